@@ -1,0 +1,148 @@
+# Tiled Matmul. `make` says what there is to do; every target sets up what it needs, once.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+PYTHON ?= python3
+JOBS ?= 2
+PORT ?= 8000
+ARTIFACTS ?= _artifacts
+# OFFLINE=1: a GPU machine with no network, which has torch, triton, numba, numba-cuda, matplotlib
+# and pytest of its own. The rest it takes from wheelhouse/, which `make wheelhouse` fills elsewhere.
+OFFLINE ?=
+
+CHAPTERS = $(sort $(wildcard chapters/*.ipynb))
+GPU_TESTS = $(shell grep -l 'mark\.gpu' tests/test_*.py)
+WHEELS = $(wildcard wheelhouse/*.whl)
+NEW_ENOUGH = $(shell $(PYTHON) -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null; true)
+VERSION = $(shell command -v $(PYTHON) >/dev/null && $(PYTHON) --version 2>&1 || echo not there)
+
+ifdef OFFLINE
+RUN := $(PYTHON)
+READY := .site/.installed
+export PYTHONPATH := $(CURDIR)/.site:$(CURDIR)/src
+export JUPYTER_PATH := $(CURDIR)/.site/share/jupyter
+export IPYTHONDIR := $(CURDIR)/.site/ipython
+else
+RUN := .venv/bin/python
+READY := .venv/.installed
+endif
+
+PYTEST = $(RUN) -m pytest
+NBVAL = $(PYTEST) -c tests/notebooks/nbval.ini --rootdir=.
+ON_GPU = TILED_MATMUL_BACKEND=gpu
+SIMULATED = TILED_MATMUL_BACKEND=simulator
+PARALLEL = -n $(JOBS) --dist loadfile
+
+.PHONY: help book test lab serve doctor test-gpu notebooks-gpu bench gpu-refresh wheelhouse \
+	test-colab clean online chapters-exist gpu-tests-exist
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@echo "The first call sets up .venv: some minutes, 3 GB. PYTHON=python3.12 chooses the Python."
+
+## For everybody
+
+book: online $(READY) ## check the notebooks, build the book from their stored outputs
+	$(RUN) -m tiled_matmul notebooks check
+	@# All pages, always: a page that is not built again does not repeat its warning.
+	rm -rf _build/html
+	.venv/bin/jupyter-book build --all -W -n --keep-going .
+	@echo "The book: file://$(CURDIR)/_build/html/index.html"
+
+test: online $(READY) chapters-exist ## every test that needs no GPU
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(SIMULATED) $(PYTEST) $(PARALLEL) tests
+	$(SIMULATED) $(NBVAL) $(PARALLEL) --nbval-lax $(CHAPTERS)
+
+lab: online $(READY) ## JupyterLab on the chapters
+	$(RUN) -m jupyterlab chapters
+
+serve: book ## the built book on localhost, PORT=8000
+	@echo "The book: http://localhost:$(PORT)/  (Ctrl-C ends)"
+	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+doctor: $(READY) ## what machine this is, and what it lacks
+	$(RUN) -m tiled_matmul doctor
+
+bench: $(READY) ## time the ladder on this machine, into results/<GPU>.json or RESULTS=
+	@results="$(RESULTS)"; : "$${results:=results/$$($(RUN) tools/machine_name.py).json}"; \
+	set -x; $(RUN) -m tiled_matmul bench --json "$$results"
+
+## On a GPU machine; OFFLINE=1 where it has no network
+
+test-gpu: $(READY) chapters-exist gpu-tests-exist ## GPU tests, and all chapters by strict nbval
+	$(ON_GPU) $(PYTEST) -m gpu $(GPU_TESTS)
+	$(ON_GPU) $(NBVAL) --nbval $(CHAPTERS)
+
+notebooks-gpu: $(READY) chapters-exist ## run all chapters here, store outputs and stamps
+	$(ON_GPU) $(RUN) -m tiled_matmul notebooks run --all
+
+gpu-refresh: $(READY) ## doctor, bench, notebooks-gpu, test-gpu; pack it all into ARTIFACTS=
+	@mkdir -p "$(ARTIFACTS)/logs"; rm -f "$(ARTIFACTS)"/logs/*.log; \
+	set -o pipefail; status=0; \
+	for step in doctor bench notebooks-gpu test-gpu; do \
+		$(ON_GPU) $(MAKE) --no-print-directory $$step 2>&1 \
+			| tee "$(ARTIFACTS)/logs/$$step.log" || { status=1; break; }; \
+	done; \
+	tar -czf "$(ARTIFACTS)/gpu-refresh.tar.gz" chapters results -C "$(ARTIFACTS)" logs; \
+	echo "packed: $(ARTIFACTS)/gpu-refresh.tar.gz"; \
+	if [ $$status != 0 ]; then echo "make $$step failed" >&2; fi; exit $$status
+
+## For maintainers
+
+wheelhouse: online $(READY) ## wheelhouse/: what a GPU machine with no network needs
+	$(RUN) tools/wheelhouse.py fetch wheelhouse
+
+test-colab: online .venv-colab/.installed chapters-exist ## the CPU tests with Colab's versions
+	$(SIMULATED) .venv-colab/bin/python -m pytest $(PARALLEL) tests
+	$(SIMULATED) .venv-colab/bin/python -m pytest -c tests/notebooks/nbval.ini --rootdir=. \
+		$(PARALLEL) --nbval-lax $(CHAPTERS)
+
+clean: ## remove what was built; .venv and wheelhouse stay
+	rm -rf _build _artifacts .site .pytest_cache .ruff_cache
+	find src tests tools chapters \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune \
+		-exec rm -rf {} +
+
+online:
+	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, test-gpu, notebooks-gpu, gpu-refresh))
+
+chapters-exist:
+	$(if $(CHAPTERS),,$(error chapters/ holds no notebook))
+
+gpu-tests-exist:
+	$(if $(GPU_TESTS),,$(error no file in tests/ has a test marked gpu))
+
+## Set-up. A stamp that is newer than the lock means: nothing to do.
+
+# $(1) the folder, $(2) the lock. torch comes first and by itself: a bare `torch` among others can
+# pull in gigabytes. The resolver stays on, so pins that contradict each other stop here.
+define set-up
+	$(if $(filter True,$(NEW_ENOUGH)),,$(error the course needs Python 3.11 or newer, and \
+		$(PYTHON) is $(VERSION): name another, as in: make PYTHON=python3.12 $(MAKECMDGOALS)))
+	@$(1)/bin/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(1)
+	@echo "Setting up $(1) with $$($(1)/bin/python --version), once (1 of 3: torch)"
+	@$(1)/bin/python -m pip install -q --disable-pip-version-check "$$(grep '^torch==' $(2))"
+	@echo "Setting up $(1) (2 of 3: the packages of $(2))"
+	@cuda=$$($(1)/bin/python -W ignore -c \
+		'import torch; print("" if torch.version.cuda else "-c requirements-cuda.lock")') && \
+	$(1)/bin/python -m pip install -q --disable-pip-version-check -r $(2) $$cuda
+	@echo "Setting up $(1) (3 of 3: this course)"
+	@$(1)/bin/python -m pip install -q --disable-pip-version-check \
+		--no-deps --no-build-isolation -e .
+	@$(1)/bin/python -m pip check
+	@touch $@
+endef
+
+.venv/.installed: requirements.lock requirements-cuda.lock pyproject.toml
+	$(call set-up,.venv,requirements.lock)
+
+.venv-colab/.installed: requirements-colab.lock requirements-cuda.lock pyproject.toml
+	$(call set-up,.venv-colab,requirements-colab.lock)
+
+.site/.installed: $(WHEELS) tools/wheelhouse.py
+	@$(PYTHON) tools/wheelhouse.py install wheelhouse .site
+	@touch $@

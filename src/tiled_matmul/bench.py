@@ -1,0 +1,486 @@
+"""The fair clock: a rung and its baseline in turn, in one run, on the same fresh inputs.
+
+What is fair about it:
+
+* Functions run strictly in turn, round by round, and each round starts with another one, so that
+  a machine that warms up, throttles or is shared slows all of them alike.
+* Inputs are random (zeros cost less power and so run at higher clocks) and change every round.
+* The same dtype and the same sums on both sides: TF32 off, float16 summed in float32.
+* Every rung's product is checked before it is timed, and spot-checked on what the last round left.
+* The number is the median, the spread the interquartile range over the median.
+
+On a GPU the time lies between two CUDA events around one call. Before each, a buffer of four times
+the L2 cache is overwritten, again and again, for at least a millisecond. That puts the cache in a
+stated condition (full of the buffer, nothing of the operands in it), and it keeps the GPU busy
+while Python enqueues the launch: a launch through Numba costs the host up to 200 µs, which belongs
+to Python and not to the kernel. Whether the GPU was still busy when the last launch was enqueued is
+asked each time; a sample for which it was not is thrown away and taken again behind a longer
+flush. What remains is some microseconds between the events, the price of one launch on the GPU.
+
+On a CPU the time is `time.perf_counter`'s, BLAS and Numba get the same number of threads, and the
+caches are as the function before left them, which the rotation makes another one each round.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import math
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul import ROOT, backend, device
+from tiled_matmul.check import MatmulError, assert_matmul, run_checked
+from tiled_matmul.problem import Problem
+from tiled_matmul.results import Record
+
+BASELINES = {"cpu": "numpy", "gpu": "cublas"}
+BUDGET_S = 2.0
+MIN_ROUNDS, MAX_ROUNDS, FEWEST_ROUNDS = 10, 200, 3
+PATIENCE = 5  # after so many budgets, FEWEST_ROUNDS are enough
+MAX_RUN_S = 5.0
+INPUT_SETS = 3
+FLUSH_MS, LONGEST_FLUSH_MS = 1.0, 100.0
+PROBE_S = 0.02
+SPOT_ROWS = 16
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One function's samples in milliseconds, in the order of the rounds."""
+
+    samples_ms: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.samples_ms or not all(math.isfinite(t) and t >= 0 for t in self.samples_ms):
+            raise ValueError(f"a timing needs finite samples of 0 or more, got {self.samples_ms!r}")
+
+    @property
+    def median_ms(self) -> float:
+        return float(np.median(self.samples_ms))
+
+    @property
+    def spread(self) -> float:
+        """Interquartile range over the median; infinite if the median is 0."""
+        low, high = np.percentile(self.samples_ms, (25, 75))
+        return float((high - low) / self.median_ms) if self.median_ms else math.inf
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.median_ms:.4g} ms ± {self.spread:.1%} "
+            f"(median, interquartile range, {len(self.samples_ms)} rounds)"
+        )
+
+
+def time_interleaved(
+    functions: Mapping[str, Callable[..., object]],
+    *,
+    device: str,
+    inputs: Sequence[tuple] = ((),),
+    rounds: int | None = None,
+    budget_s: float = BUDGET_S,
+    threads: int | None = None,
+    on_round: Callable[[float], object] | None = None,
+) -> dict[str, Timing]:
+    """Time `functions` against each other and return a Timing for each, by the same names.
+
+    `device` is "cpu" or "gpu": which clock. In round r each function is called with
+    `inputs[r % len(inputs)]`; functions that take no arguments need none. Without `rounds`, it runs
+    for `budget_s` seconds, at least 10 and at most 200 rounds; functions so slow that 10 rounds
+    would take five budgets get fewer, never under 3. `threads` is how many a CPU run may use, None
+    all. `on_round` hears the share done, up to 1. Not counted: two warm-up calls of each function
+    (one if it takes over a second), in which kernels are compiled.
+
+    Raises ValueError for nothing to time, an unknown device, a GPU asked for in the simulators, or
+    more threads than there are; what a function raises passes through.
+    """
+    if not functions:
+        raise ValueError("there is no function to time")
+    if device not in BASELINES:
+        raise ValueError(f'device must be "cpu" or "gpu", got {device!r}')
+    if not inputs:
+        raise ValueError("inputs must hold one tuple of arguments at least")
+    if rounds is not None and (type(rounds) is not int or rounds < 1):
+        raise ValueError(f"rounds must be a positive integer or None, got {rounds!r}")
+    if not budget_s > 0:
+        raise ValueError(f"budget_s must be positive, got {budget_s!r}")
+    if device == "gpu":
+        _need_gpu()
+        sample, limits = _GpuClock().sample, exact_sums()
+    else:
+        sample, limits = _cpu_sample, equal_threads(threads)
+    names = list(functions)
+    samples: dict[str, list[float]] = {name: [] for name in names}
+    with limits, _no_garbage_collection():
+        _warm_up(functions, inputs[0])
+        start = time.perf_counter()
+        done, share = 0, 0.0
+        while share < 1:
+            first = done % len(names)
+            for name in names[first:] + names[:first]:
+                samples[name].append(sample(name, functions[name], inputs[done % len(inputs)]))
+            done += 1
+            share = _share(done, time.perf_counter() - start, rounds, budget_s)
+            if on_round is not None:
+                on_round(share)
+    return {name: Timing(tuple(samples[name])) for name in names}
+
+
+def bench(
+    rungs: Sequence[Any],
+    problem: Problem,
+    *,
+    budget_s: float = BUDGET_S,
+    threads: int | None = None,
+    seed: int = 0,
+    max_run_s: float = MAX_RUN_S,
+    on_progress: Callable[[str, float], object] | None = None,
+) -> list[Record]:
+    """Check and time `rungs` and their baseline at `problem`; return records, the baseline first.
+
+    `rungs` are names or Rungs, all of one device: CPU rungs are measured against numpy's BLAS, GPU
+    rungs against cuBLAS. `budget_s` is the time for all the timed rounds together, `seed` draws
+    the inputs, `on_progress(what, share)` hears what goes on. All inputs of the run are in memory
+    at once: three times A and B, and one C for each function.
+
+    Raises MatmulError, and times nothing, if a rung is wrong; MatmulError after timing if what the
+    last round left is wrong; ValueError for no rung, a rung named twice, both devices at once, a
+    rung that would take more than `max_run_s` seconds for one run, or GPU rungs in the simulators;
+    and what the launchers raise for a problem they do not take.
+    """
+    where, matmuls = _functions(rungs)
+    tell = on_progress or (lambda what, share: None)
+    with exact_sums() if where == "gpu" else equal_threads(threads) as count:
+        for rung in _as_rungs(rungs):
+            seconds = estimate_s(rung, problem)
+            if seconds > max_run_s:
+                raise ValueError(
+                    f"{rung.name} would take about {seconds:.3g} s for one run at "
+                    f"{problem.shape_text}; the limit is {max_run_s:g} s"
+                )
+        kind = "normal" if problem.dtype.startswith("float") else "integers"
+        place = "numpy" if where == "cpu" else "cuda"
+        sets = [problem.inputs(seed + i, kind, place) for i in range(INPUT_SETS)]
+        outs = {}
+        for name, matmul in matmuls.items():
+            tell(f"checking {name}", 0.0)
+            try:
+                outs[name] = run_checked(matmul, *sets[0])
+            except MatmulError as error:
+                raise MatmulError(f"{name} is not timed, it is wrong: {error}") from error
+        timings = time_interleaved(
+            {name: functools.partial(_into, matmuls[name], outs[name]) for name in matmuls},
+            device=where,
+            inputs=sets,
+            budget_s=budget_s,
+            threads=count,
+            on_round=lambda share: tell("timing", share),
+        )
+        last = len(next(iter(timings.values())).samples_ms) - 1
+        for name, out in outs.items():
+            tell(f"checking {name} again", 1.0)
+            _spot_check(name, out, *sets[last % len(sets)], seed)
+    return _records(problem, where, timings, count)
+
+
+def estimate_s(rung: Any, problem: Problem) -> float:
+    """Return about how many seconds one run of a CPU rung takes; 0 for a GPU rung.
+
+    Measured on ever larger problems until one takes 20 ms, and scaled by the FLOPs. Caches that
+    overflow later are not seen, so large problems may take several times as long.
+    """
+    if rung.device == "gpu":
+        return 0.0
+    edge = 32
+    while True:
+        edge *= 2
+        small = Problem(*(min(edge, size) for size in (problem.m, problem.n, problem.k)))
+        a, b = small.inputs()
+        seconds = math.inf
+        for _ in range(2):  # the first call may compile
+            start = time.perf_counter()
+            rung.matmul(a, b)
+            seconds = min(seconds, time.perf_counter() - start)
+        if seconds >= PROBE_S or small.flops == problem.flops:
+            return seconds * problem.flops / small.flops
+
+
+@contextlib.contextmanager
+def exact_sums() -> Iterator[None]:
+    """Within this, torch's matmul sums as the rungs do: no TF32, float16 summed in float32."""
+    import torch
+
+    settings = torch.backends.cuda.matmul
+    names = (
+        "allow_tf32",
+        "allow_fp16_reduced_precision_reduction",
+        "allow_bf16_reduced_precision_reduction",
+    )
+    before = {name: getattr(settings, name) for name in names}
+    try:
+        for name in names:
+            setattr(settings, name, False)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(settings, name, value)
+
+
+@contextlib.contextmanager
+def equal_threads(threads: int | None = None) -> Iterator[int]:
+    """Within this, BLAS and Numba use `threads` threads each; None takes the most that both can.
+
+    Yields the number. Raises ValueError if it is not between 1 and that.
+    """
+    backend.select()
+    import numba
+    from threadpoolctl import threadpool_limits
+
+    before = numba.get_num_threads()
+    most = min(device.cpu_threads(), numba.config.NUMBA_NUM_THREADS)
+    with threadpool_limits(most, user_api="blas"):
+        # BLAS may have been built for fewer threads than asked for.
+        most = min([most, *_blas_threads()])
+    count = most if threads is None else threads
+    if type(count) is not int or not 1 <= count <= most:
+        raise ValueError(f"threads must be from 1 to {most} on this machine, got {threads!r}")
+    with threadpool_limits(count, user_api="blas"):
+        if any(blas != count for blas in _blas_threads()):
+            raise ValueError(f"BLAS does not run on {count} threads, so nothing fair can be timed")
+        numba.set_num_threads(count)
+        try:
+            yield count
+        finally:
+            numba.set_num_threads(before)
+
+
+def _blas_threads() -> list[int]:
+    from threadpoolctl import threadpool_info
+
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@functools.cache
+def commit() -> str:
+    """Return the code's commit: TILED_MATMUL_COMMIT if set, else git's, else "unknown".
+
+    "-dirty" is appended where `src/` differs from it.
+    """
+    if os.environ.get("TILED_MATMUL_COMMIT"):
+        return os.environ["TILED_MATMUL_COMMIT"]
+    try:
+        head = _git("rev-parse", "--short", "HEAD")
+        return head + "-dirty" if _git("status", "--porcelain", "--", "src") else head
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _share(done: int, elapsed_s: float, rounds: int | None, budget_s: float) -> float:
+    """How much of the timing is done, from 0 to 1; 1 ends it."""
+    if rounds is not None:
+        return done / rounds
+    patient = min(done / FEWEST_ROUNDS, elapsed_s / (PATIENCE * budget_s))
+    usual = min(done / MIN_ROUNDS, elapsed_s / budget_s)
+    return min(1.0, max(usual, patient, done / MAX_ROUNDS))
+
+
+def _warm_up(functions: Mapping[str, Callable], arguments: tuple) -> None:
+    for function in functions.values():
+        start = time.perf_counter()
+        function(*arguments)
+        if time.perf_counter() - start < 1:
+            function(*arguments)
+
+
+def _cpu_sample(name: str, function: Callable, arguments: tuple) -> float:
+    start = time.perf_counter()
+    function(*arguments)
+    return (time.perf_counter() - start) * 1e3
+
+
+class _GpuClock:
+    """CUDA events around one call, behind a flush of the L2 cache that hides the launch."""
+
+    def __init__(self) -> None:
+        import torch
+
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        size = max(4 * properties.L2_cache_size, 2**25)
+        self.buffer = torch.empty(size, dtype=torch.uint8, device="cuda")
+        self.start, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self._overwrite(10)
+        torch.cuda.synchronize()
+        self.start.record()
+        self._overwrite(10)
+        self.end.record()
+        self.end.synchronize()
+        self.pass_ms = self.start.elapsed_time(self.end) / 10
+        self.passes = max(2, math.ceil(FLUSH_MS / self.pass_ms))
+
+    def _overwrite(self, times: int) -> None:
+        for _ in range(times):
+            self.buffer.zero_()
+
+    def sample(self, name: str, function: Callable, arguments: tuple) -> float:
+        while True:
+            self._overwrite(self.passes)
+            self.start.record()
+            function(*arguments)
+            self.end.record()
+            hidden = not self.start.query()
+            self.end.synchronize()
+            if hidden:
+                return self.start.elapsed_time(self.end)
+            if self.passes * self.pass_ms > LONGEST_FLUSH_MS:
+                raise ValueError(
+                    f"{name} waits for the GPU, or takes over {LONGEST_FLUSH_MS:g} ms to "
+                    "enqueue: its time would be the host's"
+                )
+            self.passes *= 2
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _need_gpu() -> None:
+    chosen = backend.select()
+    if not chosen.on_gpu:
+        raise ValueError(
+            f"the simulators have no clock: GPU kernels are timed on a GPU only ({chosen.reason})"
+        )
+
+
+def _as_rungs(rungs: Sequence[Any]) -> list[Any]:
+    from tiled_matmul.ladder import rung as by_name
+
+    return [by_name(rung) if isinstance(rung, str) else rung for rung in rungs]
+
+
+def _functions(rungs: Sequence[Any]) -> tuple[str, dict[str, Callable]]:
+    """Return the device, and all that is to be timed by name, the baseline first."""
+    wanted = _as_rungs(rungs)
+    names = [rung.name for rung in wanted]
+    if not wanted:
+        raise ValueError("there is no rung to bench")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"a rung can be benched once in a run; named twice: {', '.join(twice)}")
+    devices = sorted({rung.device for rung in wanted})
+    if len(devices) > 1:
+        raise ValueError(f"CPU and GPU rungs have no common baseline; got {', '.join(names)}")
+    where = devices[0]
+    if where == "gpu":
+        _need_gpu()
+    baseline = {BASELINES[where]: _numpy_matmul if where == "cpu" else _torch_matmul}
+    return where, baseline | {rung.name: rung.matmul for rung in wanted}
+
+
+def _numpy_matmul(a: Any, b: Any, out: Any) -> Any:
+    return np.matmul(a, b, out=out)
+
+
+def _torch_matmul(a: Any, b: Any, out: Any) -> Any:
+    import torch
+
+    if not a.dtype.is_floating_point:
+        raise ValueError(f"cuBLAS multiplies floats; there is no baseline for {a.dtype}")
+    return torch.matmul(a, b, out=out)
+
+
+def _into(matmul: Callable, out: Any, a: Any, b: Any) -> None:
+    matmul(a, b, out=out)
+
+
+def _spot_check(name: str, out: Any, a: Any, b: Any, seed: int) -> None:
+    """Check some rows of what the last timed round left, the first and the last among them."""
+    m = a.shape[0]
+    drawn = np.random.default_rng(seed).integers(0, m, SPOT_ROWS)
+    rows = np.unique([0, m - 1, *drawn])
+    try:
+        assert_matmul(out[rows], a[rows], b)
+    except MatmulError as error:
+        raise MatmulError(
+            f"{name} was right before it was timed and wrong after (rows {rows.tolist()} "
+            f"looked at): {error}"
+        ) from error
+
+
+def _records(
+    problem: Problem, where: str, timings: Mapping[str, Timing], threads: int | None
+) -> list[Record]:
+    baseline = BASELINES[where]
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    name, driver = machine(where, threads)
+    return [
+        Record(
+            rung=rung,
+            m=problem.m,
+            n=problem.n,
+            k=problem.k,
+            dtype=problem.dtype,
+            time_ms=timing.median_ms,
+            spread=timing.spread,
+            tflops=problem.flops / timing.median_ms / 1e9,
+            baseline=baseline,
+            ratio=timings[baseline].median_ms / timing.median_ms,
+            gpu=name,
+            driver=driver,
+            versions=versions(where),
+            date=now,
+            commit=commit(),
+        )
+        for rung, timing in timings.items()
+    ]
+
+
+def machine(where: str, threads: int | None) -> tuple[str, str]:
+    """Return what a record's `gpu` and `driver` hold for "cpu" (on so many threads) or "gpu"."""
+    if where == "gpu":
+        import torch
+
+        return torch.cuda.get_device_name(), device.driver_version()
+    return f"CPU: {device.cpu_name()}, {threads} thread{'s' if threads != 1 else ''}", ""
+
+
+def versions(where: str) -> dict[str, str]:
+    """Return the versions that bear on a time: Python's, the packages', and BLAS's or CUDA's."""
+    import platform
+
+    packages = ["numpy", "numba"] + (["numba-cuda", "torch", "triton"] if where == "gpu" else [])
+    found = {"python": platform.python_version()}
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    if where == "gpu":
+        import torch
+
+        found["cuda"] = str(torch.version.cuda)
+        return found
+    from threadpoolctl import threadpool_info
+
+    for pool in threadpool_info():
+        if pool["user_api"] == "blas":
+            found[pool["internal_api"]] = str(pool["version"])
+    return found

@@ -1,0 +1,122 @@
+"""The cells that are generated: the set-up cell, and the cells that build a kernel on the page."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from pathlib import Path
+
+from tiled_matmul import ROOT
+from tiled_matmul.book.files import NotebookError, read_text, repository
+
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+LANGUAGE = {"name": "python"}
+
+SETUP_MARK = "# Set-up, the same in every notebook"
+SETUP_TAGS = ["hide-input", "nbval-ignore-output"]
+# --no-deps: what Colab has stays as it is. nbval needs coverage, and Colab has neither.
+SETUP = (
+    SETUP_MARK
+    + """. On Colab it fetches the course first.
+import os
+import sys
+from importlib.util import find_spec
+from subprocess import check_call
+from tempfile import mkdtemp
+
+if not find_spec("tiled_matmul"):
+    if "COLAB_RELEASE_TAG" not in os.environ:
+        raise ModuleNotFoundError("tiled_matmul is missing: `make lab` or `pip install -e .`")
+    if not os.path.exists("tiled-matmul"):
+        url = "{url}"
+        url = os.environ.get("TILED_MATMUL_REPOSITORY", url)
+        check_call(["git", "clone", "-q", "--depth=1", url, part := mkdtemp(dir=".")])
+        os.rename(part, "tiled-matmul")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps"]
+    check_call([*pip, "-e", "tiled-matmul", "nbval", "coverage"])
+    sys.path.insert(0, os.path.abspath("tiled-matmul/src"))
+from tiled_matmul import notebook
+
+machine = notebook.setup()"""
+)
+
+KERNEL_PREFIX = "# kernel:"
+KERNEL_MARK = re.compile(r"# kernel: (ladder/[\w/]+\.py)::(\w+(?:, *\w+)*)")
+
+
+def setup_source(root: Path = ROOT) -> str:
+    """Return the text of the set-up cell, with the course's address from _config.yml in it."""
+    return SETUP.replace("{url}", repository(root))
+
+
+def is_setup(cell) -> bool:
+    return cell.cell_type == "code" and cell.source.startswith(SETUP_MARK)
+
+
+def is_kernel(cell) -> bool:
+    return cell.cell_type == "code" and cell.source.startswith(KERNEL_PREFIX)
+
+
+def kernel_source(marker: str, root: Path = ROOT) -> str:
+    """Return what a kernel cell must say: its marker, then each function verbatim.
+
+    `marker` is "# kernel: ladder/FILE.py::NAME, NAME"; a NAME is a function, class or constant at
+    the file's top level. The file is read, not imported. Raises ValueError if there is none.
+    """
+    match = KERNEL_MARK.fullmatch(marker.strip())
+    if not match:
+        raise ValueError(f"{marker!r} is not of the form '# kernel: ladder/FILE.py::NAME, NAME'")
+    path = root / "src" / "tiled_matmul" / match[1]
+    text = read_text(path)
+    sources = [_definition(text, name.strip(), match[1]) for name in match[2].split(",")]
+    return "\n\n\n".join([f"{marker.strip()}\n{sources[0]}", *sources[1:]])
+
+
+def _definition(text: str, name: str, file: str) -> str:
+    for node in ast.parse(text).body:
+        names = {getattr(node, "name", None)}
+        if isinstance(node, ast.Assign):
+            names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+        if name in names:
+            decorators = getattr(node, "decorator_list", [])
+            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+            return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+    raise ValueError(f"{file} defines no {name} at its top level")
+
+
+def code_hash(notebook) -> str:
+    """Return the hash of a notebook's code, for its stamp.
+
+    SHA-256 over the sources of the code cells in order, without the set-up cell, which changes with
+    the course's address and not with what the outputs show.
+    """
+    digest = hashlib.sha256()
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and not is_setup(cell):
+            digest.update(cell.source.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def synchronise(notebook, name: Path | str, root: Path = ROOT) -> None:
+    """Refresh a notebook in place: metadata, set-up cell and kernel cells.
+
+    Raises NotebookError, naming the notebook by `name`, for a kernel cell that points nowhere.
+    """
+    from nbformat.v4 import new_code_cell
+
+    notebook.metadata["kernelspec"] = dict(KERNELSPEC)
+    notebook.metadata["language_info"] = dict(LANGUAGE)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    if not code or not is_setup(code[0]):
+        opening = bool(notebook.cells) and notebook.cells[0].cell_type == "markdown"
+        notebook.cells.insert(int(opening), new_code_cell(id="setup"))
+        code.insert(0, notebook.cells[int(opening)])
+    code[0].source = setup_source(root)
+    code[0].metadata["tags"] = list(SETUP_TAGS)
+    for index, cell in enumerate(notebook.cells):
+        if is_kernel(cell):
+            try:
+                cell.source = kernel_source(cell.source.split("\n")[0], root)
+            except ValueError as error:
+                raise NotebookError(f"{name}: cell {index + 1}: {error}") from None

@@ -1,0 +1,126 @@
+"""Reading and writing notebooks, and the book's two settings files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tiled_matmul import ROOT
+
+CONFIG = "_config.yml"
+TOC = "_toc.yml"
+# An account name on GitHub cannot begin with a hyphen, so nobody can ever take this address.
+PLACEHOLDER = "/-set-repository-/"
+
+
+class NotebookError(ValueError):
+    """A notebook that cannot be used; the message is one line that names the file and the fault."""
+
+
+def read_text(path: Path) -> str:
+    """Return the file's text. Raises NotebookError if it is missing, a folder or not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise NotebookError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise NotebookError(f"{path}: not UTF-8 at byte {error.start}") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace the file at once: nobody ever sees half of it, and its mode stays as it was."""
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def parse_notebook(text: str, name: Path | str, *, upgrade: bool = False):
+    """Return the notebook in `text` as an nbformat node; `name` is for the error.
+
+    With `upgrade`, an older minor version, such as Colab saves, becomes 4.5. Raises NotebookError
+    for anything that is not a valid notebook of version 4.5.
+    """
+    import nbformat
+
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise NotebookError(f"{name}: not a notebook: not JSON: {error}") from None
+    if not isinstance(data, dict) or "cells" not in data or "nbformat" not in data:
+        raise NotebookError(f'{name}: not a notebook: no "cells" or no "nbformat" in it')
+    version = (data["nbformat"], data.get("nbformat_minor"))
+    if upgrade and version[0] == 4 and version[1] in range(5):
+        data = nbformat.v4.upgrade(nbformat.from_dict(data), from_minor=version[1])
+    elif version != (4, 5):
+        raise NotebookError(f"{name}: notebook format {version[0]}.{version[1]}, wanted 4.5")
+    from nbformat.validator import iter_validate
+
+    for error in iter_validate(data):
+        place = "/".join(str(step) for step in getattr(error, "path", ())) or "top level"
+        reason = error.message.split("\n")[0][:120]
+        raise NotebookError(f"{name}: not a valid notebook: {place}: {reason}")
+    return nbformat.from_dict(data)
+
+
+def notebook_text(notebook) -> str:
+    """Return the one spelling of a notebook that the course stores."""
+    import nbformat
+
+    return nbformat.v4.writes(notebook).rstrip("\n") + "\n"
+
+
+def repository(root: Path = ROOT) -> str:
+    """Return the course's address, `repository.url` in _config.yml.
+
+    Raises ValueError if it is not https://HOST/OWNER/NAME.
+    """
+    import yaml
+
+    config = yaml.safe_load(read_text(root / CONFIG))
+    return checked_address((config.get("repository") or {}).get("url", ""), f"{CONFIG}: url")
+
+
+def checked_address(url: str, where: str) -> str:
+    """Return `url` without a closing slash or .git. Raises ValueError quoting any other form."""
+    url = url.rstrip("/").removesuffix(".git")
+    if not re.fullmatch(r"https://[\w.:-]+/[\w.-]+/[\w.-]+", url):
+        raise ValueError(f"{where}: {url!r} is not an address like https://github.com/OWNER/NAME")
+    return url
+
+
+def toc_files(root: Path = ROOT) -> list[str]:
+    """Return the files that _toc.yml names, in reading order, as written there."""
+    import yaml
+
+    def walk(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            if "file" in node:
+                yield node["file"]
+            for key in ("parts", "chapters", "sections", "subtrees", "entries"):
+                yield from walk(node.get(key))
+        elif isinstance(node, list):
+            for item in node:
+                yield from walk(item)
+
+    toc = yaml.safe_load(read_text(root / TOC))
+    if not isinstance(toc, dict) or "root" not in toc:
+        raise NotebookError(f"{TOC}: no root page in it")
+    return [toc["root"], *walk(toc)]
+
+
+def chapters(root: Path = ROOT) -> list[Path]:
+    """Return the chapters' notebooks in reading order."""
+    names = [name.removesuffix(".ipynb") for name in toc_files(root)]
+    return [root / f"{name}.ipynb" for name in names if name.startswith("chapters/")]

@@ -1,0 +1,129 @@
+"""The book's own Sphinx extension: tables made from measurements, one address, no other host.
+
+Directives `tiled-ladder`, `tiled-status` and `tiled-claims` take neither arguments nor content.
+Whatever they lack is a build warning, which `-W` turns into a failed build.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.errors import ConfigError
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from tiled_matmul.book import tables
+from tiled_matmul.book.files import chapters, checked_address
+from tiled_matmul.book.offline import outside_requests
+
+LOGGER = logging.getLogger(__name__)
+KIND = "tiled_matmul"
+ADDRESS_OVERRIDE = "BOOK_REPOSITORY"
+MATHJAX = "mathjax/tex-svg.js"
+
+
+class GeneratedTable(SphinxDirective):
+    """A table made when the book is built, from files that the page then depends on."""
+
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        """Return (Markdown, faults)."""
+        raise NotImplementedError
+
+    def sources(self, root: Path) -> list[Path]:
+        return chapters(root)
+
+    def run(self) -> list[nodes.Node]:
+        root = Path(self.env.srcdir)
+        for path in self.sources(root):
+            self.env.note_dependency(os.path.relpath(path, root))
+        markdown, faults = self.make(root)
+        for fault in faults:
+            LOGGER.warning("%s: %s", self.name, fault, location=self.get_location(), type=KIND)
+        container = nodes.container(classes=["generated", self.name])
+        source, line = self.get_source_info()
+        lines = StringList(markdown.splitlines(), source=source)
+        self.state.nested_parse(lines, line, container, match_titles=True)
+        return [container]
+
+
+class Ladder(GeneratedTable):
+    def sources(self, root: Path) -> list[Path]:
+        return [root / "results" / "h200.json"]
+
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        from tiled_matmul import results
+        from tiled_matmul.ladder import LADDER
+
+        try:
+            records = results.load(self.sources(root)[0])
+        except ValueError as error:
+            return "", [str(error)]
+        return tables.ladder_markdown(records, LADDER)
+
+
+class Status(GeneratedTable):
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        return tables.status_markdown(root)
+
+
+class Claims(GeneratedTable):
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        return tables.claims_markdown(root)
+
+
+def use_address(app: Sphinx, config: Config) -> None:
+    """Let BOOK_REPOSITORY replace the address that every button leads to."""
+    address = os.environ.get(ADDRESS_OVERRIDE)
+    if address:
+        try:
+            config.html_theme_options["repository_url"] = checked_address(address, ADDRESS_OVERRIDE)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+
+
+def load_once(app: Sphinx, config: Config) -> None:
+    """Keep MathJax off pages without mathematics.
+
+    Jupyter Book puts every script below _static on every page; Sphinx's own extension adds
+    MathJax where it is needed.
+    """
+    config.html_js_files = [file for file in config.html_js_files if file != MATHJAX]
+
+
+def remove_thebe(app: Sphinx) -> None:
+    """Take out the extension for live cells: its script names another host on every page.
+
+    Jupyter Book always loads it and offers no switch.
+    """
+    for event, listeners in app.events.listeners.items():
+        app.events.listeners[event] = [
+            listener
+            for listener in listeners
+            if listener.handler.__module__.split(".")[0] != "sphinx_thebe"
+        ]
+
+
+def refuse_requests(app: Sphinx, error: Exception | None) -> None:
+    """Fail the build if a page would fetch anything from another host."""
+    if error or app.builder.format != "html":
+        return
+    for file, address in outside_requests(Path(app.outdir)):
+        LOGGER.warning("%s fetches %s: the book must work offline", file, address, type=KIND)
+        # Sphinx has counted its warnings by now.
+        app.statuscode = 1
+
+
+def setup(app: Sphinx) -> dict[str, object]:
+    app.add_directive("tiled-ladder", Ladder)
+    app.add_directive("tiled-status", Status)
+    app.add_directive("tiled-claims", Claims)
+    app.connect("config-inited", use_address)
+    app.connect("config-inited", load_once)
+    app.connect("builder-inited", remove_thebe, priority=1)
+    app.connect("build-finished", refuse_requests)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,389 @@
+"""Is C right? A bound that is derived, that NaN cannot pass, and a diagnosis that says where.
+
+A product computed in floating point is allowed to differ from the exact one by
+
+    |C − A·B| ≤ γ_K · (|A|·|B|),   γ_K = K·u / (1 − K·u),
+
+u being the unit roundoff of the type that sums, whatever the order of the sum (Higham 2002, §3.1),
+plus the rounding of the output where C's type is narrower than the sum's. Where all inputs are
+whole numbers and no partial sum can leave the range that the type holds exactly, nothing is
+rounded, and C has to be equal. Integer types wrap around and have to be equal always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+ACCUMULATORS = {
+    "float16": "float32",
+    "bfloat16": "float32",
+    "float32": "float32",
+    "float64": "float64",
+}
+SIGNIFICAND_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+SMALLEST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
+INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
+POISON_BYTE = 0xA7
+# Read as int32 this byte gives -1482184793, as float32 -4.65e-15: values no honest test produces.
+
+
+class MatmulError(AssertionError):
+    """C is not A·B. The message says how many elements, where, and which known pattern fits."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdict on one C.
+
+    `worst` is the largest error divided by what the bound allows there: at most 1 when `ok`, and
+    for exact comparisons 0. `first` is the index (i, j) of the first wrong element.
+    """
+
+    ok: bool
+    message: str
+    worst: float = 0.0
+    wrong: int = 0
+    first: tuple[int, int] | None = None
+    pattern: str | None = None
+
+    def __repr__(self) -> str:
+        return self.message
+
+
+def gamma(k: int, dtype: str) -> float:
+    """γ_K for sums of K products in `dtype`. Raises ValueError once K·u reaches 1."""
+    ku = k * 2.0 ** -SIGNIFICAND_BITS[dtype]
+    if ku >= 1:
+        raise ValueError(f"no error bound exists for K={k} summed in {dtype}: K·u is {ku:.3g}")
+    return ku / (1 - ku)
+
+
+def poison(array: Any) -> Any:
+    """Fill `array` (numpy or torch, contiguous) with a byte pattern that stands for "never written"."""
+    if isinstance(array, np.ndarray):
+        array.view(np.uint8)[...] = POISON_BYTE
+    else:
+        import torch
+
+        array.view(torch.uint8).fill_(POISON_BYTE)
+    return array
+
+
+def run_checked(matmul: Callable, a: Any, b: Any, *, tile: Any = None, **options: Any) -> Any:
+    """Run `matmul(a, b, out=…, **options)` on a poisoned output, check it, and return C.
+
+    a (M, K) and b (K, N) are numpy arrays or torch tensors. Raises MatmulError if C is wrong, if
+    the launcher returned something else than `out`, or if it changed its inputs.
+    """
+    copy = np.copy if isinstance(a, np.ndarray) else lambda tensor: tensor.clone()
+    before = copy(a), copy(b)
+    empty = np.empty((a.shape[0], b.shape[1]), a.dtype) if isinstance(a, np.ndarray) else None
+    out = poison(a.new_empty((a.shape[0], b.shape[1])) if empty is None else empty)
+    c = matmul(a, b, out=out, **options)
+    if c is not out:
+        raise MatmulError(f"matmul(a, b, out=out) must return out; it returned {type(c).__name__}")
+    for name, now, then in zip("ab", (a, b), before, strict=True):
+        if not bool((now == then).all()):
+            raise MatmulError(f"the launcher changed its input {name}")
+    assert_matmul(c, a, b, tile=tile)
+    return c
+
+
+def assert_matmul(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) -> Report:
+    """Raise MatmulError unless c (M, N) is a (M, K) · b (K, N) within the derived bound.
+
+    `tile` (T, or (rows, columns)) lets the diagnosis speak of tiles; `previous` is what C held
+    before, so that a stale or accumulated result is recognised. Errors as in `diagnose`.
+    """
+    report = diagnose(c, a, b, tile=tile, previous=previous)
+    if not report.ok:
+        raise MatmulError(report.message)
+    return report
+
+
+def diagnose(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) -> Report:
+    """Return the verdict on c (M, N) against a (M, K) · b (K, N), without raising for a wrong C.
+
+    Arrays are numpy or torch, of one kind, dtype and device. Raises ValueError or TypeError when
+    the question itself is wrong: inputs that do not fit together, or hold NaN or infinity.
+    """
+    m, n, k = _operands(a, b)
+    dtype = _dtype(a)
+    if tuple(c.shape) != (m, n):
+        return Report(False, f"C has the shape {tuple(c.shape)}, A·B has the shape {(m, n)}")
+    if _dtype(c) != dtype:
+        return Report(False, f"C has the dtype {_dtype(c)}, the inputs have {dtype}")
+    exact = dtype in INTEGERS
+    reference, bound = _exact(a, b, dtype) if exact else _bounded(a, b, dtype, k)
+    measured = _as_int(c) if exact else _double(c)
+    error = abs(measured - reference)
+    wrong = ~(error <= bound)  # so that NaN counts as wrong
+    count = int(wrong.sum())
+    if count == 0:
+        worst = 0.0 if exact else float((error / _or_one(bound)).max())
+        how = "exactly equal" if exact or float(bound.max()) == 0 else "within the error bound"
+        return Report(True, f"C ({m}×{n}, {dtype}) is right: all {m * n} elements {how}", worst)
+    case = _Case(
+        _numpy(measured),
+        _numpy(reference),
+        _numpy(bound) if not exact else np.zeros((m, n)),
+        _numpy(_as_int(a) if exact else _double(a)),
+        _numpy(_as_int(b) if exact else _double(b)),
+        _numpy(wrong),
+        _never_written(c),
+        None if previous is None else _numpy(_as_int(previous) if exact else _double(previous)),
+        _tile(tile),
+    )
+    return _describe(case, dtype)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A wrong C and all that the patterns look at, as numpy arrays on the CPU."""
+
+    c: np.ndarray
+    reference: np.ndarray
+    bound: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    wrong: np.ndarray
+    unwritten: np.ndarray
+    previous: np.ndarray | None
+    tile: tuple[int, int] | None
+
+    def fits(self, candidate: np.ndarray, factor: float = 1.0) -> bool:
+        """Is C this candidate everywhere, within `factor` times the bound?"""
+        if candidate.shape != self.c.shape:
+            return False
+        return bool((np.abs(self.c - candidate) <= factor * self.bound).all())
+
+
+def _describe(case: _Case, dtype: str) -> Report:
+    m, n = case.c.shape
+    count = int(case.wrong.sum())
+    i, j = (int(x) for x in np.argwhere(case.wrong)[0])
+    error = np.abs(case.c - case.reference)
+    with np.errstate(invalid="ignore"):
+        ratio = error[i, j] / case.bound[i, j] if case.bound[i, j] else np.inf
+    allowed = f"allowed {case.bound[i, j]:.3g}" if case.bound[i, j] else "it has to be equal"
+    parts = [
+        f"C ({m}×{n}, {dtype}) is wrong in {count} of {m * n} elements.",
+        f"First: C[{i}, {j}] is {case.c[i, j]:.7g}, should be {case.reference[i, j]:.7g} "
+        f"(off by {error[i, j]:.3g}, {allowed}).",
+        _where(case),
+    ]
+    pattern, sentence = _pattern(case)
+    if sentence:
+        parts.append(sentence)
+    return Report(False, "\n".join(parts), float(ratio), count, (i, j), pattern)
+
+
+def _where(case: _Case) -> str:
+    rows, columns = (np.flatnonzero(case.wrong.any(axis=axis)) for axis in (1, 0))
+    box = f"rows {rows[0]}–{rows[-1]}, columns {columns[0]}–{columns[-1]}"
+    full = int(case.wrong.sum()) == (rows[-1] - rows[0] + 1) * (columns[-1] - columns[0] + 1)
+    text = f"The wrong ones {'fill' if full else 'lie in'} {box}"
+    if case.tile is None:
+        return text + "."
+    height, width = case.tile
+    tiles = np.unique(np.argwhere(case.wrong) // (height, width), axis=0)
+    total = prod(-(-size // edge) for size, edge in zip(case.c.shape, case.tile, strict=True))
+    first = tuple(int(x) for x in tiles[0])
+    return f"{text}: {len(tiles)} of {total} tiles of {height}×{width}, first tile {first}."
+
+
+def _pattern(case: _Case) -> tuple[str | None, str | None]:
+    """Name the first known mistake that explains every element, or (None, None)."""
+    for pattern in (
+        _not_written,
+        _not_finite,
+        _stale,
+        _zero,
+        _transposed,
+        _part_of_k,
+        _scaled,
+        _ragged_edge,
+        _low_precision,
+    ):
+        sentence = pattern(case)
+        if sentence:
+            return pattern.__name__.strip("_").replace("_", " "), sentence
+    return None, None
+
+
+def _not_written(case: _Case) -> str | None:
+    count = int(case.unwritten.sum())
+    if count:
+        i, j = (int(x) for x in np.argwhere(case.unwritten)[0])
+        return f"Elements never written: {count}, the first of them C[{i}, {j}]."
+    return None
+
+
+def _not_finite(case: _Case) -> str | None:
+    bad = ~np.isfinite(case.c.astype(np.float64))
+    if bad.any():
+        return f"Elements that are NaN or infinite: {int(bad.sum())}."
+    return None
+
+
+def _stale(case: _Case) -> str | None:
+    if case.previous is None or case.previous.shape != case.c.shape:
+        return None
+    if (case.c == case.previous)[case.wrong].all():
+        return "The wrong elements still hold what C held before the launch."
+    if case.fits(case.reference + case.previous, factor=2):
+        return "C is A·B plus what C held before: the sum does not start from zero."
+    return None
+
+
+def _zero(case: _Case) -> str | None:
+    if (case.c[case.wrong] == 0).all():
+        return "The wrong elements are all zero."
+    return None
+
+
+def _transposed(case: _Case) -> str | None:
+    if case.fits(case.reference.T, factor=2) and case.reference.shape[0] > 1:
+        return "C is the transpose of A·B: rows and columns are swapped."
+    square = case.a.shape == case.b.shape == case.c.shape
+    if square and case.fits(case.a @ case.b.T, factor=2):
+        return "C is A·Bᵀ: B is read by rows where it should be read by columns."
+    if square and case.fits(case.a.T @ case.b, factor=2):
+        return "C is Aᵀ·B: A is read by columns where it should be read by rows."
+    return None
+
+
+def _part_of_k(case: _Case) -> str | None:
+    """Does the sum stop before K, or start after 0? One element suggests where, all confirm it."""
+    k = case.a.shape[1]
+    i, j = np.argwhere(case.wrong)[0]
+    partial = np.concatenate([[0], np.cumsum(case.a[i] * case.b[:, j])])
+    slack = case.bound[i, j] + 1e-12 * np.abs(partial).max()
+    for stop in np.flatnonzero(np.abs(partial - case.c[i, j]) <= slack)[::-1]:
+        if 0 < stop < k and case.fits(case.a[:, :stop] @ case.b[:stop], factor=2):
+            return f"The sum over k stops at {stop} of {k}: the last {k - stop} products are missing."
+    for start in np.flatnonzero(np.abs(partial[-1] - partial - case.c[i, j]) <= slack):
+        if 0 < start < k and case.fits(case.a[:, start:] @ case.b[start:], factor=2):
+            return f"The sum over k starts at {start} instead of 0."
+    return None
+
+
+def _scaled(case: _Case) -> str | None:
+    norm = float((case.reference.astype(np.float64) ** 2).sum())
+    if norm == 0:
+        return None
+    scale = float((case.c.astype(np.float64) * case.reference).sum()) / norm
+    tolerance = 2 * max(1.0, abs(scale))
+    if abs(scale) > 1e-6 and case.fits(scale * case.reference, factor=tolerance):
+        return f"C is A·B times {scale:.6g}."
+    exact = case.bound.max() == 0 and np.allclose(case.c, scale * case.reference, rtol=1e-9)
+    return f"C is A·B times {scale:.6g}." if exact and abs(scale) > 1e-6 else None
+
+
+def _ragged_edge(case: _Case) -> str | None:
+    if case.tile is None:
+        return None
+    (m, n), (height, width) = case.c.shape, case.tile
+    inner = case.wrong[: m - m % height, : n - n % width]
+    if not inner.any() and inner.size:
+        return "Only the ragged edge is wrong: the tiles that do not fit whole."
+    return None
+
+
+def _low_precision(case: _Case) -> str | None:
+    magnitude = np.abs(case.a) @ np.abs(case.b)
+    relative = np.abs(case.c - case.reference) / np.maximum(magnitude, 1e-300)
+    if 0 < relative.max() < 2.0**-8:
+        return (
+            "Every error is small, but larger than this type's rounding: as if the inputs or the "
+            "sum were rounded to a narrower type (TF32, float16, bfloat16)."
+        )
+    return None
+
+
+def _operands(a: Any, b: Any) -> tuple[int, int, int]:
+    for name, array in (("A", a), ("B", b)):
+        if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+            raise TypeError(f"{name} must be an array or a tensor, got {type(array).__name__}")
+        if len(array.shape) != 2 or 0 in tuple(array.shape):
+            raise ValueError(f"{name} must be 2-D and not empty, got shape {tuple(array.shape)}")
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(f"A {tuple(a.shape)} and B {tuple(b.shape)} do not fit: A's columns, B's rows")
+    if _dtype(a) != _dtype(b):
+        raise TypeError(f"A is {_dtype(a)} and B is {_dtype(b)}; they must have one dtype")
+    if _dtype(a) not in (*ACCUMULATORS, *INTEGERS):
+        raise TypeError(f"no error bound is known for the dtype {_dtype(a)}")
+    for name, array in (("A", a), ("B", b)):
+        finite = array - array == 0 if _dtype(array) in ACCUMULATORS else None
+        if finite is not None and not bool(finite.all()):
+            i, j = (int(x) for x in np.argwhere(~_numpy(finite))[0])
+            raise ValueError(f"{name}[{i}, {j}] is {float(array[i, j])}: no product can be judged")
+    return int(a.shape[0]), int(b.shape[1]), int(a.shape[1])
+
+
+def _bounded(a: Any, b: Any, dtype: str, k: int) -> tuple[Any, Any]:
+    """Return (A·B in float64, the allowed error of each element)."""
+    accumulator = ACCUMULATORS[dtype]
+    a64, b64 = _double(a), _double(b)
+    reference, magnitude = a64 @ b64, abs(a64) @ abs(b64)
+    whole = bool((a64 % 1 == 0).all()) and bool((b64 % 1 == 0).all())
+    if whole and float(magnitude.max()) <= 2.0 ** SIGNIFICAND_BITS[accumulator]:
+        bound = 0 * magnitude
+    else:
+        oracle = gamma(k, "float64") * magnitude
+        bound = gamma(k, accumulator) * magnitude + k * SMALLEST[accumulator] + oracle
+    if accumulator != dtype:
+        u = 2.0 ** -SIGNIFICAND_BITS[dtype]
+        bound = bound + u * (abs(reference) + bound) + SMALLEST[dtype]
+    return reference, bound
+
+
+def _exact(a: Any, b: Any, dtype: str) -> tuple[Any, int]:
+    """Return (A·B modulo 2^bits as int64, 0). numpy multiplies integers without BLAS: slow, exact."""
+    product = _as_int(a) @ _as_int(b)
+    return product.astype(dtype).astype(np.int64), 0
+
+
+def _or_one(bound: Any) -> Any:
+    return bound + (bound == 0)
+
+
+def _dtype(array: Any) -> str:
+    return str(array.dtype).removeprefix("torch.")
+
+
+def _numpy(array: Any) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.detach().cpu().numpy()
+
+
+def _double(array: Any) -> Any:
+    return array.astype(np.float64) if isinstance(array, np.ndarray) else array.double()
+
+
+def _as_int(array: Any) -> np.ndarray:
+    return _numpy(array).astype(np.int64)
+
+
+def _tile(tile: Any) -> tuple[int, int] | None:
+    if tile is None:
+        return None
+    height, width = (tile, tile) if isinstance(tile, int) else tile
+    if height < 1 or width < 1:
+        raise ValueError(f"tile must be positive, got {tile!r}")
+    return int(height), int(width)
+
+
+def _never_written(c: Any) -> np.ndarray:
+    """Which elements still hold the poison that `run_checked` put there?"""
+    if isinstance(c, np.ndarray):
+        raw = np.ascontiguousarray(c).view(np.uint8)
+    else:
+        import torch
+
+        raw = c.detach().contiguous().view(torch.uint8).cpu().numpy()
+    return (raw.reshape(*c.shape, -1) == POISON_BYTE).all(axis=2)

@@ -1,0 +1,112 @@
+"""What every launcher asks of its operands, with errors that quote what came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+FLOATS = ("float32", "float64")
+
+
+def numpy_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[int, int, int, Any]:
+    """Return (M, N, K, out) for a CPU rung; `out` is allocated, uninitialised, if it is None.
+
+    Wants numpy arrays a (M, K), b (K, N) and out (M, N): row-major, not empty, of one dtype out of
+    `dtypes`, out overlapping neither input. Raises TypeError or ValueError.
+    """
+    for name, array in (("a", a), ("b", b), ("out", out)):
+        if not isinstance(array, np.ndarray) and not (name == "out" and array is None):
+            raise TypeError(f"{name} must be a numpy array, got {type(array).__name__}")
+    m, n, k = _sizes(a, b, dtypes)
+    for name, array in (("a", a), ("b", b)):
+        _check_layout(name, array, array.flags.c_contiguous, array.strides)
+    if out is None:
+        return m, n, k, np.empty((m, n), a.dtype)
+    _check_out(a, out, (m, n))
+    _check_layout("out", out, out.flags.c_contiguous, out.strides)
+    if np.may_share_memory(out, a) or np.may_share_memory(out, b):
+        raise ValueError("out shares memory with an input; give it an array of its own")
+    return m, n, k, out
+
+
+def tensor_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[int, int, int, Any]:
+    """Return (M, N, K, out) for a GPU rung; `out` is allocated, uninitialised, if it is None.
+
+    Wants torch tensors a (M, K), b (K, N) and out (M, N): row-major, not empty, of one dtype out of
+    `dtypes`, on the device that the back end uses (cuda; cpu in the simulators). Raises TypeError
+    or ValueError.
+    """
+    import torch
+
+    from tiled_matmul.backend import select
+
+    wanted = "cuda" if select().on_gpu else "cpu"
+    for name, tensor in (("a", a), ("b", b), ("out", out)):
+        if name == "out" and tensor is None:
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
+        if tensor.device.type != wanted:
+            raise ValueError(f"{name} lies on {tensor.device}, this back end needs it on {wanted}")
+    if a.device != b.device:
+        raise ValueError(f"a lies on {a.device} and b on {b.device}")
+    m, n, k = _sizes(a, b, dtypes)
+    for name, tensor in (("a", a), ("b", b)):
+        _check_layout(name, tensor, tensor.is_contiguous(), tensor.stride())
+    if out is None:
+        return m, n, k, a.new_empty((m, n))
+    _check_out(a, out, (m, n))
+    _check_layout("out", out, out.is_contiguous(), out.stride())
+    if out.untyped_storage().data_ptr() in (
+        a.untyped_storage().data_ptr(),
+        b.untyped_storage().data_ptr(),
+    ):
+        raise ValueError("out shares memory with an input; give it a tensor of its own")
+    return m, n, k, out
+
+
+def positive(name: str, value: Any, limit: int | None = None) -> int:
+    """Return value if it is a positive int, at most `limit`; raise TypeError or ValueError."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, got {value!r}")
+    if value < 1 or (limit is not None and value > limit):
+        upper = "" if limit is None else f" and at most {limit}"
+        raise ValueError(f"{name} must be at least 1{upper}, got {value}")
+    return value
+
+
+def _sizes(a: Any, b: Any, dtypes: tuple) -> tuple[int, int, int]:
+    for name, array in (("a", a), ("b", b)):
+        if len(array.shape) != 2 or 0 in tuple(array.shape):
+            raise ValueError(f"{name} must be 2-D and not empty, got shape {tuple(array.shape)}")
+        dtype = _name(array)
+        if dtype not in dtypes:
+            raise TypeError(f"{name} has dtype {dtype}; this rung takes {', '.join(dtypes)}")
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(
+            f"a {tuple(a.shape)} has {a.shape[1]} columns, b {tuple(b.shape)} has {b.shape[0]} "
+            "rows; they must be equal"
+        )
+    if a.dtype != b.dtype:
+        raise TypeError(f"a is {_name(a)} and b is {_name(b)}; they must have one dtype")
+    return int(a.shape[0]), int(b.shape[1]), int(a.shape[1])
+
+
+def _check_out(a: Any, out: Any, shape: tuple[int, int]) -> None:
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out has shape {tuple(out.shape)}, the product has {shape}")
+    if out.dtype != a.dtype:
+        raise TypeError(f"out is {_name(out)}, the inputs are {_name(a)}")
+
+
+def _check_layout(name: str, array: Any, contiguous: bool, strides: tuple) -> None:
+    if not contiguous:
+        raise ValueError(
+            f"{name} must be row-major and contiguous, got shape {tuple(array.shape)} with "
+            f"strides {tuple(strides)}; copy it first"
+        )
+
+
+def _name(array: Any) -> str:
+    return str(array.dtype).removeprefix("torch.")

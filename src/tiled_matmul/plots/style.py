@@ -1,0 +1,197 @@
+"""How every figure of the course looks: one palette, ink that follows the page, text at phone width.
+
+A figure is drawn with matplotlib at 5.2 inches, shown as SVG inside the page, and its ink is
+replaced by `currentColor`, so that it is dark on a light page and light on a dark one. Matrices
+keep one orientation: rows run down, columns run right, K runs along A's row and down B's column.
+Colours: Okabe & Ito, Color Universal Design (2008).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import html
+import io
+import re
+import textwrap
+from collections.abc import Callable
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as MatplotlibFigure
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+
+A, B, C = "#0072B2", "#E69F00", "#009E73"
+FAULT = "#D55E00"
+OTHERS = ("#56B4E9", "#CC79A7", "#F0E442")
+MUTED = "#808080"
+INK = "#010203"  # stands for the page's own text colour until the SVG is made
+
+WIDTH = 5.2  # inches; at phone width the text is then about as large as it is drawn
+FONT_SIZE = 9
+
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tiled-matmul",
+    "font.family": "DejaVu Sans",
+    "font.size": FONT_SIZE,
+    "axes.titlesize": FONT_SIZE + 1,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "axes.titlecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": MUTED,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+
+
+class Figure:
+    """An SVG with an alternative text, shown inside the page that a notebook or the book is."""
+
+    def __init__(self, svg: str, alt: str) -> None:
+        self.svg = svg
+        self.alt = alt
+
+    def __repr__(self) -> str:
+        return f"[figure: {self.alt}]"
+
+    def _repr_html_(self) -> str:
+        return f'<div class="course-figure">{self.svg}</div>'
+
+
+def styled(function: Callable) -> Callable:
+    """Decorate a plotting function so that all it draws is drawn in the course's style."""
+
+    @functools.wraps(function)
+    def in_style(*args, **kwargs):
+        with matplotlib.rc_context(STYLE):
+            return function(*args, **kwargs)
+
+    return in_style
+
+
+def draw(height: float, rows: int = 1, columns: int = 1, **subplots):
+    """Return (fig, axes) of the course's width, `height` inches high; call it in a `styled` function.
+
+    Arguments after that are those of matplotlib's `Figure.subplots`. The figure belongs to no
+    window and to no global state.
+    """
+    fig = MatplotlibFigure(figsize=(WIDTH, height), layout="constrained")
+    return fig, fig.subplots(rows, columns, **subplots)
+
+
+def title(fig: MatplotlibFigure, finding: str) -> None:
+    """Write the finding over the whole figure, broken into lines that fit its width."""
+    text = textwrap.fill(finding, 56)
+    fig.suptitle(text, x=0.01, ha="left", fontsize=FONT_SIZE + 1, fontweight="bold", color=INK)
+
+
+def finish(fig: MatplotlibFigure, alt: str) -> Figure:
+    """Return the finished figure. `alt` says in words what is to be seen.
+
+    Raises ValueError if `alt` is empty.
+    """
+    if not alt.strip():
+        raise ValueError("a figure needs an alternative text")
+    buffer = io.StringIO()
+    metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    fig.savefig(buffer, format="svg", metadata=metadata)
+    return Figure(_inline(buffer.getvalue(), alt), alt)
+
+
+def _inline(svg: str, alt: str) -> str:
+    """Make matplotlib's SVG file fit to stand inside an HTML page, next to other figures."""
+    svg = svg[svg.index("<svg") :].strip()
+    svg = re.sub(r"<metadata>.*?</metadata>|<style .*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"\s*\n\s*", " ", svg)
+    # Ids are the page's, not the figure's: make them this figure's own.
+    prefix = "f" + hashlib.sha256(svg.encode()).hexdigest()[:8] + "-"
+    svg = re.sub(r'\bid="', f'id="{prefix}', svg)
+    svg = re.sub(r'href="#|url\(#', lambda match: match[0] + prefix, svg)
+    svg = svg.replace(INK, "currentColor")
+    svg = re.sub(r"'DejaVu Sans'[^;\"]*", "system-ui, 'DejaVu Sans', sans-serif", svg)
+    width, height = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg).groups()
+    opening = (
+        f'<svg role="img" aria-label="{html.escape(alt)}" '
+        f'style="width:100%;max-width:{float(width) * 1.6:.0f}px;height:auto;'
+        f'stroke-linejoin:round" viewBox="0 0 {width} {height}" '
+        'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    )
+    return opening + svg[svg.index(">") + 1 :]
+
+
+def bare(ax: Axes, width: float, height: float) -> None:
+    """Turn ax into a canvas for matrices: no axes, equal scales, y running down."""
+    ax.set_xlim(-0.02 * width, 1.02 * width)
+    ax.set_ylim(1.02 * height, -0.02 * height)
+    ax.set_aspect("equal")
+    ax.axis("off")
+
+
+def matrix(
+    ax: Axes,
+    rows: int,
+    columns: int,
+    color: str,
+    *,
+    x: float = 0,
+    y: float = 0,
+    cell: float = 1,
+    shade=None,
+    label: str = "",
+    tile: tuple[int, int] | None = None,
+) -> None:
+    """Draw a rows × columns matrix with its upper left corner at (x, y).
+
+    `shade` maps (row, column) to an opacity from 0 to 1 (a dict, or a 2-D array); `tile` draws
+    heavier lines round tiles of (rows, columns); `label` is written above.
+    """
+    if shade is not None and not isinstance(shade, dict):
+        shade = {(i, j): shade[i][j] for i in range(rows) for j in range(columns)}
+    by_alpha: dict[float, list] = {}
+    for (row, column), alpha in (shade or {}).items():
+        if alpha:
+            corner = (x + column * cell, y + row * cell)
+            by_alpha.setdefault(round(float(alpha), 3), []).append(corner)
+    for alpha, corners in by_alpha.items():
+        _squares(ax, corners, cell, facecolor=color, alpha=alpha, lw=0)
+    _grid(ax, x, y, rows, columns, (1, 1), cell, edgecolor=color, lw=0.5, alpha=0.6)
+    _grid(ax, x, y, rows, columns, tile or (rows, columns), cell, edgecolor=color, lw=1.5)
+    if label:
+        ax.text(x + columns * cell / 2, y - 0.25 * cell, label, ha="center", va="bottom", color=INK)
+
+
+def _squares(ax: Axes, corners: list, edge: float, **look) -> None:
+    """Draw equal squares as one path, which keeps the SVG small."""
+    vertices, codes = [], []
+    for x, y in corners:
+        vertices += [(x, y), (x + edge, y), (x + edge, y + edge), (x, y + edge), (x, y)]
+        codes += [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+    ax.add_patch(PathPatch(Path(vertices, codes), clip_on=False, **look))
+
+
+def _grid(
+    ax: Axes, x: float, y: float, rows: int, columns: int, step: tuple, cell: float, **look
+) -> None:
+    """Draw the lines between every step[0] rows and step[1] columns, and the border, as one path."""
+    across = sorted({*range(0, rows, step[0]), rows})
+    down = sorted({*range(0, columns, step[1]), columns})
+    vertices = []
+    for row in across:
+        vertices += [(x, y + row * cell), (x + columns * cell, y + row * cell)]
+    for column in down:
+        vertices += [(x + column * cell, y), (x + column * cell, y + rows * cell)]
+    codes = [Path.MOVETO, Path.LINETO] * (len(vertices) // 2)
+    ax.add_patch(PathPatch(Path(vertices, codes), fill=False, clip_on=False, **look))

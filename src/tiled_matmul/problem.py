@@ -1,0 +1,112 @@
+"""One matrix product to be solved: its sizes, its seeded inputs, and what it must cost."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+DTYPES = ("float16", "float32", "float64", "int32", "int64")
+INTEGER_RANGE = 4
+
+
+@dataclass(frozen=True)
+class Problem:
+    """C (M, N) = A (M, K) · B (K, N), all of one dtype.
+
+    Raises ValueError for sizes that are not positive integers or a dtype that is not in DTYPES.
+    """
+
+    m: int
+    n: int
+    k: int
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        for name in ("m", "n", "k"):
+            size = getattr(self, name)
+            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+                raise ValueError(f"{name.upper()} must be a positive integer, got {size!r}")
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}")
+
+    @classmethod
+    def square(cls, n: int, dtype: str = "float32") -> Problem:
+        """The product of two n × n matrices."""
+        return cls(n, n, n, dtype)
+
+    @classmethod
+    def parse(cls, text: str, dtype: str = "float32") -> Problem:
+        """Read "4096x4096x4096" as M × N × K. Raises ValueError quoting any other text."""
+        match = re.fullmatch(r"(\d+)x(\d+)x(\d+)", text.strip())
+        if not match:
+            raise ValueError(f"a shape is written MxNxK, such as 1024x512x256; got {text!r}")
+        return cls(*(int(size) for size in match.groups()), dtype)
+
+    @property
+    def shape_text(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}"
+
+    @property
+    def flops(self) -> int:
+        """2·M·N·K: one multiplication and one addition for each (i, j, k)."""
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """A and B read once, C written once."""
+        elements = self.m * self.k + self.k * self.n + self.m * self.n
+        return elements * np.dtype(self.dtype).itemsize
+
+    @property
+    def intensity(self) -> float:
+        """FLOPs for each compulsory byte."""
+        return self.flops / self.compulsory_bytes
+
+    def inputs(self, seed: int = 0, kind: str = "normal", device: str = "numpy"):
+        """Return fresh (a, b): a (M, K), b (K, N), row-major, of this problem's dtype.
+
+        `kind` "normal" draws from the standard normal distribution (float dtypes only);
+        "integers" draws whole numbers from -4 to 4, whose products sum without rounding.
+        `device` "numpy" gives arrays; "cpu" or "cuda" gives torch tensors there. The same seed
+        gives the same numbers on "numpy" and "cpu"; "cuda" draws on the GPU from its own stream.
+        Raises ValueError for an unknown kind or device.
+        """
+        if kind not in ("normal", "integers"):
+            raise ValueError(f'kind must be "normal" or "integers", got {kind!r}')
+        if kind == "normal" and not self.dtype.startswith("float"):
+            raise ValueError(f'kind "normal" needs a float dtype, this problem is {self.dtype}')
+        if device not in ("numpy", "cpu", "cuda"):
+            raise ValueError(f'device must be "numpy", "cpu" or "cuda", got {device!r}')
+        shapes = ((self.m, self.k), (self.k, self.n))
+        if device == "cuda":
+            return self._cuda_inputs(shapes, seed, kind)
+        rng = np.random.default_rng(seed)
+        if kind == "normal":
+            drawn = np.float64 if self.dtype == "float64" else np.float32
+            arrays = [rng.standard_normal(shape, dtype=drawn) for shape in shapes]
+        else:
+            arrays = [rng.integers(-INTEGER_RANGE, INTEGER_RANGE + 1, shape) for shape in shapes]
+        a, b = (array.astype(self.dtype) for array in arrays)
+        if device == "cpu":
+            import torch
+
+            a, b = torch.from_numpy(a), torch.from_numpy(b)
+        return a, b
+
+    def _cuda_inputs(self, shapes, seed: int, kind: str):
+        import torch
+
+        generator = torch.Generator("cuda").manual_seed(seed)
+        dtype = getattr(torch, self.dtype)
+        if kind == "normal":
+            drawn = torch.float64 if self.dtype == "float64" else torch.float32
+            options = {"generator": generator, "device": "cuda", "dtype": drawn}
+            draws = [torch.randn(shape, **options) for shape in shapes]
+        else:
+            low, high = -INTEGER_RANGE, INTEGER_RANGE + 1
+            draws = [
+                torch.randint(low, high, shape, generator=generator, device="cuda") for shape in shapes
+            ]
+        return tuple(draw.to(dtype) for draw in draws)

@@ -1,0 +1,249 @@
+"""Measured numbers with their provenance: a results file is a JSON list of records.
+
+What is read is checked key by key, so that a number that nobody measured cannot slip in; what is
+written is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tiled_matmul import ROOT
+from tiled_matmul.problem import DTYPES
+
+RESULTS = ROOT / "results"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One rung at one problem on one machine, timed in one run together with its baseline.
+
+    `time_ms` is the median, `spread` the interquartile range over the median, `tflops` 2·M·N·K
+    over the median, `ratio` the baseline's median over this one's: above 1 is faster than the
+    baseline. `gpu` is the GPU's name, or "CPU: model, T threads" where a CPU was timed, and then
+    `driver` is empty. `versions` maps packages to versions, `date` is ISO 8601 with its offset,
+    `commit` the code's. Raises ValueError naming the first value that cannot be.
+    """
+
+    rung: str
+    m: int
+    n: int
+    k: int
+    dtype: str
+    time_ms: float
+    spread: float
+    tflops: float
+    baseline: str
+    ratio: float
+    gpu: str
+    driver: str
+    versions: dict[str, str]
+    date: str
+    commit: str
+
+    def __post_init__(self) -> None:
+        for key in ("rung", "baseline", "gpu", "date", "commit"):
+            _require(self, key, "a text that is not empty", _is_text(getattr(self, key)))
+        _require(self, "driver", "a text", isinstance(self.driver, str))
+        for key in ("m", "n", "k"):
+            size = getattr(self, key)
+            _require(self, key, "a positive integer", type(size) is int and size > 0)
+        _require(self, "dtype", f"one of {', '.join(DTYPES)}", self.dtype in DTYPES)
+        for key in ("time_ms", "tflops", "ratio"):
+            number = getattr(self, key)
+            _require(self, key, "a positive, finite number", _is_number(number) and number > 0)
+        fine = _is_number(self.spread) and self.spread >= 0
+        _require(self, "spread", "a finite number of 0 or more", fine)
+        named = isinstance(self.versions, dict) and all(
+            _is_text(name) and _is_text(version) for name, version in self.versions.items()
+        )
+        _require(self, "versions", "an object of texts by package name", named)
+        _require(self, "date", "an ISO 8601 time with its offset", _is_time(self.date))
+        computed = 2 * self.m * self.n * self.k / self.time_ms / 1e9
+        fits = math.isclose(self.tflops, computed, rel_tol=1e-6)
+        _require(self, "tflops", f"2·M·N·K over time_ms, which is {computed:.9g}", fits)
+        if self.rung == self.baseline:
+            _require(self, "ratio", "1, this being the baseline itself", self.ratio == 1)
+
+    @property
+    def place(self) -> tuple:
+        """What makes two records measurements of the same thing."""
+        return (self.rung, self.m, self.n, self.k, self.dtype, self.gpu)
+
+    @property
+    def shape_text(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}"
+
+
+KEYS = tuple(field.name for field in fields(Record))
+
+
+def load(path: str | os.PathLike) -> list[Record]:
+    """Read a results file. Raises ValueError naming the file, the record, the key and what came."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    try:
+        entries = json.loads(text, object_pairs_hook=_without_duplicates)
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    if not isinstance(entries, list):
+        raise ValueError(f"{path} must hold a list of records, it holds {_kind(entries)}")
+    records: list[Record] = []
+    places: dict[tuple, int] = {}
+    for number, entry in enumerate(entries, start=1):
+        try:
+            record = _record(entry)
+        except ValueError as error:
+            raise ValueError(f"{path}, record {number}: {error}") from error
+        first = places.setdefault(record.place, number)
+        if first != number:
+            raise ValueError(f"{path}, record {number}: measures the same as record {first}")
+        records.append(record)
+    return records
+
+
+def save(path: str | os.PathLike, records: Iterable[Record]) -> None:
+    """Write `records` to `path`, whole or not at all. Raises OSError where that cannot be done."""
+    text = json.dumps(
+        [asdict(record) for record in records], indent=1, ensure_ascii=False, allow_nan=False
+    )
+    # A link stays a link: what it points to is replaced.
+    path = Path(path).resolve()
+    temporary = _temporary(path)
+    try:
+        with open(temporary, "x", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_file(path: str | os.PathLike) -> None:
+    """Raise ValueError now if `update(path, …)` would fail later: unreadable, or not writable."""
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, a results file was wanted")
+    if path.exists():
+        load(path)
+    temporary = _temporary(path.resolve())
+    try:
+        with open(temporary, "x"):
+            pass
+        temporary.unlink()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def update(path: str | os.PathLike, new: Iterable[Record]) -> list[Record]:
+    """Merge `new` into the file at `path`, which need not exist, and return what it holds now."""
+    records = merge(load(path) if Path(path).exists() else [], new)
+    save(path, records)
+    return records
+
+
+def merge(old: Iterable[Record], new: Iterable[Record]) -> list[Record]:
+    """Return `old` with each record that `new` measured again replaced, and the others appended.
+
+    The same thing is the same rung, sizes, dtype and machine. A record's ratio comes from its own
+    run and travels with it, so no ratio is ever formed across runs.
+    """
+    places = {record.place: record for record in old}
+    places.update({record.place: record for record in new})
+    return list(places.values())
+
+
+def find(
+    records: Sequence[Record],
+    rung: str,
+    m: int,
+    n: int,
+    k: int,
+    dtype: str = "float32",
+    gpu: str | None = None,
+) -> Record:
+    """Return the one record of `rung` at this problem; `gpu` chooses where several machines are.
+
+    Raises ValueError that says what there is, when there is none or more than one.
+    """
+    wanted = (rung, m, n, k, dtype)
+    fitting = [r for r in records if r.place[:5] == wanted and gpu in (None, r.gpu)]
+    if len(fitting) == 1:
+        return fitting[0]
+    asked = f"{rung} at {m}x{n}x{k} {dtype}" + (f" on {gpu}" if gpu else "")
+    if fitting:
+        machines = ", ".join(repr(record.gpu) for record in fitting)
+        raise ValueError(f"{asked} was measured on several machines: choose gpu= from {machines}")
+    same = [r for r in records if r.rung == rung]
+    if same:
+        there = ", ".join(f"{r.shape_text} {r.dtype} on {r.gpu}" for r in same)
+        raise ValueError(f"no record of {asked}; {rung} was measured at {there}")
+    names = ", ".join(sorted({r.rung for r in records})) or "nothing"
+    raise ValueError(f"no record of {asked}; measured: {names}")
+
+
+def reference() -> list[Record]:
+    """Return the reference GPU's records, those that the book's prose speaks of."""
+    return load(RESULTS / "h200.json")
+
+
+def _record(entry: Any) -> Record:
+    if not isinstance(entry, dict):
+        raise ValueError(f"must be an object, it is {_kind(entry)}")
+    for key in KEYS:
+        if key not in entry:
+            raise ValueError(f"key {key!r} is missing")
+    for key in entry:
+        if key not in KEYS:
+            raise ValueError(f"key {key!r} is not known; the keys are {', '.join(KEYS)}")
+    return Record(**entry)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict:
+    seen = dict(pairs)
+    if len(seen) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twice!r} stands twice in one object")
+    return seen
+
+
+def _require(record: Record, key: str, wanted: str, fine: bool) -> None:
+    if not fine:
+        raise ValueError(f"{key} must be {wanted}, got {getattr(record, key)!r}")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def _kind(value: Any) -> str:
+    return {dict: "an object", list: "a list", str: "a text", type(None): "null"}.get(
+        type(value), f"a {type(value).__name__}"
+    )
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")

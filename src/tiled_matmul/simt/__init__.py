@@ -1,0 +1,1 @@
+"""What the 32 threads of a warp do together."""

@@ -1,0 +1,109 @@
+"""backend.py: the choice of the machine, each in a process of its own, as the choice is made once."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tiled_matmul import backend
+
+GPU = backend.Gpu("Test GPU", (9, 0), "13.0")
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess:
+    clean = {key: value for key, value in os.environ.items() if key not in SWITCHES}
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**clean, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+SWITCHES = {*backend.SWITCHES.values(), backend.OVERRIDE}
+
+
+def test_simulator_on_demand_sets_both_switches():
+    done = run_python(
+        "from tiled_matmul import backend; import os; chosen = backend.select()\n"
+        "from numba import cuda, config\n"
+        "print(chosen.name, os.environ['TRITON_INTERPRET'], config.ENABLE_CUDASIM)",
+        TILED_MATMUL_BACKEND="simulator",
+    )
+    assert done.stdout.split() == ["simulator", "1", "1"], done.stderr
+
+
+def test_numba_loaded_too_early_is_refused():
+    done = run_python(
+        "import numba\nfrom tiled_matmul import backend\nbackend.select()",
+        TILED_MATMUL_BACKEND="simulator",
+    )
+    assert "numba was imported before" in done.stderr
+    assert "NUMBA_ENABLE_CUDASIM=1" in done.stderr
+
+
+def test_triton_loaded_too_early_is_refused():
+    code = (
+        "import sys, types; sys.modules['triton'] = types.ModuleType('triton')\n"
+        "from tiled_matmul import backend\nbackend.select()"
+    )
+    done = run_python(code, TILED_MATMUL_BACKEND="simulator")
+    assert "triton was imported before" in done.stderr
+
+
+def test_numba_loaded_early_but_rightly_is_accepted():
+    done = run_python(
+        "import numba\nfrom tiled_matmul import backend\nprint(backend.select().name)",
+        TILED_MATMUL_BACKEND="simulator",
+        NUMBA_ENABLE_CUDASIM="1",
+    )
+    assert done.stdout.strip() == "simulator", done.stderr
+
+
+def test_unknown_override_is_quoted():
+    with pytest.raises(backend.BackendError, match="'cpu' is not known"):
+        backend.decide("cpu")
+
+
+def test_a_demanded_gpu_that_is_missing_is_an_error(monkeypatch):
+    monkeypatch.setattr(backend, "probe_gpu", lambda: (None, "no NVIDIA driver is installed"))
+    with pytest.raises(backend.BackendError, match="demands a GPU, but no NVIDIA driver"):
+        backend.decide("gpu")
+    assert backend.decide(None).name == "simulator"
+
+
+def test_a_gpu_that_torch_cannot_use_is_named(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(backend, "probe_gpu", lambda: (GPU, "the driver reports Test GPU"))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    chosen = backend.decide(None)
+    assert chosen.name == "simulator"
+    assert "Test GPU, but torch" in chosen.reason
+    with pytest.raises(backend.BackendError, match="cannot use it"):
+        backend.decide("gpu")
+
+
+def test_a_usable_gpu_is_taken(monkeypatch):
+    monkeypatch.setattr(backend, "_usable_gpu", lambda: (GPU, "found"))
+    assert backend.decide(None) == backend.Backend("gpu", "found", GPU)
+    assert backend.decide("simulator").name == "simulator"
+
+
+def test_importing_the_package_is_quick_and_loads_nothing_heavy():
+    done = run_python(
+        "import time, sys; start = time.perf_counter(); import tiled_matmul, tiled_matmul.backend\n"
+        "print(time.perf_counter() - start, [m for m in ('numba', 'torch', 'triton') if m in sys.modules])"
+    )
+    seconds, loaded = done.stdout.split(maxsplit=1)
+    assert float(seconds) < 2 and loaded.strip() == "[]"
+
+
+@pytest.mark.gpu
+def test_the_driver_and_torch_agree_on_the_gpu():
+    import torch
+
+    gpu, _ = backend.probe_gpu()
+    assert gpu.name == torch.cuda.get_device_name(0)
+    assert gpu.capability == torch.cuda.get_device_capability(0)
