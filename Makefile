@@ -24,7 +24,7 @@ RUN := $(PYTHON)
 READY := .site/.installed
 export PYTHONPATH := $(CURDIR)/.site:$(CURDIR)/src
 export JUPYTER_PATH := $(CURDIR)/.site/share/jupyter
-export IPYTHONDIR := $(CURDIR)/.site/ipython
+export IPYTHONDIR := $(CURDIR)/.site/share/ipython
 else
 RUN := .venv/bin/python
 READY := .venv/.installed

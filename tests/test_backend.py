@@ -1,4 +1,4 @@
-"""backend.py: the choice of the machine, each in a process of its own, as the choice is made once."""
+"""backend.py: the choice of the machine; it is made once, so each test has its own process."""
 
 import os
 import subprocess
@@ -93,8 +93,10 @@ def test_a_usable_gpu_is_taken(monkeypatch):
 
 def test_importing_the_package_is_quick_and_loads_nothing_heavy():
     done = run_python(
-        "import time, sys; start = time.perf_counter(); import tiled_matmul, tiled_matmul.backend\n"
-        "print(time.perf_counter() - start, [m for m in ('numba', 'torch', 'triton') if m in sys.modules])"
+        "import sys, time; start = time.perf_counter()\n"
+        "import tiled_matmul, tiled_matmul.backend\n"
+        "heavy = [m for m in ('numba', 'torch', 'triton') if m in sys.modules]\n"
+        "print(time.perf_counter() - start, heavy)"
     )
     seconds, loaded = done.stdout.split(maxsplit=1)
     assert float(seconds) < 2 and loaded.strip() == "[]"

@@ -1,4 +1,4 @@
-"""plots/style.py: figures follow the page, stay apart from each other and never change by themselves."""
+"""plots/style.py: figures follow the page, stay apart, and never change by themselves."""
 
 import re
 from xml.etree import ElementTree

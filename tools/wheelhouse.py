@@ -184,7 +184,7 @@ def install(wheelhouse: Path, site: Path) -> str:
                 "this machine lacks what the wheels need:\n  " + "\n  ".join(found)
             )
         path = os.pathsep.join(filter(None, [str(made.resolve()), os.environ.get("PYTHONPATH")]))
-        (made / "ipython").mkdir()
+        (made / "share" / "ipython").mkdir(parents=True, exist_ok=True)
         kernel = [sys.executable, "-m", "ipykernel", "install", "--prefix", str(made)]
         subprocess.run(
             [*kernel, "--name", "python3"],
@@ -194,7 +194,7 @@ def install(wheelhouse: Path, site: Path) -> str:
                 **os.environ,
                 "PYTHONPATH": path,
                 "JUPYTER_PATH": str(made.resolve() / "share" / "jupyter"),
-                "IPYTHONDIR": str(made.resolve() / "ipython"),
+                "IPYTHONDIR": str(made.resolve() / "share" / "ipython"),
             },
         )
         shutil.rmtree(site, ignore_errors=True)

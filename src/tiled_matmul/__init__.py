@@ -1,4 +1,4 @@
-"""Tiled Matmul: from three loops to the tensor cores. Helpers that the course's notebooks import."""
+"""Tiled Matmul: from three loops to the tensor cores. What the course's notebooks import."""
 
 from pathlib import Path
 

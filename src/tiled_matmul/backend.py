@@ -1,8 +1,8 @@
 """Which machine is this: one with a usable GPU, or one that runs kernels in simulators?
 
 Numba and Triton read their simulator switches when they are imported, so the decision has to fall
-before either is. `select()` decides once per process; the set-up cell of each notebook calls it, and
-so does importing `tiled_matmul.ladder`. `TILED_MATMUL_BACKEND=gpu|simulator` overrides the choice.
+before either is. `select()` decides once per process; the set-up cell of each notebook calls it,
+and so does importing `tiled_matmul.ladder`. `TILED_MATMUL_BACKEND=gpu|simulator` overrides it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class BackendError(RuntimeError):
 
 @dataclass(frozen=True)
 class Gpu:
-    """What the NVIDIA driver reports: name, compute capability, and the CUDA version it supports."""
+    """What the NVIDIA driver reports; `driver_cuda` is the newest CUDA version it supports."""
 
     name: str
     capability: tuple[int, int]

@@ -2,14 +2,17 @@
 
 The model is set-associative with least-recently-used replacement: an address belongs to one line,
 a line to one set, and a set keeps the lines that were used last. It counts misses, it knows no
-time. Reads and writes count alike, and A, B and C lie one after another, each at the start of a
-line. Source: Hennessy & Patterson, Computer Architecture, appendix B.
+time. Reads and writes count alike, nothing is fetched ahead, and A, B and C lie one after another,
+each at the start of a line. Source: Hennessy & Patterson, Computer Architecture, appendix B.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache as remember
+from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 from numba import njit
@@ -39,6 +42,20 @@ class Cache:
     def sets(self) -> int:
         return self.size // (self.line * self.ways)
 
+    def set_of(self, address: np.ndarray | int) -> np.ndarray | int:
+        """Return the set, from 0, that the bytes at these addresses belong to."""
+        return address // self.line % self.sets
+
+    def __str__(self) -> str:
+        return (
+            f"{self.size / 1024:g} KiB in {self.sets} sets of {self.ways} lines "
+            f"of {self.line} bytes"
+        )
+
+
+# What many current x86 server and laptop cores have as their level-1 data cache.
+LEVEL_1 = Cache(48 * 1024, line=64, ways=12)
+
 
 @dataclass(frozen=True)
 class Misses:
@@ -52,6 +69,30 @@ class Misses:
     @property
     def total(self) -> int:
         return self.a + self.b + self.c
+
+
+def level_1(cpu: Path = Path("/sys/devices/system/cpu/cpu0")) -> Cache | None:
+    """Return this machine's level-1 data cache as Linux describes it, or None if nothing does."""
+    names = ("level", "type", "size", "coherency_line_size", "ways_of_associativity")
+    for index in sorted(cpu.glob("cache/index*")):
+        try:
+            level, kind, size, line, ways = ((index / name).read_text().strip() for name in names)
+            if level == "1" and kind in ("Data", "Unified"):
+                return Cache(int(size.removesuffix("K")) * 1024, int(line), int(ways))
+        except (OSError, ValueError):  # a virtual machine may hide the facts, or give zeros
+            continue
+    return None
+
+
+def strides(order: str, m: int, n: int, k: int) -> tuple[int, int, int]:
+    """Return how many elements A, B and C move on at each step of the innermost loop of `order`.
+
+    A is (m, k), B (k, n), C (m, n), row-major. 0 says that the loop does not move in that matrix.
+    Raises ValueError for an unknown order.
+    """
+    inner = _positions(order)[2]
+    a, b, c = _strides(m, n, k)[:, inner]
+    return int(a), int(b), int(c)
 
 
 def iterations(order: str, m: int, n: int, k: int) -> Iterator[tuple[int, int, int]]:
@@ -69,6 +110,7 @@ def iterations(order: str, m: int, n: int, k: int) -> Iterator[tuple[int, int, i
                 yield at["i"], at["j"], at["k"]
 
 
+@remember
 def loop_misses(order: str, m: int, n: int, k: int, cache: Cache, itemsize: int = 4) -> Misses:
     """Count the misses of C (m, n) = A (m, k) · B (k, n) in one of the six loop orders.
 
@@ -79,6 +121,7 @@ def loop_misses(order: str, m: int, n: int, k: int, cache: Cache, itemsize: int 
     return _run(cache, itemsize, (m, n, k), _positions(order), (m, n, k))
 
 
+@remember
 def tiled_misses(
     tile: int, m: int, n: int, k: int, cache: Cache, itemsize: int = 4, order: str = "ikj"
 ) -> Misses:
@@ -89,79 +132,104 @@ def tiled_misses(
     return _run(cache, itemsize, (m, n, k), _positions(order), (tile, tile, tile))
 
 
+def ranked_right(
+    predicted: Mapping[str, float], measured: Mapping[str, float], margin: float = 0.1
+) -> tuple[int, int]:
+    """Return (right, decided): how many pairs a prediction decides, and how many of them rightly.
+
+    A pair is decided if the larger prediction is more than (1 + margin) times the smaller, and
+    right if the one predicted larger was also measured larger. Raises ValueError if the two do not
+    have the same keys.
+    """
+    if set(predicted) != set(measured):
+        raise ValueError(f"predicted are {sorted(predicted)}, measured are {sorted(measured)}")
+    right = decided = 0
+    for pair in combinations(predicted, 2):
+        low, high = sorted(pair, key=predicted.__getitem__)
+        if predicted[high] > (1 + margin) * predicted[low]:
+            decided += 1
+            right += measured[high] > measured[low]
+    return right, decided
+
+
 def _positions(order: str) -> tuple[int, ...]:
-    if sorted(order) != list(LOOPS):
+    if not isinstance(order, str) or sorted(order) != list(LOOPS):
         raise ValueError(f"a loop order is an arrangement of ijk, got {order!r}")
     return tuple(LOOPS.index(loop) for loop in order)
 
 
+def _strides(m: int, n: int, k: int) -> np.ndarray:
+    """Elements from one index to the next: rows are A, B, C, columns the loops i, j, k."""
+    return np.array([[k, 0, 1], [0, 1, n], [n, 1, 0]])
+
+
 def _run(cache: Cache, itemsize: int, sizes: tuple, order: tuple, tile: tuple) -> Misses:
     if min(*sizes, *tile) < 1 or itemsize < 1:
-        raise ValueError(f"sizes, tile and itemsize must be at least 1: {sizes}, {tile}, {itemsize}")
+        raise ValueError(
+            f"sizes, tile and itemsize must be at least 1, got {sizes}, {tile} and {itemsize}"
+        )
+    m, n, k = sizes
+    starts = [0]  # the byte at which each matrix begins: the first free one that begins a line
+    for elements in (m * k, k * n):
+        starts.append(starts[-1] + -(-elements * itemsize // cache.line) * cache.line)
     a, b, c, accesses = _simulate(
         np.array(sizes),
         np.array(tile),
         np.array(order),
-        itemsize,
+        _strides(m, n, k) * itemsize,
+        np.array(starts),
         cache.line,
-        cache.sets,
-        cache.ways,
+        np.full((cache.sets, cache.ways), -1),
     )
     return Misses(int(a), int(b), int(c), int(accesses))
 
 
 @njit
-def _touch(lines, used, clock, line):
-    """Use a line at time `clock`; return True if it had to be fetched."""
-    at = line % lines.shape[0]
-    oldest = 0
-    for way in range(lines.shape[1]):
-        if lines[at, way] == line:
-            used[at, way] = clock
-            return False
-        if used[at, way] < used[at, oldest]:
-            oldest = way
-    lines[at, oldest] = line
-    used[at, oldest] = clock
-    return True
+def _touch(sets, line):
+    """Use a line; return True if it had to be fetched. A set's row runs from newest to oldest."""
+    row = line % sets.shape[0]
+    if sets[row, 0] == line:
+        return False
+    last = sets.shape[1] - 1
+    way = 1
+    while way < last and sets[row, way] != line:
+        way += 1
+    # One way only, or the oldest is not it either: the oldest gives up its place.
+    missed = way > last or sets[row, way] != line
+    for older in range(min(way, last), 0, -1):
+        sets[row, older] = sets[row, older - 1]
+    sets[row, 0] = line
+    return missed
 
 
 @njit
-def _simulate(sizes, tile, order, itemsize, line_bytes, sets, ways):
-    m, n, k = sizes
-    lines = np.full((sets, ways), -1)
-    used = np.zeros((sets, ways), np.int64)
-    rows = np.array([k, n, n])  # row lengths of A, B and C
-    first_line = np.zeros(3, np.int64)
-    first_line[1] = -(-m * k * itemsize // line_bytes)
-    first_line[2] = first_line[1] + -(-k * n * itemsize // line_bytes)
+def _simulate(sizes, tile, order, strides, starts, line_bytes, sets):
     misses = np.zeros(3, np.int64)
-    clock = 0
-    inner = order[2]
-    at = np.zeros(3, np.int64)
+    accesses = 0
+    first, second, third = order
+    corner = np.zeros(3, np.int64)
     extent = np.zeros(3, np.int64)
-    for i in range(0, m, tile[0]):
-        for j in range(0, n, tile[1]):
-            for p in range(0, k, tile[2]):
-                start = (i, j, p)
-                for axis in range(3):
-                    extent[axis] = min(tile[axis], sizes[axis] - start[axis])
-                for x in range(extent[order[0]]):
-                    for y in range(extent[order[1]]):
-                        for z in range(extent[order[2]]):
-                            at[order[0]] = start[order[0]] + x
-                            at[order[1]] = start[order[1]] + y
-                            at[order[2]] = start[order[2]] + z
+    for i in range(0, sizes[0], tile[0]):
+        for j in range(0, sizes[1], tile[1]):
+            for p in range(0, sizes[2], tile[2]):
+                begin = (i, j, p)
+                corner[:] = starts
+                for loop in range(3):
+                    extent[loop] = min(tile[loop], sizes[loop] - begin[loop])
+                    corner += strides[:, loop] * begin[loop]
+                for x in range(extent[first]):
+                    for y in range(extent[second]):
+                        for z in range(extent[third]):
                             for matrix in range(3):
-                                # A lacks j (1), B lacks i (0), C lacks k (2)
-                                lacks = (1, 0, 2)[matrix]
-                                if lacks == inner and z > 0:
-                                    continue
-                                row = at[2] if matrix == 1 else at[0]
-                                column = at[2] if matrix == 0 else at[1]
-                                element = row * rows[matrix] + column
-                                line = first_line[matrix] + element * itemsize // line_bytes
-                                clock += 1
-                                if _touch(lines, used, clock, line):
+                                if strides[matrix, third] == 0 and z > 0:
+                                    continue  # it waits in a register
+                                address = (
+                                    corner[matrix]
+                                    + x * strides[matrix, first]
+                                    + y * strides[matrix, second]
+                                    + z * strides[matrix, third]
+                                )
+                                accesses += 1
+                                if _touch(sets, address // line_bytes):
                                     misses[matrix] += 1
-    return misses[0], misses[1], misses[2], clock
+    return misses[0], misses[1], misses[2], accesses

@@ -64,7 +64,7 @@ def gamma(k: int, dtype: str) -> float:
 
 
 def poison(array: Any) -> Any:
-    """Fill `array` (numpy or torch, contiguous) with a byte pattern that stands for "never written"."""
+    """Fill `array` (numpy or torch, contiguous) with bytes that stand for "never written"."""
     if isinstance(array, np.ndarray):
         array.view(np.uint8)[...] = POISON_BYTE
     else:
@@ -266,7 +266,9 @@ def _part_of_k(case: _Case) -> str | None:
     slack = case.bound[i, j] + 1e-12 * np.abs(partial).max()
     for stop in np.flatnonzero(np.abs(partial - case.c[i, j]) <= slack)[::-1]:
         if 0 < stop < k and case.fits(case.a[:, :stop] @ case.b[:stop], factor=2):
-            return f"The sum over k stops at {stop} of {k}: the last {k - stop} products are missing."
+            return (
+                f"The sum over k stops at {stop} of {k}: the last {k - stop} products are missing."
+            )
     for start in np.flatnonzero(np.abs(partial[-1] - partial - case.c[i, j]) <= slack):
         if 0 < start < k and case.fits(case.a[:, start:] @ case.b[start:], factor=2):
             return f"The sum over k starts at {start} instead of 0."
@@ -313,7 +315,9 @@ def _operands(a: Any, b: Any) -> tuple[int, int, int]:
         if len(array.shape) != 2 or 0 in tuple(array.shape):
             raise ValueError(f"{name} must be 2-D and not empty, got shape {tuple(array.shape)}")
     if a.shape[1] != b.shape[0]:
-        raise ValueError(f"A {tuple(a.shape)} and B {tuple(b.shape)} do not fit: A's columns, B's rows")
+        raise ValueError(
+            f"A {tuple(a.shape)} and B {tuple(b.shape)} do not fit: A's columns, B's rows"
+        )
     if _dtype(a) != _dtype(b):
         raise TypeError(f"A is {_dtype(a)} and B is {_dtype(b)}; they must have one dtype")
     if _dtype(a) not in (*ACCUMULATORS, *INTEGERS):
@@ -344,7 +348,7 @@ def _bounded(a: Any, b: Any, dtype: str, k: int) -> tuple[Any, Any]:
 
 
 def _exact(a: Any, b: Any, dtype: str) -> tuple[Any, int]:
-    """Return (A·B modulo 2^bits as int64, 0). numpy multiplies integers without BLAS: slow, exact."""
+    """Return (A·B modulo 2^bits as int64, 0). numpy multiplies integers without BLAS, exactly."""
     product = _as_int(a) @ _as_int(b)
     return product.astype(dtype).astype(np.int64), 0
 

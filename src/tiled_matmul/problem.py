@@ -107,6 +107,7 @@ class Problem:
         else:
             low, high = -INTEGER_RANGE, INTEGER_RANGE + 1
             draws = [
-                torch.randint(low, high, shape, generator=generator, device="cuda") for shape in shapes
+                torch.randint(low, high, shape, generator=generator, device="cuda")
+                for shape in shapes
             ]
         return tuple(draw.to(dtype) for draw in draws)

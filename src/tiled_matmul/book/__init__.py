@@ -2,3 +2,7 @@
 
 Importing this package imports neither Jupyter nor Sphinx.
 """
+
+from tiled_matmul.book.cli import add_parser
+
+__all__ = ["add_parser"]

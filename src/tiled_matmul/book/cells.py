@@ -27,7 +27,7 @@ from tempfile import mkdtemp
 
 if not find_spec("tiled_matmul"):
     if "COLAB_RELEASE_TAG" not in os.environ:
-        raise ModuleNotFoundError("tiled_matmul is missing: `make lab` or `pip install -e .`")
+        raise ModuleNotFoundError("no tiled_matmul: run `make lab`, or `pip install -e .`")
     if not os.path.exists("tiled-matmul"):
         url = "{url}"
         url = os.environ.get("TILED_MATMUL_REPOSITORY", url)

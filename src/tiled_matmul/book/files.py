@@ -53,6 +53,8 @@ def parse_notebook(text: str, name: Path | str, *, upgrade: bool = False):
     for anything that is not a valid notebook of version 4.5.
     """
     import nbformat
+    from nbformat.v4.rwbase import rejoin_lines
+    from nbformat.validator import iter_validate
 
     try:
         data = json.loads(text)
@@ -65,13 +67,11 @@ def parse_notebook(text: str, name: Path | str, *, upgrade: bool = False):
         data = nbformat.v4.upgrade(nbformat.from_dict(data), from_minor=version[1])
     elif version != (4, 5):
         raise NotebookError(f"{name}: notebook format {version[0]}.{version[1]}, wanted 4.5")
-    from nbformat.validator import iter_validate
-
     for error in iter_validate(data):
         place = "/".join(str(step) for step in getattr(error, "path", ())) or "top level"
         reason = error.message.split("\n")[0][:120]
         raise NotebookError(f"{name}: not a valid notebook: {place}: {reason}")
-    return nbformat.from_dict(data)
+    return rejoin_lines(nbformat.from_dict(data))
 
 
 def notebook_text(notebook) -> str:

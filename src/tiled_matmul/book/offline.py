@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 REMOTE = re.compile(r"\s*(?:https?:|wss?:|ftp:)?//", re.IGNORECASE)
-# What a browser fetches by itself, by tag and attribute. <a href> and <form action> wait for a hand.
+# What a browser fetches by itself, by attribute and tag; <a href> waits for a hand.
 FETCHED = {
     "src": None,
     "srcset": None,

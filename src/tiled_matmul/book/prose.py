@@ -28,7 +28,9 @@ MEASURED = re.compile(
 CODE = re.compile(r"(`{3,}|~{3,}).*?(?:\1|\Z)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL)
 CITED = re.compile(r"\{cite|\]\(\s*<?https?://")
 DERIVED = re.compile(r"[=≈]\s*\$?\s*$")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(*$A-Z0-9{\[])|\n\s*\n|\n(?=\s*(?:[-*|#]|\d+\.)\s?)")
+SENTENCE_END = re.compile(
+    r"(?<=[.!?])\s+(?=[\"'(*$A-Z0-9{\[])|\n\s*\n|\n(?=\s*(?:[-*|#]|\d+\.)\s?)"
+)
 
 
 def typed_numbers(markdown: str) -> Iterator[tuple[int, str]]:

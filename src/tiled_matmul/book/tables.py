@@ -19,6 +19,7 @@ from tiled_matmul.book.files import NotebookError, chapters, parse_notebook, rea
 STAMP_KEYS = ("gpu", "driver", "cpu", "versions", "date", "seconds", "code_hash")
 PACKAGES = ("python", "torch", "triton", "numba", "numba-cuda", "numpy", "matplotlib")
 VERDICTS = {True: "holds", False: "does not hold", None: "not judged"}
+COUNTED = {True: "hold", False: "do not hold", None: "not judged"}
 VERDICT_CLASSES = {True: "holds", False: "fails", None: "open"}
 BASELINE_TITLES = {"numpy": "NumPy's BLAS", "cublas": "cuBLAS"}
 README_BLOCK = re.compile(r"(<!-- ladder:begin[^>]*-->\n)(.*?)(<!-- ladder:end -->)", re.DOTALL)
@@ -39,8 +40,16 @@ def significant(value: float, digits: int = 3) -> str:
     return text
 
 
+def shape(record: Any) -> str:
+    if record.m == record.n == record.k:
+        return f"{record.m}³"
+    return f"{record.m} × {record.n} × {record.k}"
+
+
 def rate(tflops: float) -> str:
-    return f"{significant(tflops)} TFLOP/s" if tflops >= 1 else f"{significant(tflops * 1e3)} GFLOP/s"
+    return (
+        f"{significant(tflops)} TFLOP/s" if tflops >= 1 else f"{significant(tflops * 1e3)} GFLOP/s"
+    )
 
 
 def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, list[str]]:
@@ -73,7 +82,9 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
         if not rows:
             continue
         machine = ", ".join(dict.fromkeys(record.gpu for record in shown))
-        baseline = " or ".join(dict.fromkeys(BASELINE_TITLES[r.baseline] for r in shown))
+        baseline = " or ".join(
+            dict.fromkeys(BASELINE_TITLES.get(r.baseline, r.baseline) for r in shown)
+        )
         dates = sorted(record.date[:10] for record in shown)
         table = markdown_table(
             ("rung", "chapter", "M × N × K", "time (ms)", "rate", f"of {baseline}"),
@@ -81,7 +92,7 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
                 (
                     title,
                     chapter,
-                    f"{record.m} × {record.n} × {record.k}",
+                    shape(record),
                     significant(record.time_ms),
                     rate(record.tflops),
                     f"{significant(100 * record.ratio)}%",
@@ -100,7 +111,9 @@ def readme_with_ladder(text: str, block: str) -> str:
     Raises ValueError if the markers are not there.
     """
     if not README_BLOCK.search(text):
-        raise ValueError("README.md lacks the markers <!-- ladder:begin --> and <!-- ladder:end -->")
+        raise ValueError(
+            "README.md lacks the markers <!-- ladder:begin --> and <!-- ladder:end -->"
+        )
     return README_BLOCK.sub(lambda match: f"{match[1]}\n{block}\n\n{match[3]}", text, count=1)
 
 
@@ -158,7 +171,7 @@ def status_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
         ("chapter", "GPU", "driver", "CPU", "date", "time to run"), places, "     r"
     )
     what = markdown_table(("chapter", *PACKAGES), versions)
-    return f"## Where and when\n\n{where}\n\n## With which versions\n\n{what}\n", faults
+    return f"**Where and when:**\n\n{where}\n\n**With which versions:**\n\n{what}", faults
 
 
 def claims_of(notebook: Any) -> list[dict]:
@@ -195,5 +208,5 @@ def claims_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
         machine = stamp.get("gpu") or "a machine with no GPU"
         table = markdown_table(("claim", "source", "verdict", "evidence"), rows)
         parts.append(f"**{link}**, on {machine}:\n\n{table}")
-    count = ", ".join(f"{verdicts[holds]} {VERDICTS[holds]}" for holds in VERDICTS)
-    return f"{sum(verdicts.values())} claims: {count}.\n\n" + "\n\n".join(parts), faults
+    count = ", ".join(f"{verdicts[holds]} {COUNTED[holds]}" for holds in COUNTED)
+    return f"Claims: {sum(verdicts.values())}; {count}.\n\n" + "\n\n".join(parts), faults

@@ -17,7 +17,7 @@ from tiled_matmul.ladder.arguments import numpy_operands
 def ijk(a, b, c):
     for i in range(c.shape[0]):
         for j in range(c.shape[1]):
-            acc = a[0, 0] * 0
+            acc = a.dtype.type(0)
             for k in range(a.shape[1]):
                 acc += a[i, k] * b[k, j]
             c[i, j] = acc
@@ -27,7 +27,7 @@ def ijk(a, b, c):
 def jik(a, b, c):
     for j in range(c.shape[1]):
         for i in range(c.shape[0]):
-            acc = a[0, 0] * 0
+            acc = a.dtype.type(0)
             for k in range(a.shape[1]):
                 acc += a[i, k] * b[k, j]
             c[i, j] = acc

@@ -1,4 +1,4 @@
-"""How every figure of the course looks: one palette, ink that follows the page, text at phone width.
+"""How every figure looks: one palette, ink that follows the page, text for a phone's width.
 
 A figure is drawn with matplotlib at 5.2 inches, shown as SVG inside the page, and its ink is
 replaced by `currentColor`, so that it is dark on a light page and light on a dark one. Matrices
@@ -82,7 +82,7 @@ def styled(function: Callable) -> Callable:
 
 
 def draw(height: float, rows: int = 1, columns: int = 1, **subplots):
-    """Return (fig, axes) of the course's width, `height` inches high; call it in a `styled` function.
+    """Return (fig, axes) of the course's width, `height` inches high, inside a `styled` function.
 
     Arguments after that are those of matplotlib's `Figure.subplots`. The figure belongs to no
     window and to no global state.
@@ -185,7 +185,7 @@ def _squares(ax: Axes, corners: list, edge: float, **look) -> None:
 def _grid(
     ax: Axes, x: float, y: float, rows: int, columns: int, step: tuple, cell: float, **look
 ) -> None:
-    """Draw the lines between every step[0] rows and step[1] columns, and the border, as one path."""
+    """Draw lines every step[0] rows and step[1] columns, and the border, as one path."""
     across = sorted({*range(0, rows, step[0]), rows})
     down = sorted({*range(0, columns, step[1]), columns})
     vertices = []

@@ -1,0 +1,240 @@
+"""The command line: `python -m tiled_matmul doctor | bench | notebooks`.
+
+A mistake of the caller's is one line on standard error and exit status 2, Ctrl-C is 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+from tiled_matmul.book import add_parser as add_notebooks
+
+DEFAULT_SHAPES = {
+    "cpu": "128x128x128,1024x1024x1024,2048x2048x2048",
+    "gpu": "1024x1024x1024,2048x2048x2048,4096x4096x4096",
+}
+COLUMNS = ("shape", "rung", "time (ms)", "spread", "TFLOP/s", "against the baseline")
+WIDTHS = (16, 16, 10, 7, 9, 0)
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        return args.run(args) or 0
+    except KeyboardInterrupt:
+        print(f"{parser.prog} {args.command}: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if os.environ.get("TILED_MATMUL_TRACEBACK") == "1":
+            traceback.print_exc()
+        if not _is_expected(error):
+            raise
+        message = " ".join(str(error).split())
+        print(f"{parser.prog} {args.command}: {message}", file=sys.stderr)
+        return 2
+
+
+def _is_expected(error: Exception) -> bool:
+    """Is this an error that a user can cause and whose message says what to do?"""
+    from tiled_matmul.backend import BackendError
+    from tiled_matmul.check import MatmulError
+
+    kinds = (ValueError, TypeError, OSError, ImportError, MemoryError, BackendError, MatmulError)
+    # torch's own "out of memory" is a RuntimeError, and torch may not be loaded.
+    return isinstance(error, kinds) or type(error).__name__ == "OutOfMemoryError"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="tiled_matmul", description="Tiled Matmul, an executable course.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    doctor = commands.add_parser("doctor", help="say whether the course can run here, and what not")
+    doctor.add_argument("--json", action="store_true", help="print the report as JSON")
+    doctor.set_defaults(run=_doctor)
+
+    bench = commands.add_parser("bench", help="time rungs of the ladder against BLAS or cuBLAS")
+    bench.add_argument("--rungs", metavar="A,B", help="which rungs; all that this machine can time")
+    bench.add_argument("--shapes", metavar="MxNxK,…", help="which problems; a few squares")
+    bench.add_argument("--dtype", default="float32", help="of A, B and C (float32)")
+    bench.add_argument("--json", metavar="FILE", help="merge the records into this results file")
+    bench.add_argument("--budget", type=float, default=2.0, metavar="S", help="seconds a problem")
+    bench.add_argument("--threads", type=int, metavar="T", help="of the CPU rungs; all there are")
+    bench.add_argument("--force", action="store_true", help="time what takes long, too")
+    bench.set_defaults(run=_bench)
+
+    add_notebooks(commands)
+    return parser
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from tiled_matmul import doctor
+
+    report = doctor.examine()
+    print(report.as_json() if args.json else report.as_text())
+    return 0 if report.ok else 1
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from tiled_matmul import backend, bench, results
+    from tiled_matmul.ladder import LADDER, rung
+    from tiled_matmul.problem import Problem
+
+    # Whatever can be wrong with the request is found before anything is timed.
+    on_gpu = backend.select().on_gpu
+    if args.rungs is None:
+        rungs = [r for r in LADDER if on_gpu or r.device == "cpu"]
+    else:
+        rungs = [rung(name.strip()) for name in args.rungs.split(",")]
+    plan = []
+    for device in ("cpu", "gpu"):
+        group = [r for r in rungs if r.device == device]
+        if group:
+            bench.contestants(group)
+        texts = args.shapes or DEFAULT_SHAPES[device]
+        problems = [Problem.parse(text, args.dtype) for text in texts.split(",")]
+        plan += [(group, problem) for problem in problems if group]
+    if not args.budget > 0:
+        raise ValueError(f"--budget must be positive seconds, got {args.budget:g}")
+    if any(r.device == "cpu" for r in rungs):
+        with bench.equal_threads(args.threads):
+            pass
+    if args.json:
+        results.check_file(args.json)
+    if not on_gpu and args.rungs is None:
+        print(f"GPU rungs are left out: {backend.select().reason}.", file=sys.stderr)
+
+    timed = 0
+    with _table() as table:
+        for group, problem in plan:
+            taken = []
+            for r in group:
+                table.tell(f"{problem.shape_text}: trying {r.name}", 0)
+                seconds = 0.0 if args.force else bench.estimate_s(r, problem)
+                if seconds <= bench.MAX_RUN_S:
+                    taken.append(r)
+                    continue
+                took = f"not timed: a run takes about {_duration(seconds)} (--force)"
+                table.row(problem.shape_text, r.name, "", "", "", took)
+            if not taken:
+                continue
+            records = bench.bench(
+                taken,
+                problem,
+                budget_s=args.budget,
+                threads=args.threads if taken[0].device == "cpu" else None,
+                max_run_s=float("inf"),
+                on_progress=lambda what, share, p=problem: table.tell(
+                    f"{p.shape_text}: {what}", share
+                ),
+            )
+            timed += len(records)
+            for record in records:
+                table.row(*_cells(record))
+            if args.json:
+                # After each problem, so that an interrupted run keeps what it has measured.
+                results.update(args.json, records)
+    if not timed:
+        raise ValueError("nothing was timed: every rung takes too long; --force times it anyway")
+    return 0
+
+
+def _cells(record) -> tuple[str, ...]:
+    against = "1, the baseline" if record.rung == record.baseline else f"{record.ratio:.3g}"
+    return (
+        record.shape_text,
+        record.rung,
+        f"{record.time_ms:.4g}",
+        f"{record.spread:.1%}",
+        f"{record.tflops:.3g}",
+        against if record.rung == record.baseline else f"{against} × {record.baseline}",
+    )
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+class _PlainTable:
+    """Lines of text as they come: for files, pipes, and machines without rich."""
+
+    def __enter__(self) -> _PlainTable:
+        self._print(COLUMNS)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def tell(self, what: str, share: float) -> None:
+        """Progress is for terminals."""
+
+    def row(self, *cells: str) -> None:
+        self._print(cells)
+
+    def _print(self, cells: Sequence[str]) -> None:
+        pairs = zip(cells, WIDTHS, strict=True)
+        print("  ".join(cell.ljust(width) for cell, width in pairs).rstrip(), flush=True)
+
+
+class _LiveTable:
+    """A table that fills while it runs, with a line below that says what is going on."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Table
+
+        self.table = Table(*COLUMNS)
+        for column in self.table.columns[2:5]:
+            column.justify = "right"
+        self.progress = Progress(TextColumn("{task.description}"), BarColumn(), transient=True)
+        self.task = self.progress.add_task("", total=1)
+        self.live = Live(self._shown(), refresh_per_second=4)
+
+    def _shown(self, running: bool = True):
+        from rich.console import Group
+
+        return Group(self.table, self.progress) if running else self.table
+
+    def __enter__(self) -> _LiveTable:
+        self.live.__enter__()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.live.update(self._shown(running=False))
+        self.live.__exit__(*exception)
+
+    def tell(self, what: str, share: float) -> None:
+        self.progress.update(self.task, description=what, completed=share)
+
+    def row(self, *cells: str) -> None:
+        self.table.add_row(*cells)
+
+
+def _table() -> _PlainTable | _LiveTable:
+    if not sys.stdout.isatty():
+        return _PlainTable()
+    try:
+        return _LiveTable()
+    except ImportError:
+        return _PlainTable()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

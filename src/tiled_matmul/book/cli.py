@@ -1,0 +1,98 @@
+"""`python -m tiled_matmul notebooks check|sync|run`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tiled_matmul import ROOT
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Add the command `notebooks`; `args.run(args)` carries it out and returns the exit status."""
+    parser = subparsers.add_parser(
+        "notebooks", help="check, refresh or run the chapters", description=__doc__
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="check|sync|run")
+    check = actions.add_parser("check", help="report every fault; exit status 1 if there is one")
+    sync = actions.add_parser("sync", help="refresh set-up cells, kernel cells and README.md")
+    run = actions.add_parser("run", help="execute on this machine, store outputs and stamps")
+    for action, function in ((check, check_command), (sync, sync_command), (run, run_command)):
+        action.add_argument("paths", nargs="*", type=Path, metavar="NOTEBOOK")
+        action.set_defaults(run=function)
+    run.add_argument("--all", action="store_true", help="every chapter, in the book's order")
+    run.add_argument(
+        "--timeout", type=_seconds, default=900, metavar="S", help="seconds a cell (900)"
+    )
+
+
+def _seconds(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"wanted a whole number of seconds above 0, got {text!r}")
+    return int(text)
+
+
+def check_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.book import hygiene
+
+    problems = hygiene.check(args.paths or None)
+    for problem in problems:
+        print(problem)
+    for note in hygiene.notes():
+        print(note, file=sys.stderr)
+    count = f"{len(problems)} fault{'s' * (len(problems) != 1)}"
+    print(f"notebooks check: {count}" if problems else "notebooks check: in order")
+    return 1 if problems else 0
+
+
+def sync_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.book.files import chapters, write_text
+    from tiled_matmul.book.hygiene import refreshed_readme
+    from tiled_matmul.book.run import sync
+
+    try:
+        for path in args.paths or [path for path in chapters() if path.exists()]:
+            print(f"{path}: {'refreshed' if sync(path) else 'was current'}")
+        if not args.paths:
+            readme = ROOT / "README.md"
+            before, after = readme.read_text(encoding="utf-8"), refreshed_readme()
+            if before != after:
+                write_text(readme, after)
+            print(f"{readme}: {'refreshed' if before != after else 'was current'}")
+    except (ValueError, OSError) as error:
+        return _usage_error(error)
+    return 0
+
+
+def run_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.book.files import chapters
+    from tiled_matmul.book.run import RunError, run
+
+    if bool(args.paths) == args.all:
+        return _usage_error("give either notebooks or --all")
+    failed = False
+    try:
+        for path in chapters() if args.all else args.paths:
+
+            def progress(cell: int, cells: int, path: Path = path) -> None:
+                end = "\r" if sys.stderr.isatty() else "\n"
+                print(f"{path.name}: cell {cell} of {cells} ", end=end, file=sys.stderr, flush=True)
+
+            try:
+                notes = run(path, timeout=args.timeout, on_progress=progress)
+            except RunError as error:
+                failed = True
+                print(f"{error}\n    {path.name} is as it was", file=sys.stderr)
+                continue
+            for note in notes:
+                print(f"note: {note}", file=sys.stderr)
+            print(f"{path}: run and stamped")
+    except (ValueError, OSError, ImportError) as error:
+        return _usage_error(error)
+    return 1 if failed else 0
+
+
+def _usage_error(error: object) -> int:
+    print(f"tiled_matmul notebooks: {' '.join(str(error).split())}", file=sys.stderr)
+    return 2

@@ -1,0 +1,318 @@
+"""What a stored notebook must be like, and the pages around it. `notebooks check` reports it all.
+
+A chapter (a notebook in chapters/) must pass everything; any other notebook is held to what does
+not depend on the book.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tiled_matmul import ROOT
+from tiled_matmul.book.cells import (
+    KERNELSPEC,
+    LANGUAGE,
+    SETUP_TAGS,
+    is_kernel,
+    is_setup,
+    kernel_source,
+    setup_source,
+)
+from tiled_matmul.book.files import (
+    PLACEHOLDER,
+    NotebookError,
+    chapters,
+    notebook_text,
+    parse_notebook,
+    read_text,
+    repository,
+    toc_files,
+)
+from tiled_matmul.book.prose import typed_numbers
+from tiled_matmul.book.tables import ladder_markdown, readme_with_ladder, stamp_fault, title
+from tiled_matmul.claims import MIME as CLAIM
+
+MAX_LINES = 12
+MIN_PREDICTIONS = 3
+MIN_FIGURES = 3
+TAGS = frozenset(
+    {"hide-cell", "hide-input", "hide-output", "nbval-ignore-output", "remove-cell", "remove-input"}
+)
+# "accelerator" and "colab" let Colab open a chapter on a GPU machine.
+METADATA = frozenset({"accelerator", "colab", "kernelspec", "language_info", "tiled_matmul"})
+# What the book's pages can show, and the claims.
+MIME_TYPES = frozenset({"text/html", "text/markdown", "text/plain", CLAIM})
+CHECKED = re.compile(r"^\s*#\s*NBVAL_CHECK_OUTPUT\b", re.MULTILINE)
+ABSOLUTE = re.compile(
+    r"(?<![\w./:\\-])/(?:home|root|tmp|Users|content|mnt|workspace|private)/[\w.-]+"
+    r"|\b[A-Za-z]:\\(?:Users|Windows|Program|Temp)\b|\b[Cc]:\\\w"
+)
+SVG = re.compile(r"<svg\b[^>]*>")
+IMG = re.compile(r"<img\b[^>]*>")
+MARKDOWN_IMAGE = re.compile(r"!\[\s*\]\(")
+LABELLED = re.compile(r"\baria-label\s*=\s*[\"']\s*[^\"'\s]|\baria-hidden\s*=\s*[\"']true")
+ALT = re.compile(r"\balt\s*=\s*[\"']\s*[^\"'\s]")
+PROSE_PAGES = ("intro.md", "glossary.md", "README.md")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One fault: where it is ("FILE", or "FILE: cell 3") and what is wrong, each on one line."""
+
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+
+def check(paths: Iterable[Path] | None = None, root: Path = ROOT) -> list[Problem]:
+    """Return every fault of the notebooks at `paths`; of the whole book if `paths` is None."""
+    if paths is not None:
+        return [problem for path in paths for problem in check_notebook(Path(path), root)]
+    try:
+        listed = chapters(root)
+    except (NotebookError, ValueError) as error:
+        return [Problem("_toc.yml", str(error))]
+    everything = sorted({*listed, *(root / "chapters").glob("*.ipynb")})
+    problems = [problem for path in everything for problem in check_notebook(path, root)]
+    return problems + list(_across_chapters(everything, root)) + list(check_pages(root))
+
+
+def check_notebook(path: Path, root: Path = ROOT) -> list[Problem]:
+    """Return every fault of one notebook. A file that is no notebook is one fault."""
+    name = path.resolve()
+    name = name.relative_to(root.resolve()) if name.is_relative_to(root.resolve()) else path
+    try:
+        text = read_text(path)
+        notebook = parse_notebook(text, name)
+    except NotebookError as error:
+        return [Problem(str(name), str(error).removeprefix(f"{path}: ").removeprefix(f"{name}: "))]
+    is_chapter = path.resolve().parent == (root / "chapters").resolve()
+    found = list(_whole(notebook, text, root))
+    if is_chapter:
+        found += [("", message) for message in _chapter(notebook, path, root)]
+    count = 0
+    for index, cell in enumerate(notebook.cells, start=1):
+        where = f"cell {index}"
+        if cell.cell_type == "code":
+            count += 1
+            found += [(where, message) for message in _code_cell(cell, count, root)]
+        elif cell.cell_type == "markdown":
+            found += [(where, message) for message in _markdown(cell.source)]
+        else:
+            found.append((where, "a raw cell; only Markdown and code have a place here"))
+    return [Problem(f"{name}: {where}" if where else str(name), text) for where, text in found]
+
+
+def _whole(notebook: Any, text: str, root: Path) -> Iterator[tuple[str, str]]:
+    if text != notebook_text(notebook):
+        yield "", "not spelled as nbformat writes it; `notebooks sync` does that"
+    if notebook.metadata.get("kernelspec") != KERNELSPEC:
+        found = notebook.metadata.get("kernelspec")
+        yield "", f"kernelspec is {found}, wanted {KERNELSPEC}; `notebooks sync` does that"
+    if notebook.metadata.get("language_info") != LANGUAGE:
+        yield "", f"language_info must be {LANGUAGE}; `notebooks sync` does that"
+    for key in sorted(set(notebook.metadata) - METADATA):
+        yield "", f"unknown metadata {key!r}; known are {', '.join(sorted(METADATA))}"
+    seen: set[str] = set()
+    for index, cell in enumerate(notebook.cells, start=1):
+        if cell.id in seen:
+            yield f"cell {index}", f"cell id {cell.id!r} is already taken"
+        seen.add(cell.id)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    if not code or not is_setup(code[0]):
+        yield "", "the first code cell is not the set-up cell; `notebooks sync` puts it there"
+    elif code[0].source != setup_source(root):
+        yield "", "the set-up cell was edited or is out of date; `notebooks sync` renews it"
+    elif code[0].metadata.get("tags") != SETUP_TAGS:
+        yield "", f"the set-up cell's tags must be {SETUP_TAGS}; `notebooks sync` sets them"
+    if sum(is_setup(cell) for cell in code) > 1:
+        yield "", "more than one set-up cell"
+
+
+def _chapter(notebook: Any, path: Path, root: Path) -> Iterator[str]:
+    if path.resolve() not in {listed.resolve() for listed in chapters(root)}:
+        yield "not in _toc.yml"
+    if not notebook.cells or notebook.cells[0].cell_type != "markdown" or not title(notebook):
+        yield "must open with a Markdown cell that has a '# ' heading"
+    fault = stamp_fault(notebook)
+    if fault:
+        yield fault
+    sources = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    predictions = len(re.findall(r"<details\b", sources))
+    if predictions < MIN_PREDICTIONS:
+        yield f"{predictions} folded predictions (<details>), wanted at least {MIN_PREDICTIONS}"
+    figures = sum(
+        cell.cell_type == "code" and "figure" in cell.metadata.get("mystnb", {})
+        for cell in notebook.cells
+    )
+    if figures < MIN_FIGURES:
+        yield f"{figures} figures (metadata mystnb.figure), wanted at least {MIN_FIGURES}"
+
+
+def _code_cell(cell: Any, count: int, root: Path) -> Iterator[str]:
+    lines = cell.source.splitlines()
+    if not cell.source.strip():
+        yield "empty"
+    if is_kernel(cell):
+        try:
+            if cell.source != kernel_source(lines[0], root):
+                yield f"differs from the source it names ({lines[0]}); edit that, then sync"
+        except ValueError as error:
+            yield str(error)
+    elif not is_setup(cell) and len(lines) > MAX_LINES:
+        yield f"{len(lines)} lines, at most {MAX_LINES} (a kernel's own cell excepted)"
+    if cell.execution_count != count:
+        yield f"execution count {cell.execution_count}, wanted {count}: run the notebook in order"
+    tags = cell.metadata.get("tags", [])
+    for tag in sorted(set(tags) - TAGS):
+        yield f"unknown tag {tag!r}; known are {', '.join(sorted(TAGS))}"
+    match = ABSOLUTE.search(cell.source)
+    if match:
+        yield f"absolute path {match[0]!r}"
+    if CHECKED.search(cell.source):
+        if "nbval-ignore-output" in tags:
+            yield "NBVAL_CHECK_OUTPUT and the tag nbval-ignore-output contradict each other"
+        if not any(_text(output).strip() for output in cell.outputs):
+            yield "NBVAL_CHECK_OUTPUT, but there is no text output to compare"
+    figure = cell.metadata.get("mystnb", {}).get("figure")
+    pictures = 0
+    for output in cell.outputs:
+        yield from _output(output)
+        pictures += _is_picture(output)
+    if figure is not None:
+        if not str(figure.get("name", "")).startswith("fig-") or not figure.get("caption"):
+            yield f"mystnb.figure needs a name 'fig-…' and a caption, got {dict(figure)}"
+        if pictures != 1:
+            yield f"mystnb.figure, and {pictures} pictures in its outputs, wanted 1"
+    elif pictures:
+        yield "a picture without metadata mystnb.figure, so without number and caption"
+
+
+def _text(output: Any) -> str:
+    if output.output_type == "stream":
+        return output.text if output.name == "stdout" else ""
+    return output.get("data", {}).get("text/plain", "")
+
+
+def _is_picture(output: Any) -> bool:
+    return bool(SVG.search(output.get("data", {}).get("text/html", "")))
+
+
+def _output(output: Any) -> Iterator[str]:
+    if output.output_type == "error":
+        yield f"error output: {output.ename}: {output.evalue.splitlines()[0:1]}"
+        return
+    if output.output_type == "stream" and output.name == "stderr":
+        yield f"output on stderr: {(output.text.strip() or '(blank)').splitlines()[0][:100]!r}"
+    texts = [output.text] if output.output_type == "stream" else _strings(output.data)
+    for text in texts:
+        match = ABSOLUTE.search(text)
+        if match:
+            yield f"absolute path {match[0]!r} in its output"
+    data = output.get("data", {})
+    for mime in sorted(set(data) - MIME_TYPES):
+        yield f"output of type {mime}; the book shows {', '.join(sorted(MIME_TYPES))}"
+    page = data.get("text/html", "")
+    if any(not LABELLED.search(tag[0]) for tag in SVG.finditer(page)):
+        yield "an <svg> without aria-label: say in words what it shows"
+    if any(not ALT.search(tag[0]) for tag in IMG.finditer(page)):
+        yield "an <img> without alt text"
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+def _markdown(source: str) -> Iterator[str]:
+    if not source.strip():
+        yield "empty"
+    for line, words in typed_numbers(source):
+        yield f"line {line}: measured number typed in prose: {words!r}; let a cell say it"
+    match = ABSOLUTE.search(source)
+    if match:
+        yield f"absolute path {match[0]!r}"
+    if MARKDOWN_IMAGE.search(source) or any(not ALT.search(m[0]) for m in IMG.finditer(source)):
+        yield "an image without alt text"
+    if source.count("<details") != source.count("</details>"):
+        yield "<details> and </details> do not pair up"
+    if re.search(r"<summary>[^<]*(\*\*|`)", source):
+        yield "Markdown inside <summary> is not rendered; use <b> and <code>"
+
+
+def _across_chapters(paths: Iterable[Path], root: Path) -> Iterator[Problem]:
+    """Yield what only shows when the chapters are seen together."""
+    names: dict[str, Path] = {}
+    for path in paths:
+        try:
+            notebook = parse_notebook(read_text(path), path)
+        except NotebookError:
+            continue
+        for cell in notebook.cells:
+            name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
+            if name and names.setdefault(name, path) is not path:
+                place = str(path.relative_to(root))
+                yield Problem(place, f"figure {name!r} is also in {names[name].name}")
+            elif name:
+                names[name] = path
+
+
+def check_pages(root: Path = ROOT) -> Iterator[Problem]:
+    """Yield the faults of the pages around the chapters: the table of contents, prose, README."""
+    for name in toc_files(root):
+        suffixes = ("", ".md", ".ipynb")
+        if not any((root / f"{name}{suffix}").is_file() for suffix in suffixes):
+            yield Problem("_toc.yml", f"there is no page {name}")
+    for name in PROSE_PAGES:
+        path = root / name
+        if not path.is_file():
+            yield Problem(name, "no such file")
+            continue
+        text = read_text(path)
+        if name == "README.md":
+            try:
+                fresh = refreshed_readme(root)
+            except ValueError as error:
+                yield Problem(name, str(error))
+                continue
+            if text != fresh:
+                yield Problem(name, "its ladder is not that of results/h200.json; run sync")
+            text = readme_with_ladder(text, "")
+        for line, words in typed_numbers(text):
+            yield Problem(f"{name}:{line}", f"measured number typed in prose: {words!r}")
+
+
+def refreshed_readme(root: Path = ROOT) -> str:
+    """Return README.md's text with the ladder that results/h200.json holds.
+
+    Raises ValueError if the results cannot be read, lack a rung, or README.md lacks its markers.
+    """
+    from tiled_matmul import results
+    from tiled_matmul.ladder import LADDER
+
+    block, faults = ladder_markdown(results.load(root / "results" / "h200.json"), LADDER)
+    if faults:
+        raise ValueError("; ".join(faults))
+    return readme_with_ladder(read_text(root / "README.md"), block)
+
+
+def notes(root: Path = ROOT) -> list[str]:
+    """Return what a maintainer should know and what is no fault."""
+    if PLACEHOLDER in repository(root):
+        return [
+            "note: repository.url in _config.yml is still the placeholder, so the Colab buttons "
+            "and set-up cells lead nowhere; set it, then run `notebooks sync`"
+        ]
+    return []

@@ -1,0 +1,164 @@
+"""Runs notebooks and stores outputs with a stamp: which machine, which versions, which code."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tiled_matmul import ROOT
+from tiled_matmul.book.cells import code_hash, synchronise
+from tiled_matmul.book.files import (
+    NotebookError,
+    notebook_text,
+    parse_notebook,
+    read_text,
+    write_text,
+)
+from tiled_matmul.book.tables import PACKAGES
+
+CELL_TIMEOUT = 900
+# Asked of the notebook's own kernel after its last cell, so that the stamp says what that saw.
+QUESTION = "from tiled_matmul.book.run import this_machine as _m; print(_m())"
+
+
+class RunError(RuntimeError):
+    """A cell failed; the message names notebook and cell, with the error in a few lines."""
+
+
+def this_machine() -> str:
+    """Return JSON: gpu, driver, cpu and versions of the calling process's machine.
+
+    gpu and driver are "" if the back end of this process is the simulators.
+    """
+    from tiled_matmul import backend, device
+
+    chosen = backend.select()
+    return json.dumps(
+        {
+            "gpu": chosen.gpu.name if chosen.on_gpu else "",
+            "driver": device.driver_version() if chosen.on_gpu else "",
+            "cpu": f"{device.cpu_name()}, {device.cpu_threads()} threads",
+            "versions": _versions(),
+        }
+    )
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for package in PACKAGES[1:]:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def run(
+    path: Path,
+    *,
+    root: Path = ROOT,
+    timeout: int = CELL_TIMEOUT,
+    on_progress: Callable[[int, int], None] = lambda cell, cells: None,
+) -> list[str]:
+    """Refresh, execute and stamp the notebook at `path`; return notes about what its cells said.
+
+    Runs in the notebook's folder with the kernel python3 of this Python, `timeout` seconds a cell.
+    `on_progress(i, n)` is called before code cell i of n. The file is replaced at once when the
+    last cell is through. If one fails, RunError is raised and the file is what it was. Raises
+    NotebookError if it is no notebook.
+    """
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellControlSignal, CellTimeoutError, DeadKernelError
+    from nbformat.v4 import new_code_cell
+
+    before = read_text(path)
+    notebook = parse_notebook(before, path, upgrade=True)
+    synchronise(notebook, path, root)
+    code = [(i, cell) for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    for _, cell in code:
+        cell.outputs, cell.execution_count = [], None
+        cell.metadata.pop("execution", None)
+    client = NotebookClient(
+        notebook,
+        timeout=timeout,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(path.resolve().parent)}},
+        record_timing=False,
+        store_widget_state=False,
+        coalesce_streams=True,
+        # Its warnings about itself would be mixed with the progress.
+        extra_arguments=["--log-level=ERROR"],
+    )
+    began = time.monotonic()
+    question = new_code_cell(QUESTION)
+    index = len(notebook.cells)
+    with client.setup_kernel():
+        try:
+            for number, (index, cell) in enumerate(code, start=1):
+                on_progress(number, len(code))
+                client.execute_cell(cell, index, execution_count=number)
+            seconds = time.monotonic() - began
+            # nbclient runs what stands in the notebook only; this one is taken out again.
+            notebook.cells.append(question)
+            client.execute_cell(question, len(notebook.cells) - 1, store_history=False)
+            notebook.cells.pop()
+        except CellTimeoutError:
+            raise RunError(f"{path}: cell {index + 1}: still running after {timeout} s") from None
+        except DeadKernelError:
+            raise RunError(f"{path}: cell {index + 1}: the kernel died") from None
+        except CellControlSignal as error:
+            raise RunError(f"{path}: cell {index + 1}: {_brief(error)}") from None
+    machine = json.loads("".join(o.text for o in question.outputs if o.get("name") == "stdout"))
+    notebook.metadata.setdefault("tiled_matmul", {})["stamp"] = {
+        **machine,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 1),
+        "code_hash": code_hash(notebook),
+    }
+    if read_text(path) != before:
+        raise RunError(f"{path}: was changed by somebody while it ran; its outputs were dropped")
+    write_text(path, notebook_text(notebook))
+    return list(_notes(code, path, machine))
+
+
+def _brief(error: Any) -> str:
+    """Return the error's name and message, and where it was raised, in a few lines."""
+    name, message = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", error)
+    lines = str(message).strip().splitlines() or [""]
+    return "\n    ".join([f"{name}: {lines[0]}", *lines[1:6]])
+
+
+def _notes(code: list, path: Path, machine: dict):
+    if not machine["gpu"]:
+        yield f"{path}: ran without a GPU, so its outputs are not for the book"
+    for index, cell in code:
+        for output in cell.outputs:
+            if output.output_type == "stream" and output.name == "stderr":
+                first = (output.text.strip() or "(blank)").splitlines()[0]
+                yield f"{path}: cell {index + 1} wrote to stderr: {first[:120]}"
+
+
+def sync(path: Path, root: Path = ROOT) -> bool:
+    """Refresh what is generated in the notebook at `path`; return whether the file changed.
+
+    Raises NotebookError if it is no notebook or a kernel cell points nowhere.
+    """
+    before = read_text(path)
+    notebook = parse_notebook(before, path, upgrade=True)
+    synchronise(notebook, path, root)
+    after = notebook_text(notebook)
+    if after == before:
+        return False
+    try:
+        parse_notebook(after, path)
+    except NotebookError as error:
+        raise NotebookError(f"{error} (after the refresh; the file was left as it was)") from None
+    write_text(path, after)
+    return True

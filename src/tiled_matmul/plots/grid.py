@@ -1,0 +1,250 @@
+"""Figures of chapter 4: who owns which element, what a warp asks for, and the first roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from tiled_matmul import roofline as model
+from tiled_matmul.plots import style
+from tiled_matmul.problem import Problem
+from tiled_matmul.simt import traffic
+
+
+@style.styled
+def owners(owner: Any, first: int, second: int) -> style.Figure:
+    """Draw a 9 × 9 C with the owner of each element, cut 3 × 3.
+
+    `owner` (9, 9) holds four decimal digits: block row, block column, thread row, thread column.
+    `first` and `second` are two of these numbers; the first is outlined as the thread in focus, the
+    second as the one that is taken for it.
+    """
+    owner = np.asarray(owner)
+    size, tile = owner.shape[0], 3
+    fig, ax = style.draw(4.6)
+    style.bare(ax, size, size + 0.7)
+    shade = {
+        (i, j): 0.32 if (i // tile + j // tile) % 2 else 0.12 for i, j in np.ndindex(owner.shape)
+    }
+    style.matrix(ax, size, size, style.C, shade=shade, tile=(tile, tile))
+    for (i, j), digits in np.ndenumerate(owner):
+        block, thread = divmod(int(digits), 100)
+        if i % tile == 0 and j % tile == 0:
+            ax.text(
+                j + 0.08, i + 0.22, f"block {block // 10},{block % 10}", fontsize=7, va="center"
+            )
+        ax.text(j + 0.5, i + 0.62, f"{thread // 10},{thread % 10}", ha="center", va="center")
+    places = [tuple(int(x) for x in np.argwhere(owner == wanted)[0]) for wanted in (first, second)]
+    colors = (style.INK, style.FAULT)
+    for (i, j), color in zip(places, colors, strict=True):
+        ax.add_patch(Rectangle((j, i), 1, 1, fill=False, lw=3, ec=color, clip_on=False))
+    for x, color, text in (
+        (0, style.INK, "read as (row, column)"),
+        (5.2, style.FAULT, "as (x, y)"),
+    ):
+        ax.add_patch(Rectangle((x, size + 0.3), 0.3, 0.3, fill=False, lw=2.5, ec=color))
+        ax.text(x + 0.5, size + 0.47, text, va="center")
+    (i, j), (row, column) = places
+    style.title(fig, f"“Thread (1,2) in block (1,0)” is C[{i}, {j}] or C[{row}, {column}]")
+    return style.finish(
+        fig,
+        "A 9 by 9 matrix cut into nine blocks of 3 by 3 threads, each cell with its thread. "
+        f"Framed: row {i}, column {j}, and in red row {row}, column {column}.",
+    )
+
+
+@style.styled
+def writers(without: Any, guarded: Any, rows: int, columns: int) -> style.Figure:
+    """Draw how many threads wrote each place of a flat buffer, without a guard and with one.
+
+    Both arguments hold counts for consecutive elements; the first rows · columns of them are C, in
+    lines of `columns`. What follows belongs to somebody else.
+    """
+    counts = [np.asarray(without), np.asarray(guarded)]
+    lines = -(-counts[0].size // columns)
+    fig, axes = style.draw(3.7, columns=2)
+    for ax, written, name in zip(axes, counts, ("no guard", "guarded"), strict=True):
+        style.bare(ax, columns, lines + 0.4)
+        padded = np.zeros(lines * columns, dtype=int)
+        padded[: written.size] = written
+        grid = padded.reshape(lines, columns)
+        inside = np.arange(lines)[:, None] < rows
+        once = (grid == 1) & inside
+        fault = (grid > 0) & ~once
+        for where, color, alpha in ((once, style.C, 0.3), (fault, style.FAULT, 0.85)):
+            shade = {tuple(place): alpha for place in np.argwhere(where)}
+            style.matrix(ax, lines, columns, color, shade=shade)
+        style.matrix(ax, lines, columns, style.MUTED)
+        for (i, j), count in np.ndenumerate(grid):
+            if count:
+                ax.text(j + 0.5, i + 0.54, str(count), ha="center", va="center", fontsize=7)
+        style.matrix(ax, rows, columns, style.INK)
+        ax.set_title(name)
+        ax.text(0, lines + 0.5, "below the frame: not C", va="center")
+    twice = int((counts[0][: rows * columns] > 1).sum())
+    outside = int(counts[0][rows * columns :].sum())
+    style.title(fig, f"Without a guard {twice} elements get two writers, {outside} writes leave C")
+    return style.finish(
+        fig,
+        f"Two pictures of one memory in lines of {columns}. Without a guard {twice} elements in "
+        f"the first columns are written twice and {outside} writes fall behind C; with it, each "
+        "element of C is written once.",
+    )
+
+
+@style.styled
+def warp_requests(
+    warps: Mapping[str, tuple], problem: Problem, k: int, shown: int = 16
+) -> style.Figure:
+    """Draw what one warp asks for at one k, for each way of dealing out C, side by side.
+
+    `warps` maps a name to (rows, columns), 32 each, of two warps. Full colour is an element that a
+    lane asked for, pale what its sector brings along. The first `shown` rows and columns of each
+    matrix are drawn.
+    """
+    fig, axes = style.draw(3.15, columns=2)
+    gap, totals = 1.5, []
+    for ax, (name, (rows, columns)) in zip(axes, warps.items(), strict=True):
+        edge = 2 * shown + gap
+        style.bare(ax, edge, edge)
+        asked = traffic.requests(rows, columns, k, problem)
+        counts = traffic.step_sectors(rows, columns, k, problem)
+        totals.append(counts["A"] + counts["B"])
+        itemsize = np.dtype(problem.dtype).itemsize
+        for letter, color, x, y, width in (
+            ("A", style.A, 0, shown + gap, problem.k),
+            ("B", style.B, shown + gap, 0, problem.n),
+            ("C", style.C, shown + gap, shown + gap, problem.n),
+        ):
+            shade = _lit(asked[letter], itemsize, width, shown)
+            style.matrix(ax, shown, shown, color, x=x, y=y, shade=shade)
+        lines = [
+            (f"A: {counts['A']}", style.A),
+            (f"B: {counts['B']}", style.B),
+            (f"C, once: {counts['C']}", style.C),
+        ]
+        ax.text(0, 1.2, name, va="center", fontweight="bold")
+        ax.text(0, 3.9, "sectors", va="center")
+        for line, (text, color) in enumerate(lines):
+            ax.add_patch(Rectangle((0.1, 5.9 + 2.7 * line), 1.3, 1.3, color=color, lw=0))
+            ax.text(2.2, 6.6 + 2.7 * line, text, va="center")
+    low, high = sorted(totals)
+    style.title(fig, f"One step of k: a warp loads {high} sectors or {low}")
+    return style.finish(
+        fig,
+        "; ".join(
+            f"{name}: {total} sectors loaded a step"
+            for name, total in zip(warps, totals, strict=True)
+        )
+        + ". Matrix A left of C, B above it, the asked elements lit.",
+    )
+
+
+def _lit(addresses: Any, itemsize: int, row_length: int, shown: int) -> dict:
+    """Which of the first shown × shown elements were asked for (1), which came along (0.3)?"""
+    each = traffic.SECTOR_BYTES // itemsize
+    came = [s * each + e for s in traffic.touched(addresses, itemsize) for e in range(each)]
+    shade = {divmod(element, row_length): 0.3 for element in came}
+    shade.update({divmod(int(address) // itemsize, row_length): 1.0 for address in addresses})
+    return {(i, j): alpha for (i, j), alpha in shade.items() if i < shown and j < shown}
+
+
+@style.styled
+def time_against_sectors(
+    asked: Mapping[str, int], times_ms: Mapping[str, float] | None
+) -> style.Figure:
+    """Draw the time of some launches against the sectors that a warp asks for at each step.
+
+    `asked` maps a launch to its sectors, `times_ms` the same names to times, or is None where there
+    is no clock: then only the two predictions are drawn, "all from memory" and "all from a cache".
+    """
+    fig, ax = style.draw(2.9)
+    fewest, most = min(asked.values()), max(asked.values())
+    ax.plot([fewest, most], [1, most / fewest], ls="--", color=style.FAULT, lw=1.2)
+    ax.plot([fewest, most], [1, 1], ls="--", color=style.MUTED, lw=1.2)
+    ax.text(most, 0.93 * most / fewest, "no cache", color=style.FAULT, ha="right", va="bottom")
+    ax.text(most, 1.15, "perfect cache", ha="right", va="bottom")
+    growth = most / fewest
+    title = f"If no cache helped, {growth:.3g} times the sectors would cost as many times the time"
+    if times_ms is not None:
+        base = min(time for name, time in times_ms.items() if asked[name] == fewest)
+        relative = {name: time / base for name, time in times_ms.items()}
+        for name, ratio in relative.items():
+            row = "row" in name
+            look = {"marker": "s", "color": style.A} if row else {"marker": "o", "color": style.B}
+            ax.plot(asked[name], ratio, ms=7, mec="none", ls="none", **look)
+        slowest = max(ratio for name, ratio in relative.items() if asked[name] == most)
+        title = f"{growth:.3g} times the sectors, {slowest:.2g} times the time"
+        for label, marker, color in (
+            ("x is the row", "s", style.A),
+            ("x is the column", "o", style.B),
+        ):
+            ax.plot([], [], ls="none", marker=marker, color=color, label=label)
+        ax.legend(loc="upper left", handletextpad=0.2)
+    ax.set_xlim(0, most + 2)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("sectors a warp asks for at each k")
+    ax.set_ylabel("time (fewest sectors = 1)")
+    style.title(fig, title)
+    return style.finish(fig, f"{title}. Time against sectors, between two dashed predictions.")
+
+
+@style.styled
+def roofline(
+    peak: Any, spans: Sequence[tuple[str, float, float, float]], ahead: tuple[str, float]
+) -> style.Figure:
+    """Draw a GPU's float32 roofline and some kernels under it.
+
+    `peak` is a device.Peak. A span is (name, low, high, tflops): the kernel's rate over the
+    intensities (FLOPs a byte) that its traffic may have, from all its requests going to memory to
+    the compulsory bytes only; low equals high where one is known. `ahead` names an intensity to
+    aim for.
+    """
+    fig, ax = style.draw(3.6)
+    right = 4 * max(high for _, _, high, _ in spans)
+    left = min(low for _, low, _, _ in spans) / 2
+    x = np.geomspace(left, right, 400)
+    roof = [model.attainable_tflops(float(intensity), peak) for intensity in x]
+    ax.loglog(x, roof, color=style.INK, lw=1.8)
+    flat = model.peak_tflops(peak)
+    ax.text(right, flat * 1.15, f"{flat:.3g} TFLOP/s", ha="right", va="bottom")
+    slope = f"{peak.bandwidth_gbps / 1000:.3g} TB/s"
+    ax.text(0.85, 1.25 * model.attainable_tflops(1, peak), slope, ha="right", va="bottom")
+    above = []
+    for (name, low, high, tflops), color in zip(spans, (style.A, style.B, style.C), strict=False):
+        ax.plot([low, high], [tflops, tflops], color=color, lw=1.2, ls=":")
+        if low != high:
+            ax.plot(low, tflops, "o", mfc="none", mec=color, mew=1.6, ms=7)
+        ax.plot(high, tflops, "o", color=color, ms=7)
+        below = color == style.A
+        ax.text(
+            high if low == high else 80,
+            tflops * (0.8 if below or low == high else 1.2),
+            name,
+            ha="center",
+            va="top" if below or low == high else "bottom",
+        )
+        if low != high and tflops > model.attainable_tflops(low, peak):
+            above.append(name)
+    name, intensity = ahead
+    floor = min(tflops for *_, tflops in spans) / 6
+    reach = model.attainable_tflops(intensity, peak)
+    ax.plot([intensity, intensity], [floor, reach], color=style.MUTED, lw=1, ls="--")
+    ax.text(intensity * 1.15, floor * 1.25, name, va="bottom")
+    ax.set_ylim(floor, flat * 2.2)
+    ax.set_xlim(left, right)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(NullLocator())
+    ax.set_xlabel("FLOPs for each byte (open: as asked, full: compulsory)")
+    ax.set_ylabel("TFLOP/s")
+    title = "One thread an element stays far under the flat roof"
+    if above:
+        title = f"{' and '.join(above)}: above the roof, so caches must have helped"
+    style.title(fig, title)
+    described = ", ".join(f"{name} at {tflops:.3g} TFLOP/s" for name, _, _, tflops in spans)
+    return style.finish(fig, f"Roofline of {peak.name}, logarithmic axes: {described}.")

@@ -1,0 +1,152 @@
+"""Chapter 1's figures: one element of C, what a product costs, and what the order of a sum does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+
+from tiled_matmul.plots import style
+from tiled_matmul.problem import Problem
+
+LIT = 0.75
+
+
+@style.styled
+def row_times_column(m: int, n: int, k: int, i: int, j: int) -> style.Figure:
+    """Draw which elements C[i, j] needs: in the matrices, and where they lie in memory.
+
+    A (m, k), B (k, n) and C (m, n) are row-major. Raises ValueError if C has no element [i, j].
+    """
+    if not (0 <= i < m and 0 <= j < n):
+        raise ValueError(f"C is {m}×{n} and has no element [{i}, {j}]")
+    row = {(i, step): LIT for step in range(k)}
+    column = {(step, j): LIT for step in range(k)}
+    fig, (above, below) = style.draw(4.6, 2, height_ratios=(2.6, 1))
+    gap = 1.2
+    style.bare(above, k + gap + n + 2, k + gap + m)
+    style.matrix(above, k, n, style.B, x=k + gap, shade=column)
+    style.matrix(above, m, k, style.A, y=k + gap, shade=row)
+    style.matrix(above, m, n, style.C, x=k + gap, y=k + gap, shade={(i, j): 1})
+    for name, x, y in (
+        ("A  (M × K)", 0, k + gap - 0.3),
+        ("B  (K × N)", k + gap + n + 0.4, 0.6),
+        ("C  (M × N)", k + gap + n + 0.4, k + gap + 0.6),
+    ):
+        above.text(x, y, name, ha="left", va="bottom", color=style.INK)
+    _arrow(above, (0, k + gap + i + 0.5), (k + gap + j, k + gap + i + 0.5), "k", (0, -0.35))
+    _arrow(above, (k + gap + j + 0.5, 0), (k + gap + j + 0.5, k + gap + i), "k", (0.35, 0))
+    cells = max(m * k, k * n)
+    style.bare(below, cells, 7)
+    for y, name, cut, color, shade in (
+        (1, "A in memory, row after row", (m, k), style.A, row),
+        (4.8, "B in memory, row after row", (k, n), style.B, column),
+    ):
+        rows, columns = cut
+        places = {(0, r * columns + c): alpha for (r, c), alpha in shade.items()}
+        style.matrix(below, 1, rows * columns, color, y=y, shade=places, tile=(1, columns))
+        below.text(0, y - 0.3, name, ha="left", va="bottom", color=style.INK)
+    style.title(
+        fig, f"One element of C: {k} neighbours of A, and {k} elements of B that lie {n} apart"
+    )
+    return style.finish(
+        fig,
+        f"C[{i}, {j}] lies where row {i} of A, coming from the left, meets column {j} of B, coming "
+        f"from above. Below, the same elements in memory: the row of A is {k} neighbours, the "
+        f"column of B is {k} elements that lie {n} apart.",
+    )
+
+
+@style.styled
+def work_and_data(problems: Sequence[Problem]) -> style.Figure:
+    """Draw the FLOPs, the compulsory bytes and their ratio for square problems, by their edge."""
+    edges = [problem.n for problem in problems]
+    fig, (above, below) = style.draw(4.4, 2, sharex=True, height_ratios=(1.5, 1))
+    series = (
+        ("FLOPs: 2N³", [problem.flops for problem in problems], style.C, "o"),
+        ("bytes: 12N²", [problem.compulsory_bytes for problem in problems], style.A, "s"),
+    )
+    for name, values, color, marker in series:
+        above.plot(edges, values, marker=marker, color=color, ms=4)
+        above.annotate(
+            name,
+            (edges[-1], values[-1]),
+            (-8, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            color=style.INK,
+        )
+    above.set_yscale("log")
+    above.set_ylabel("count")
+    intensities = [problem.intensity for problem in problems]
+    below.plot(edges, intensities, marker="o", color=style.FAULT, ms=4)
+    for edge, intensity in zip(edges[::2], intensities[::2], strict=True):
+        below.annotate(
+            f"{intensity:.3g}",
+            (edge, intensity),
+            (0, 5),
+            textcoords="offset points",
+            ha="center",
+            color=style.INK,
+        )
+    below.set_yscale("log")
+    below.set_ylim(top=max(intensities) * 6)
+    below.set_ylabel("FLOPs per byte")
+    below.set_xscale("log", base=2)
+    below.set_xticks(edges, [str(edge) for edge in edges])
+    below.minorticks_off()
+    below.set_xlabel("edge N of square float32 matrices")
+    _grid(above, below)
+    style.title(fig, "Work outgrows data, so each byte has ever more to do")
+    return style.finish(
+        fig,
+        f"From N = {edges[0]} to {edges[-1]} the FLOPs grow with the cube of N and the bytes with "
+        f"its square; FLOPs per byte rise from {intensities[0]:.3g} to {intensities[-1]:.3g}.",
+    )
+
+
+@style.styled
+def rounding_errors(
+    lengths: Sequence[int], errors: Mapping[str, Sequence[float]], bound: Sequence[float]
+) -> style.Figure:
+    """Draw the errors of sums of K products, and the bound that no order of summing can exceed.
+
+    `errors` maps a name to the error at each of `lengths`; errors and `bound` are in units of u
+    times the sum of the products' sizes, u being the unit roundoff.
+    """
+    for name, values in {**errors, "bound": bound}.items():
+        if len(values) != len(lengths):
+            raise ValueError(f"{name!r} has {len(values)} values for {len(lengths)} lengths")
+    fig, ax = style.draw(3.9)
+    ax.plot(lengths, bound, color=style.INK, lw=1.5, label="the bound γ_K")
+    looks = zip((style.FAULT, style.A, style.B, style.C), "Dosv", strict=True)
+    for (name, values), (color, marker) in zip(errors.items(), looks, strict=False):
+        ax.plot(lengths, values, marker=marker, color=color, ms=5, lw=1, label=name)
+    ax.set_xscale("log", base=4)
+    ax.set_yscale("log")
+    ax.set_xticks(lengths, [f"{length:,}" for length in lengths], rotation=30)
+    ax.minorticks_off()
+    ax.set_xlabel("number of products K")
+    ax.set_ylabel("error, in units of u · Σ|aₖbₖ|")
+    ax.legend(loc="upper left", fontsize=style.FONT_SIZE - 1)
+    _grid(ax)
+    style.title(fig, "Usual sums stay far below the bound; the worst one reaches it")
+    last = ", ".join(f"{name} {values[-1]:.3g}" for name, values in errors.items())
+    return style.finish(
+        fig,
+        f"Errors of float32 sums against the number of products, both logarithmic. At K = "
+        f"{lengths[-1]}, in units of u: the bound {bound[-1]:.3g}, {last}.",
+    )
+
+
+def _arrow(ax: Axes, start: tuple, end: tuple, text: str, shift: tuple) -> None:
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": style.INK, "lw": 1.2})
+    x, y = ((a + b) / 2 + s for a, b, s in zip(start, end, shift, strict=True))
+    ax.text(x, y, text, ha="center", va="center", color=style.INK, style="italic")
+
+
+def _grid(*axes: Axes) -> None:
+    for ax in axes:
+        ax.grid(True)
+        ax.set_axisbelow(True)

@@ -1,0 +1,191 @@
+"""Figures of chapter 2: who touches what when, lines and sets, misses against time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tiled_matmul.plots import style
+
+INNERMOST = {"j": style.A, "k": style.B, "i": style.FAULT}
+MARKERS = ("o", "s")  # of the two orders that share an innermost loop
+
+
+@style.styled
+def touches(visits: Mapping[str, Sequence[tuple[int, int, int]]], n: int) -> style.Figure:
+    """Draw which elements of n × n matrices the first iterations touch, the later the darker.
+
+    `visits` maps each of six orders to its first (i, j, k); one column of panels for each
+    innermost loop.
+    """
+    fig, axes = style.draw(4.7, 2, 3)
+    by_loop = {loop: [order for order in visits if order[2] == loop] for loop in INNERMOST}
+    for column, (loop, orders) in enumerate(by_loop.items()):
+        for ax, order in zip(axes[:, column], orders, strict=True):
+            style.bare(ax, 2 * n + 1, 2 * n + 1)
+            a, b, c = {}, {}, {}
+            for time, (i, j, k) in enumerate(visits[order], 1):
+                alpha = 0.12 + 0.88 * time / len(visits[order])
+                a[i, k], b[k, j], c[i, j] = alpha, alpha, alpha
+            style.matrix(ax, n, n, style.B, x=n + 1, shade=b)
+            style.matrix(ax, n, n, style.A, y=n + 1, shade=a)
+            style.matrix(ax, n, n, style.C, x=n + 1, y=n + 1, shade=c)
+            ax.text(n / 2, n / 2 - 0.8, order, ha="center", va="center", fontsize=14, weight="bold")
+            ax.text(n / 2, n / 2 + 1.1, f"{loop} innermost", ha="center", va="center", fontsize=8)
+            for name, x, y in (("A", 0, n + 1), ("B", n + 1, 0), ("C", n + 1, n + 1)):
+                ax.text(x + 0.2, y + n - 0.25, name, fontsize=8, weight="bold")
+    count = len(next(iter(visits.values())))
+    style.title(fig, "The innermost loop decides who is walked along rows")
+    return style.finish(
+        fig,
+        f"Six panels, one for each loop order, each with A, B and C as {n} by {n} grids; elements "
+        f"touched by the first {count} iterations are shaded, later ones darker. With j innermost "
+        "B and C are walked along rows; with k innermost A along a row and B down columns; with i "
+        "innermost A and C down columns.",
+    )
+
+
+@style.styled
+def lines(rows: int, floats: int, across: int) -> style.Figure:
+    """Draw the lines that 16 touches fetch: along a row, and down a column.
+
+    The matrix is `rows` × (`floats` · `across`), a line holds `floats` elements.
+    """
+    columns = floats * across
+    fig, axes = style.draw(4.6, 2)
+    walks = {
+        "along a row (stride 1)": [(1, column) for column in range(floats)],
+        "down a column (stride: a row)": [(row, 5) for row in range(floats)],
+    }
+    for ax, (name, walk) in zip(axes, walks.items(), strict=True):
+        style.bare(ax, columns, rows)
+        fetched = {(row, column // floats) for row, column in walk}
+        shade = {
+            (row, line * floats + column): 0.25 for row, line in fetched for column in range(floats)
+        }
+        style.matrix(
+            ax, rows, columns, style.B, shade=shade | dict.fromkeys(walk, 1.0), tile=(1, floats)
+        )
+        fetches = f"{len(fetched)} line" + ("s" if len(fetched) > 1 else "")
+        ax.set_title(f"{len(walk)} touches {name}: {fetches}", fontsize=9, fontweight="normal")
+    style.title(fig, "Down a column, every touch pays for a whole line")
+    return style.finish(
+        fig,
+        f"A matrix of {rows} rows whose rows are cut into lines of {floats} elements. {floats} "
+        f"touches along a row light up one line; {floats} touches down a column light up "
+        f"{floats} lines, of each of which one element is used.",
+    )
+
+
+@style.styled
+def sets(counts: Mapping[int, Sequence[int]], ways: int) -> style.Figure:
+    """Draw how many lines of a column want each set: `counts` maps the row length to them."""
+    fig, axes = style.draw(3.6, len(counts), sharex=True)
+    for ax, (row, wanted) in zip(axes, counts.items(), strict=True):
+        over = [style.FAULT if lines > ways else style.B for lines in wanted]
+        ax.bar(range(len(wanted)), wanted, color=over, width=0.9)
+        ax.axhline(ways, color=style.INK, lw=1, ls="--")
+        used = sum(lines > 0 for lines in wanted)
+        ax.set_title(
+            f"rows of {row} floats: {used} of {len(wanted)} sets", fontsize=9, fontweight="normal"
+        )
+        ax.set_ylabel("lines")
+        ax.set_ylim(0, max(max(wanted), ways) * 1.15)
+        ax.text(len(wanted) - 0.5, ways, f"room for {ways}", ha="right", va="bottom", fontsize=8)
+    axes[-1].set_xlabel("set")
+    full, spread = counts
+    style.title(fig, f"Rows of {full} floats crowd a column into few sets")
+    return style.finish(
+        fig,
+        f"Two bar charts of the lines of one column in each set of the cache. With rows of {full} "
+        f"floats {sum(n > 0 for n in counts[full])} sets get up to {max(counts[full])} lines, room "
+        f"is for {ways}; with rows of {spread} floats no set gets more than {max(counts[spread])}.",
+    )
+
+
+@style.styled
+def misses_and_times(
+    misses: Mapping[int, Mapping[str, float]], times: Mapping[int, Mapping[str, float]]
+) -> style.Figure:
+    """Draw time against misses, both for one innermost step, for two sizes N.
+
+    `misses` and `times` (nanoseconds) map N to the orders; the first N is drawn hollow, the second
+    filled, with an arrow from one to the other for each innermost loop.
+    """
+    fig, ax = style.draw(3.9)
+    (small, large), orders = misses, list(next(iter(misses.values())))
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    for loop, color in INNERMOST.items():
+        pair = [order for order in orders if order[2] == loop]
+        for n in (small, large):
+            for order, marker in zip(pair, MARKERS, strict=True):
+                face = color if n == large else "none"
+                x, y = misses[n][order], times[n][order]
+                ax.plot(x, y, marker, ms=7, mfc=face, mec=color, mew=1.6, ls="none", alpha=0.9)
+        start, end = ((_middle(misses[n], pair), _middle(times[n], pair)) for n in (small, large))
+        if end[0] > 1.5 * start[0]:
+            look = {"arrowstyle": "->", "color": color, "lw": 1, "shrinkA": 9, "shrinkB": 9}
+            ax.annotate("", end, start, arrowprops=look)
+        ax.annotate(
+            f"{pair[0]}, {pair[1]}",
+            end,
+            xytext=(0, 9),
+            textcoords="offset points",
+            ha="center",
+            color=style.INK,
+        )
+    ax.margins(0.12)
+    ax.set_xlabel("predicted misses of level 1 a step")
+    ax.set_ylabel("measured time a step (ns)")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.grid(True)
+    keys = [
+        ax.plot([], [], "o", mfc=face, mec=style.INK, mew=1.4, ls="none", label=f"N = {n}")[0]
+        for n, face in ((small, "none"), (large, style.INK))
+    ]
+    ax.legend(handles=keys, loc="lower right")
+    least, most = min(times[small].values()), max(times[small].values())
+    style.title(fig, f"Misses explain {small} to {large}, not the spread at {small}")
+    return style.finish(
+        fig,
+        f"Time a step against predicted misses a step for six loop orders, N = {small} hollow and "
+        f"N = {large} filled, logarithmic axes. At N = {small} times run from {least:.2g} to "
+        f"{most:.2g} nanoseconds; at N = {large} the misses of the orders with k and i innermost "
+        "are higher, and so are their times.",
+    )
+
+
+@style.styled
+def variants(groups: Mapping[str, Mapping[str, float]], n: int) -> style.Figure:
+    """Draw bars: nanoseconds a step of variants of loops, in groups that share their loops."""
+    fig, ax = style.draw(0.9 + 0.27 * sum(len(group) + 1 for group in groups.values()))
+    y, ticks = 0.0, {}
+    for name, group in groups.items():
+        ax.text(0, y, name, va="center", weight="bold", fontsize=8.5)
+        for variant, time in group.items():
+            y += 1
+            ticks[y] = variant
+            color = style.A if "packed" in variant and "not" not in variant else style.MUTED
+            ax.barh(y, time, color=color, height=0.7)
+            ax.text(time, y, f" {time:.2g}", va="center", fontsize=8)
+        y += 1.2
+    ax.set_yticks(list(ticks), list(ticks.values()))
+    ax.tick_params(axis="y", length=0)
+    ax.invert_yaxis()
+    ax.set_xlabel(f"time a step (ns), N = {n}")
+    ax.margins(x=0.1)
+    style.title(fig, "Packed additions pay where they run")
+    bars = "; ".join(
+        f"{name}: " + ", ".join(f"{variant} {time:.2g}" for variant, time in group.items())
+        for name, group in groups.items()
+    )
+    return style.finish(fig, f"Bars of nanoseconds a step at N = {n}. {bars}.")
+
+
+def _middle(values: Mapping[str, float], names: Sequence[str]) -> float:
+    """The geometric mean, which lies in the middle on a logarithmic axis."""
+    product = 1.0
+    for name in names:
+        product *= values[name]
+    return product ** (1 / len(names))

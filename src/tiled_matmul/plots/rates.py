@@ -1,0 +1,165 @@
+"""Figures of measured rates: the ladder that every chapter ends on, and rates against size.
+
+Both take records of `bench`, and draw nothing that is not in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log10
+
+from matplotlib.ticker import FuncFormatter, LogLocator
+
+from tiled_matmul.ladder import LADDER
+from tiled_matmul.plots import style
+from tiled_matmul.results import Record
+
+LIBRARIES = {"numpy": "NumPy's BLAS", "cublas": "cuBLAS"}
+PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
+LOOKS = ((style.A, "o"), (style.B, "s"), (style.OTHERS[1], "^"), (style.FAULT, "D"))
+
+
+@style.styled
+def ladder_figure(records: Sequence[Record], finding: str | None = None) -> style.Figure:
+    """Draw each record's rate on one logarithmic scale, with its share of the baseline's rate.
+
+    Lines keep the order of `records`. The baseline of each size stands in as a record of its own,
+    as `bench` returns it; a dashed line marks it where there is only one. `finding` is the title;
+    without it the title says how near the best rung came. Raises ValueError for no record.
+    """
+    if not records:
+        raise ValueError("there is no record to draw")
+    rates = [record.tflops * 1e12 for record in records]
+    one_size = len({(r.m, r.n, r.k, r.dtype) for r in records}) == 1
+    fig, ax = style.draw(0.9 + 0.47 * len(records))
+    low, high = 10 ** (int(log10(min(rates))) - 0.3), max(rates) * 2.5
+    for line, (record, rate) in enumerate(zip(records, rates, strict=True)):
+        baseline = record.rung == record.baseline
+        color = style.C if baseline else style.A
+        if baseline and one_size:
+            ax.axvline(rate, color=style.C, lw=1, ls=(0, (4, 3)), zorder=0)
+        ax.hlines(line, low, rate, color=color, lw=5, alpha=0.35)
+        half = rate * record.spread / 2
+        ax.hlines(line, max(rate - half, low), rate + half, color=style.INK, lw=1)
+        ax.plot(rate, line, marker="s" if baseline else "o", color=color, ms=7)
+        size = "" if one_size else f", {_size(record)}"
+        share = "" if baseline else f", {share_text(record)}"
+        text = f"{title_of(record.rung)}{size}: {rate_text(rate)}{share}"
+        ax.annotate(
+            text,
+            (0, line),
+            (2, 5),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="bottom",
+            color=style.INK,
+        )
+    ax.set(xscale="log", xlim=(low, high), ylim=(len(records) - 0.6, -0.8), yticks=[])
+    ax.spines["left"].set_visible(False)
+    _si_axis(ax.xaxis)
+    where = f", {_size(records[0])}, {records[0].dtype}" if one_size else ""
+    ax.set_xlabel(f"FLOP/s, logarithmic{where}")
+    title = finding or _best(records)
+    style.title(fig, title)
+    lines = "; ".join(
+        f"{title_of(r.rung)} {'' if one_size else _size(r) + ' '}{rate_text(rate)}"
+        + ("" if r.rung == r.baseline else f", {share_text(r)}")
+        for r, rate in zip(records, rates, strict=True)
+    )
+    return style.finish(fig, f"{title}. {lines}.")
+
+
+@style.styled
+def rates_by_size(records: Sequence[Record], finding: str) -> style.Figure:
+    """Draw rates of square problems against their edge, one line for each rung.
+
+    `finding` is the title. Raises ValueError for no record, a record that is not square, or one
+    rung measured twice at a size.
+    """
+    lines: dict[str, dict[int, float]] = {}
+    for record in records:
+        if not record.m == record.n == record.k:
+            raise ValueError(f"rates by size are of square problems, got {record.shape_text}")
+        line = lines.setdefault(record.rung, {})
+        if record.n in line:
+            raise ValueError(f"{record.rung} is there twice at {record.shape_text}")
+        line[record.n] = record.tflops * 1e12
+    if not lines:
+        raise ValueError("there is no record to draw")
+    fig, ax = style.draw(3.6)
+    edges = sorted({edge for line in lines.values() for edge in line})
+    looks = iter(LOOKS * (1 + len(lines) // len(LOOKS)))
+    for rung, line in lines.items():
+        color, marker = (style.C, "v") if rung in LIBRARIES else next(looks)
+        points = sorted(line.items())
+        ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5)
+        middle = points[len(points) // 2] if len(points) > 2 else points[-1]
+        ax.annotate(
+            title_of(rung),
+            middle,
+            (0, 9),
+            textcoords="offset points",
+            ha="center" if len(points) > 2 else "left",
+            color=style.INK,
+        )
+    ax.set(xscale="log", yscale="log")
+    ax.set_xticks(edges, [str(edge) for edge in edges])
+    ax.minorticks_off()
+    ax.margins(y=0.12)
+    _si_axis(ax.yaxis)
+    ax.set_xlabel(f"edge N of square {records[0].dtype} matrices")
+    ax.set_ylabel("FLOP/s")
+    ax.grid(True)
+    ax.set_axisbelow(True)
+    style.title(fig, finding)
+    ends = "; ".join(
+        f"{title_of(rung)} from {rate_text(line[min(line)])} at {min(line)} "
+        f"to {rate_text(line[max(line)])} at {max(line)}"
+        for rung, line in lines.items()
+    )
+    return style.finish(fig, f"{finding}. {ends}.")
+
+
+def title_of(rung: str) -> str:
+    """Return a rung's title; for a library its name, and for an unknown rung what came."""
+    titles = {step.name: step.title for step in LADDER} | LIBRARIES
+    return titles.get(rung, rung)
+
+
+def rate_text(flops_per_s: float) -> str:
+    """Return a rate for people: "3.2 MFLOP/s", "50.5 TFLOP/s"."""
+    return f"{_si(flops_per_s)}FLOP/s"
+
+
+def share_text(record: Record) -> str:
+    """Return a record's rate as a share of its baseline's: "24% of numpy" or "1/5,200 of numpy"."""
+    if record.ratio < 0.01:
+        inverse = float(f"{1 / record.ratio:.2g}")
+        return f"1/{inverse:,.0f} of {record.baseline}"
+    digits = 1 if record.ratio < 0.1 else 0
+    return f"{record.ratio:.{digits}%} of {record.baseline}"
+
+
+def _best(records: Sequence[Record]) -> str:
+    climbed = [record for record in records if record.rung != record.baseline]
+    if not climbed:
+        return f"{title_of(records[0].rung)} alone: no rung was measured"
+    best = max(climbed, key=lambda record: record.ratio)
+    return f"The best rung runs at {share_text(best)}: {title_of(best.rung)}"
+
+
+def _size(record: Record) -> str:
+    if record.m == record.n == record.k:
+        return f"{record.n}³"
+    return f"{record.m}×{record.n}×{record.k}"
+
+
+def _si(value: float) -> str:
+    factor, prefix = next((pair for pair in PREFIXES if value >= pair[0] * 0.9995), PREFIXES[-1])
+    return f"{value / factor:.3g} {prefix}"
+
+
+def _si_axis(axis) -> None:
+    axis.set_major_locator(LogLocator(numticks=8))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _si(value).strip()))
+    axis.set_minor_locator(LogLocator(subs=()))

@@ -1,0 +1,360 @@
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tiled_matmul import backend, bench, device
+from tiled_matmul.bench import Timing, equal_threads, exact_sums, time_interleaved
+from tiled_matmul.check import MatmulError
+from tiled_matmul.problem import Problem
+
+SMALL = Problem(24, 20, 28)
+
+
+@dataclass
+class FakeRung:
+    """A rung that the ladder does not have."""
+
+    name: str
+    matmul: Any
+    device: str = "cpu"
+
+
+def right(a, b, out=None):
+    return np.matmul(a, b, out=out)
+
+
+def skips_the_last_tile(a, b, out=None):
+    whole = a.shape[1] - a.shape[1] % 16
+    return np.matmul(a[:, :whole], b[:whole], out=out)
+
+
+class RightAtFirst:
+    """Right for some calls that give it `out`, and then does what `later` does."""
+
+    def __init__(self, calls, later):
+        self.left, self.later = calls, later
+
+    def __call__(self, a, b, out=None):
+        if out is None:
+            return right(a, b)
+        self.left -= 1
+        return (right if self.left >= 0 else self.later)(a, b, out=out)
+
+
+def does_nothing(a, b, out):
+    return out
+
+
+def spoils_the_last_element(a, b, out):
+    right(a, b, out)
+    out[-1, -1] += 1
+    return out
+
+
+def test_median_and_spread():
+    timing = Timing((1.0, 2.0, 3.0, 4.0, 100.0))
+    assert timing.median_ms == 3.0
+    assert timing.spread == pytest.approx((4 - 2) / 3)
+
+
+@pytest.mark.parametrize("samples", [(), (float("nan"),), (-1.0,), (1.0, float("inf"))])
+def test_a_timing_of_nothing_is_refused(samples):
+    with pytest.raises(ValueError, match="finite samples"):
+        Timing(samples)
+
+
+def test_functions_run_in_turn_and_each_round_starts_with_another(monkeypatch):
+    monkeypatch.setattr(bench, "LEAD_S", 0.0)
+    calls = []
+    functions = {name: lambda i, name=name: calls.append((name, i)) for name in "abc"}
+    timings = time_interleaved(functions, device="cpu", inputs=[(0,), (1,)], rounds=4, threads=1)
+    # Two warm-up calls each; then a lead and the sample itself, on the same inputs.
+    timed = calls[6:]
+    assert timed[::2] == timed[1::2]
+    assert "".join(name for name, _ in timed[::2]) == "abcbcacababc"
+    assert [i for _, i in timed[::2]] == [0] * 3 + [1] * 3 + [0] * 3 + [1] * 3
+    assert all(len(timing.samples_ms) == 4 for timing in timings.values())
+    assert list(timings) == ["a", "b", "c"]
+
+
+def test_the_clock_tells_time():
+    timings = time_interleaved(
+        {"short": lambda: time.sleep(0.002), "long": lambda: time.sleep(0.008)},
+        device="cpu",
+        rounds=5,
+    )
+    assert 2 <= timings["short"].median_ms < timings["long"].median_ms
+    assert timings["long"].median_ms >= 8
+
+
+def test_the_budget_decides_how_many_rounds(monkeypatch):
+    monkeypatch.setattr(bench, "LEAD_S", 0.0)
+
+    def rounds(budget_s, seconds):
+        shares = []
+        timings = time_interleaved(
+            {"f": lambda: time.sleep(seconds)},
+            device="cpu",
+            budget_s=budget_s,
+            on_round=shares.append,
+        )
+        assert shares == sorted(shares) and shares[-1] == 1
+        return len(timings["f"].samples_ms)
+
+    assert rounds(0.05, 0.006) == bench.MIN_ROUNDS
+    assert rounds(0.02, 0.06) == bench.FEWEST_ROUNDS
+    assert rounds(60.0, 0.0) == bench.MAX_ROUNDS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"functions": {}}, "no function"),
+        ({"device": "tpu"}, "device must be"),
+        ({"rounds": 0}, "rounds must be"),
+        ({"rounds": 2.5}, "rounds must be"),
+        ({"budget_s": 0}, "budget_s must be"),
+        ({"budget_s": float("nan")}, "budget_s must be"),
+        ({"inputs": []}, "inputs must hold"),
+        ({"threads": 0}, "threads must be from 1 to"),
+        ({"threads": 10**6}, "threads must be from 1 to"),
+        ({"threads": True}, "threads must be from 1 to"),
+    ],
+)
+def test_bad_requests_are_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        time_interleaved(**{"functions": {"f": lambda: None}, "device": "cpu"} | arguments)
+
+
+def test_blas_and_numba_get_the_same_threads_and_theirs_back():
+    import numba
+
+    before = numba.get_num_threads(), bench._blas_threads()
+    with equal_threads(1) as count:
+        assert (count, numba.get_num_threads()) == (1, 1)
+        assert set(bench._blas_threads()) == {1}
+    assert (numba.get_num_threads(), bench._blas_threads()) == before
+
+
+def test_blas_that_does_not_follow_is_noticed(monkeypatch):
+    monkeypatch.setattr(bench, "_blas_threads", lambda: [7])
+    with pytest.raises(ValueError, match="BLAS does not run on 1 threads"), equal_threads(1):
+        pass
+
+
+def test_tf32_is_off_within_and_restored_after():
+    import torch
+
+    settings = torch.backends.cuda.matmul
+    before = settings.allow_tf32
+    settings.allow_tf32 = True
+    try:
+        with pytest.raises(KeyError), exact_sums():
+            assert settings.allow_tf32 is False
+            assert settings.allow_fp16_reduced_precision_reduction is False
+            raise KeyError
+        assert settings.allow_tf32 is True
+    finally:
+        settings.allow_tf32 = before
+
+
+def test_records_of_a_run():
+    records = bench.bench([FakeRung("same", right)], SMALL, budget_s=0.1, threads=1)
+    assert [record.rung for record in records] == ["numpy", "same"]
+    baseline, same = records
+    assert baseline.ratio == 1 and baseline.baseline == same.baseline == "numpy"
+    assert (same.m, same.n, same.k, same.dtype) == (24, 20, 28, "float32")
+    assert same.ratio == baseline.time_ms / same.time_ms
+    assert same.gpu.startswith("CPU: ") and same.gpu.endswith(", 1 thread")
+    assert same.driver == ""
+    assert {"python", "numpy", "numba"} <= set(same.versions)
+
+
+def test_half_as_fast_is_a_ratio_of_one_half(monkeypatch):
+    # Both wait, so that the ratio does not hang on how busy this machine is.
+    def waits(seconds):
+        def matmul(a, b, out=None):
+            time.sleep(seconds)
+            return right(a, b, out)
+
+        return matmul
+
+    monkeypatch.setattr(bench, "_numpy_matmul", waits(0.02))
+    records = bench.bench([FakeRung("slow", waits(0.04))], SMALL, budget_s=0.1, threads=1)
+    assert 0.4 < records[1].ratio < 0.6
+
+
+def test_a_rung_that_skips_the_last_tile_is_not_timed(monkeypatch):
+    def no_clock(*arguments, **options):
+        raise AssertionError("a wrong rung was timed")
+
+    monkeypatch.setattr(bench, "time_interleaved", no_clock)
+    rungs = [FakeRung("fine", right), FakeRung("short", skips_the_last_tile)]
+    with pytest.raises(MatmulError, match=r"short is not timed(.|\n)*at 16 of 28"):
+        bench.bench(rungs, SMALL)
+
+
+@pytest.mark.parametrize("later", [does_nothing, spoils_the_last_element])
+@pytest.mark.parametrize("timed_right", [0, 1, 2, 3, 4])
+def test_a_rung_that_goes_wrong_while_timed_is_noticed(later, timed_right):
+    checked_and_warmed_up = 3
+    rung = FakeRung("lazy", RightAtFirst(checked_and_warmed_up + timed_right, later))
+    with pytest.raises(MatmulError, match="lazy was right before it was timed and wrong after"):
+        bench.bench([rung], Problem(500, 20, 28), budget_s=0.02, threads=1)
+
+
+def test_what_takes_too_long_is_refused_with_an_estimate():
+    def crawls(a, b, out=None):
+        time.sleep(a.shape[0] * b.shape[1] * a.shape[1] * 1e-7)
+        return right(a, b, out)
+
+    rung = FakeRung("crawls", crawls)
+    problem = Problem.square(1024)
+    assert 80 < bench.estimate_s(rung, problem) < 200
+    with pytest.raises(ValueError, match=r"crawls would take about \d+ s .* the limit is 10 s"):
+        bench.bench([rung], problem)
+
+
+@pytest.mark.parametrize(
+    ("rungs", "message"),
+    [
+        ([], "no rung to bench"),
+        (["nope"], "unknown rung 'nope'"),
+        ([FakeRung("a", right), FakeRung("a", right)], "named twice: a"),
+        ([FakeRung("a", right), FakeRung("b", right, "gpu")], "no common baseline"),
+    ],
+)
+def test_bad_lists_of_rungs_are_errors(rungs, message):
+    with pytest.raises(ValueError, match=message):
+        bench.bench(rungs, SMALL)
+
+
+def test_inputs_that_a_rung_does_not_take_pass_its_own_error_on():
+    with pytest.raises(TypeError, match="int32"):
+        bench.bench(["njit_ikj"], Problem(8, 8, 8, "int32"), threads=1)
+
+
+def test_the_simulators_have_no_clock():
+    if backend.select().on_gpu:
+        bench.need_gpu()
+        return
+    with pytest.raises(ValueError, match="the simulators have no clock"):
+        bench.bench(["cuda_naive"], SMALL)
+    with pytest.raises(ValueError, match="the simulators have no clock"):
+        time_interleaved({"f": lambda: None}, device="gpu")
+
+
+def test_the_commit_can_be_given(monkeypatch):
+    monkeypatch.setenv("TILED_MATMUL_COMMIT", "fedcba9")
+    bench.commit.cache_clear()
+    assert bench.commit() == "fedcba9"
+    bench.commit.cache_clear()
+
+
+def test_without_git_the_commit_is_unknown(monkeypatch, tmp_path):
+    monkeypatch.delenv("TILED_MATMUL_COMMIT", raising=False)
+    monkeypatch.setattr(bench, "ROOT", tmp_path)
+    bench.commit.cache_clear()
+    assert bench.commit() == "unknown"
+    bench.commit.cache_clear()
+
+
+def test_a_changed_source_is_a_dirty_commit(monkeypatch, tmp_path):
+    import subprocess
+
+    def git(*arguments):
+        who = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+        subprocess.run(["git", "-C", tmp_path, *who, *arguments], check=True, capture_output=True)
+
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("1")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    monkeypatch.delenv("TILED_MATMUL_COMMIT", raising=False)
+    monkeypatch.setattr(bench, "ROOT", tmp_path)
+    (tmp_path / "results.json").write_text("[]")
+    bench.commit.cache_clear()
+    assert not bench.commit().endswith("-dirty")
+    (tmp_path / "src" / "a.py").write_text("2")
+    bench.commit.cache_clear()
+    assert bench.commit().endswith("-dirty")
+    bench.commit.cache_clear()
+
+
+@pytest.mark.gpu
+def test_the_flush_hides_what_a_launch_costs_the_host():
+    import torch
+    from numba import cuda
+
+    from tiled_matmul.ladder.launch import launch
+
+    @cuda.jit
+    def empty(x):
+        pass
+
+    x = torch.zeros(1, device="cuda")
+    timings = time_interleaved(
+        {"numba": lambda: launch(empty, (1,), (1,), x), "torch": lambda: x.zero_()},
+        device="gpu",
+        rounds=50,
+    )
+    assert timings["numba"].median_ms < 0.020
+    assert timings["torch"].median_ms < 0.020
+
+
+@pytest.mark.gpu
+def test_a_function_that_waits_for_the_gpu_is_refused():
+    import torch
+
+    x = torch.zeros(1, device="cuda")
+    with pytest.raises(ValueError, match="waiter waits for the GPU"):
+        time_interleaved({"waiter": lambda: x.item()}, device="gpu", rounds=3)
+
+
+@pytest.mark.gpu
+def test_the_cache_is_flushed():
+    # 8 MB fit into every L2; read from memory they take at least their bytes over the bandwidth.
+    import torch
+
+    x = torch.ones(2**21, device="cuda")
+    peak = device.current()
+    timing = time_interleaved({"sum": lambda: x.sum()}, device="gpu", rounds=50)["sum"]
+    assert timing.median_ms >= x.nbytes / (peak.bandwidth_gbps * 1e6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [512, 2048])
+def test_cublas_against_itself_is_even(size):
+    import torch
+
+    def matmul(a, b, out=None):
+        return torch.matmul(a, b, out=out)
+
+    rung = FakeRung("itself", matmul, "gpu")
+    baseline, itself = bench.bench([rung], Problem.square(size), budget_s=1.0)
+    assert 0.9 < itself.ratio < 1.1
+    assert itself.gpu == backend.select().gpu.name
+    assert itself.driver and "cuda" in itself.versions
+
+
+@pytest.mark.gpu
+def test_a_wrong_kernel_is_refused_on_the_gpu():
+    import torch
+
+    def short(a, b, out=None):
+        return torch.matmul(a[:, :-1], b[:-1], out=out)
+
+    with pytest.raises(MatmulError, match="short is not timed"):
+        bench.bench([FakeRung("short", short, "gpu")], Problem.square(128))
+
+
+@pytest.mark.gpu
+def test_integers_have_no_cublas():
+    from tiled_matmul.ladder import rung
+
+    with pytest.raises(ValueError, match="cuBLAS multiplies floats"):
+        bench.bench([rung("cuda_coalesced")], Problem.square(64, "int32"))

@@ -1,0 +1,204 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tiled_matmul import ROOT, backend, bench, results
+from tiled_matmul.__main__ import main
+
+QUICK = ["--shapes", "16x16x16", "--budget", "0.05", "--threads", "1"]
+
+
+def run(capsys, *arguments):
+    """Return (exit status, standard output, standard error) of one command."""
+    try:
+        status = main(list(arguments))
+    except SystemExit as stop:
+        status = stop.code
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_bench_prints_a_table_and_writes_records(capsys, tmp_path):
+    path = tmp_path / "cpu.json"
+    rungs = "njit_ikj,loops_python"
+    status, out, _ = run(capsys, "bench", "--rungs", rungs, "--json", str(path), *QUICK)
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0].split() == "shape rung time (ms) spread TFLOP/s against the baseline".split()
+    assert [line.split()[1] for line in lines[1:]] == ["numpy", "njit_ikj", "loops_python"]
+    records = results.load(path)
+    assert [record.rung for record in records] == ["numpy", "njit_ikj", "loops_python"]
+    assert f"{records[2].ratio:.3g} × numpy" in lines[3]
+
+
+def test_bench_merges_into_a_file(capsys, tmp_path):
+    path = tmp_path / "cpu.json"
+    for rung in ("njit_ikj", "njit_kij"):
+        status, _, _ = run(capsys, "bench", "--rungs", rung, "--json", str(path), *QUICK)
+        assert status == 0
+    assert [r.rung for r in results.load(path)] == ["numpy", "njit_ikj", "njit_kij"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rungs", "nope"], "unknown rung 'nope'; the ladder has loops_python"),
+        (["--rungs", "njit_ikj,"], "unknown rung ''"),
+        (["--rungs", "njit_ikj,njit_ikj"], "named twice: njit_ikj"),
+        (["--shapes", "16x16"], "a shape is written MxNxK, such as 1024x512x256; got '16x16'"),
+        (["--shapes", "0x4x4"], "M must be a positive integer, got 0"),
+        (["--shapes", "4x4x4,"], "got ''"),
+        (["--dtype", "float31"], "dtype must be one of"),
+        (["--json", "absent/folder/a.json"], "cannot be written: No such file"),
+        (["--json", "."], "is a folder"),
+        (["--budget", "0"], "--budget must be positive seconds, got 0"),
+        (["--budget", "nan"], "--budget must be positive seconds, got nan"),
+        (["--budget", "soon"], "invalid float value: 'soon'"),
+        (["--threads", "0"], "threads must be from 1 to"),
+        (["--frobnicate"], "unrecognized arguments: --frobnicate"),
+    ],
+)
+def test_a_bad_request_is_one_line_before_anything_is_timed(
+    capsys, monkeypatch, arguments, message
+):
+    def no_clock(*arguments, **options):
+        raise AssertionError("something was timed")
+
+    monkeypatch.setattr(bench, "time_interleaved", no_clock)
+    monkeypatch.setattr(bench, "estimate_s", no_clock)
+    defaults = {"--rungs": "njit_ikj", "--shapes": "8x8x8"}
+    given = [x for name in defaults if name not in arguments for x in (name, defaults[name])]
+    status, out, err = run(capsys, "bench", *given, *arguments)
+    assert status == 2
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1 and err.endswith("\n")
+
+
+def test_an_unreadable_results_file_is_refused_and_kept(capsys, tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('[{"rung": "x"}]')
+    status, out, err = run(capsys, "bench", "--rungs", "njit_ikj", "--json", str(path), *QUICK)
+    assert (status, out) == (2, "")
+    assert f"{path}, record 1: key 'm' is missing" in err
+    assert path.read_text() == '[{"rung": "x"}]'
+
+
+def test_gpu_rungs_in_the_simulators_are_refused(capsys):
+    if backend.select().on_gpu:
+        assert run(capsys, "bench", "--rungs", "cuda_naive", *QUICK)[0] == 0
+        return
+    status, out, err = run(capsys, "bench", "--rungs", "cuda_naive", *QUICK)
+    assert (status, out) == (2, "")
+    assert "the simulators have no clock" in err
+
+
+def test_what_takes_too_long_is_left_out_with_an_estimate(capsys):
+    arguments = ["--rungs", "loops_python,njit_ikj", "--shapes", "1024x1024x64"]
+    status, out, _ = run(capsys, "bench", *arguments, "--budget", "0.05")
+    assert status == 0
+    (line,) = [line for line in out.splitlines() if "loops_python" in line]
+    assert "not timed: a run takes about" in line and "--force" in line
+    assert "× numpy" in out
+
+
+def test_nothing_timed_is_an_error(capsys):
+    arguments = ["--rungs", "loops_python", "--shapes", "1024x1024x1024"]
+    status, _, err = run(capsys, "bench", *arguments)
+    assert status == 2
+    assert "nothing was timed" in err and err.count("\n") == 1
+
+
+def test_a_wrong_rung_is_one_line(capsys, monkeypatch, tmp_path):
+    from tiled_matmul.ladder import loop_orders
+
+    monkeypatch.setattr(loop_orders, "matmul", lambda a, b, out=None, order="": out)
+    path = tmp_path / "a.json"
+    monkeypatch.setattr(bench, "estimate_s", lambda rung, problem: 0.0)
+    status, _, err = run(capsys, "bench", "--rungs", "njit_ikj", "--json", str(path), *QUICK)
+    assert status == 2
+    assert "njit_ikj is not timed, it is wrong" in err and "never written" in err.lower()
+    assert err.count("\n") == 1
+    assert not path.exists()
+
+
+def test_a_programmer_s_error_keeps_its_traceback(monkeypatch):
+    def broken(*arguments, **options):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(bench, "bench", broken)
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        main(["bench", "--rungs", "njit_ikj", *QUICK])
+
+
+@pytest.mark.parametrize("arguments", [[], ["nope"], ["doctor", "extra"], ["notebooks"]])
+def test_a_command_line_that_is_none_is_one_line(capsys, arguments):
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+def test_help_works(capsys):
+    status, out, _ = run(capsys, "--help")
+    assert status == 0
+    for command in ("doctor", "bench", "notebooks"):
+        assert command in out
+
+
+def test_interrupting_leaves_the_file_as_it_was(tmp_path):
+    path = tmp_path / "a.json"
+    results.save(path, [])
+    before = path.read_bytes()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tiled_matmul", "bench", "--rungs", "njit_ikj"]
+        + ["--shapes", "32x32x32", "--budget", "600", "--json", str(path)],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline().startswith("shape")  # what follows is the timing
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip().splitlines()[-1] == "tiled_matmul bench: interrupted"
+    assert "Traceback" not in err
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_the_live_table_shows_what_the_plain_one_does(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+    status, out, _ = run(capsys, "bench", "--rungs", "njit_ikj", *QUICK)
+    assert status == 0
+    assert "njit_ikj" in out and "× numpy" in out and "1, the baseline" in out
+
+
+def test_it_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "tiled_matmul", "bench", "--rungs", "nope"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("tiled_matmul bench: unknown rung 'nope'")
+
+
+@pytest.mark.gpu
+def test_bench_on_the_gpu(capsys, tmp_path):
+    path = tmp_path / "gpu.json"
+    arguments = ["--rungs", "cuda_naive,cuda_coalesced", "--shapes", "300x200x400"]
+    status, out, err = run(capsys, "bench", *arguments, "--budget", "0.5", "--json", str(path))
+    assert status == 0, err
+    records = results.load(path)
+    assert [r.rung for r in records] == ["cublas", "cuda_naive", "cuda_coalesced"]
+    assert all(r.gpu == backend.select().gpu.name and r.driver for r in records)
+    assert json.loads(path.read_text())[0]["baseline"] == "cublas"

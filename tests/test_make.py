@@ -1,0 +1,368 @@
+"""The set-up: Makefile, locks, wheelhouse, and how pytest and nbval are configured."""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tiled_matmul import ROOT
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+COLAB_OWN = {"cuda-core", "llvmlite", "numba", "numba-cuda", "numpy", "triton"}
+
+
+def load_tool(name: str) -> ModuleType:
+    """Return tools/<name>.py as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+wheelhouse = load_tool("wheelhouse")
+LINUX = wheelhouse.target_environment("3.12")
+
+
+def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess:
+    """Run `command` without what the surrounding make or pytest put into the environment."""
+    drop = ("MAKE", "MFLAGS", "PYTEST", "TILED_MATMUL", "OFFLINE", "NUMBA_ENABLE", "TRITON_INTER")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(drop)}
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+    )
+
+
+# Locks
+
+
+def test_the_lock_holds_what_the_project_declares():
+    lock = wheelhouse.read_lock(ROOT / "requirements.lock")
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    declared = PYPROJECT["project"]["dependencies"] + sum(extras.values(), [])
+    for requirement in map(Requirement, declared):
+        assert requirement.specifier.contains(lock[canonicalize_name(requirement.name)]), (
+            requirement
+        )
+
+
+def test_the_lock_is_complete():
+    """Every need of every locked package is locked too, with a version that the need allows."""
+    locks = [
+        wheelhouse.read_lock(ROOT / name)
+        for name in ("requirements.lock", "requirements-colab.lock")
+    ]
+    numba = importlib.metadata.version("numba")
+    lock = next((lock for lock in locks if lock["numba"] == numba), None)
+    assert lock, f"no lock was installed here: numba is {numba}"
+    locked = wheelhouse.read_lock(ROOT / "requirements-cuda.lock") | lock
+    needs = {}
+    for distribution in importlib.metadata.distributions():
+        if (name := canonicalize_name(distribution.name)) in locked:
+            # What an extra brings is not looked into, the package that offers it is.
+            lines = distribution.requires or []
+            needs[name] = [re.sub(r"\[[^]]*\]", "", line) for line in lines]
+    assert len(needs) > 100
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert wheelhouse.problems(needs, locked, wheelhouse.target_environment(here)) == []
+
+
+def test_colabs_lock_differs_only_where_colab_does():
+    lock = wheelhouse.read_lock(ROOT / "requirements.lock")
+    colab = wheelhouse.read_lock(ROOT / "requirements-colab.lock")
+    assert lock.keys() == colab.keys()
+    assert {name for name in lock if lock[name] != colab[name]} == COLAB_OWN
+
+
+# Wheelhouse
+
+
+@pytest.mark.parametrize(
+    ("line", "available", "says"),
+    [
+        ("tool>=2", {}, ["app needs tool>=2: not there"]),
+        ("tool>=2", {"tool": "1.9"}, ["app needs tool>=2: 1.9 is there"]),
+        ("tool>=2", {"tool": "2.0"}, []),
+        ("tool>=2", {"tool": None}, []),
+        ("Some.Tool", {"some-tool": "1"}, []),
+        ("tool; sys_platform == 'win32'", {}, []),
+        ("tool; extra == 'all'", {}, []),
+        ("tool; python_version < '3.13'", {}, ["not there"]),
+        ("tool[fast]", {"tool": "1"}, ["extras are not looked into"]),
+    ],
+)
+def test_needs(line, available, says):
+    found = wheelhouse.problems({"app": [line]}, available, LINUX)
+    assert len(found) == len(says)
+    assert all(part in whole for part, whole in zip(says, found, strict=True))
+
+
+def make_wheel(folder: Path, name: str, version: str, *needs: str) -> None:
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    metadata += "".join(f"Requires-Dist: {need}\n" for need in needs)
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{name}-{version}.dist-info/METADATA", metadata)
+
+
+def test_a_complete_wheelhouse_passes(tmp_path):
+    make_wheel(tmp_path, "app", "1.0", "tool>=2", "torch")
+    make_wheel(tmp_path, "tool", "2.1")
+    assert "2 wheels" in wheelhouse.check(tmp_path, ["torch"], "3.12")
+
+
+def test_an_incomplete_wheelhouse_does_not(tmp_path):
+    make_wheel(tmp_path, "app", "1.0", "tool>=2", "torch")
+    with pytest.raises(wheelhouse.WheelhouseError, match=r"app needs tool>=2: not there"):
+        wheelhouse.check(tmp_path, ["torch"], "3.12")
+
+
+def test_an_empty_wheelhouse_does_not(tmp_path):
+    with pytest.raises(wheelhouse.WheelhouseError, match="no wheel in"):
+        wheelhouse.check(tmp_path, [], "3.12")
+
+
+def test_two_versions_do_not(tmp_path):
+    make_wheel(tmp_path, "tool", "2.1")
+    make_wheel(tmp_path, "tool", "2.2")
+    with pytest.raises(wheelhouse.WheelhouseError, match="two wheels of tool"):
+        wheelhouse.check(tmp_path, [], "3.12")
+
+
+def test_a_heavy_wheelhouse_does_not(tmp_path, monkeypatch):
+    make_wheel(tmp_path, "tool", "2.1")
+    monkeypatch.setattr(wheelhouse, "LIMIT_MB", 0)
+    with pytest.raises(wheelhouse.WheelhouseError, match="more than 0 MB"):
+        wheelhouse.check(tmp_path, [], "3.12")
+
+
+def test_fetching_drops_what_is_not_wanted_and_keeps_what_is(tmp_path):
+    make_wheel(tmp_path, "tool", "2.1")
+    make_wheel(tmp_path, "tool", "2.0")
+    make_wheel(tmp_path, "other", "1.0")
+    wheelhouse.fetch(tmp_path, ["tool"], {"tool": "2.1"}, "3.12")
+    assert [path.name for path in tmp_path.iterdir()] == ["tool-2.1-py3-none-any.whl"]
+    with pytest.raises(wheelhouse.WheelhouseError, match=r"no line in requirements\.lock"):
+        wheelhouse.fetch(tmp_path, ["unknown"], {"tool": "2.1"}, "3.12")
+
+
+def test_what_the_wheelhouse_names_is_locked():
+    lock = wheelhouse.read_lock(ROOT / "requirements.lock")
+    settings = PYPROJECT["tool"]["wheelhouse"]
+    assert set(settings["carried"]) <= lock.keys()
+    assert not set(settings["carried"]) & set(settings["present"])
+
+
+# Makefile
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A folder in which make believes that the set-up is done."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("chapters", "results", "tests", ".venv"):
+        (tmp_path / name).mkdir()
+    for name in ("requirements.lock", "requirements-cuda.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / ".venv/.installed").touch()
+    return tmp_path
+
+
+def test_help_names_every_target():
+    done = run("make")
+    assert done.returncode == 0, done.stderr
+    for target in "book test lab serve test-gpu notebooks-gpu bench wheelhouse test-colab".split():
+        assert f"make {target} " in done.stdout
+
+
+@pytest.mark.parametrize(("version", "runs"), [("3, 10", False), ("3, 11", True)])
+def test_an_old_python_is_refused(checkout, version, runs):
+    """A Python that gives out another version asks in one line for a newer one."""
+    (checkout / ".venv/.installed").unlink()
+    fake = checkout / "python"
+    fake.write_text(
+        f"#!/bin/sh\n[ $1 = --version ] && echo Python {version.replace(', ', '.')} || "
+        f'{sys.executable} -c "import sys; sys.version_info = ({version}, 0); $2"\n'
+    )
+    fake.chmod(0o755)
+    done = run("make", "-n", "test", "PYTHON=./python", cwd=checkout)
+    if runs:
+        assert "pip install" in done.stdout
+    else:
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
+        assert "needs Python 3.11 or newer, and ./python is Python 3.10" in done.stderr
+
+
+def test_a_missing_python_is_named(checkout):
+    (checkout / ".venv/.installed").unlink()
+    done = run("make", "test", "PYTHON=no-such-python", cwd=checkout)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "no-such-python is not there" in done.stderr
+
+
+@pytest.mark.parametrize("target", ["test", "test-gpu", "notebooks-gpu"])
+def test_no_chapters_is_an_error(checkout, target):
+    done = run("make", "-n", target, cwd=checkout)
+    assert done.returncode == 2
+    assert "chapters/ holds no notebook" in done.stderr
+
+
+def test_no_gpu_tests_is_an_error(checkout):
+    (checkout / "chapters/01.ipynb").touch()
+    done = run("make", "-n", "test-gpu", cwd=checkout)
+    assert done.returncode == 2
+    assert "no file in tests/ has a test marked gpu" in done.stderr
+
+
+@pytest.mark.parametrize("target", ["test", "book", "lab", "wheelhouse", "test-colab"])
+def test_offline_is_refused_where_a_network_is_needed(checkout, target):
+    done = run("make", "-n", target, "OFFLINE=1", cwd=checkout)
+    assert done.returncode == 2
+    assert "OFFLINE=1 is for" in done.stderr
+
+
+def test_the_second_call_sets_nothing_up(checkout):
+    (checkout / "chapters/01.ipynb").touch()
+    assert "pip" not in run("make", "-n", "test", cwd=checkout).stdout
+    os.utime(checkout / "requirements.lock", (2**32, 2**32))
+    assert "pip install" in run("make", "-n", "test", cwd=checkout).stdout
+
+
+@pytest.mark.parametrize(("command", "status"), [("echo", 0), ("./fail", 2)])
+def test_gpu_refresh_packs_what_there_is_and_tells_the_truth(checkout, command, status):
+    """Also when a step fails: a GPU machine's time is not thrown away, and the status is kept."""
+    (checkout / "fail").write_text(
+        "#!/bin/sh\necho it fails; case $3 in doctor) ;; *) exit 3; esac\n"
+    )
+    (checkout / "fail").chmod(0o755)
+    (checkout / "chapters/01.ipynb").touch()
+    (checkout / "tests/test_x.py").write_text("# mark.gpu\n")
+    done = run("make", "gpu-refresh", f"RUN={command}", "RESULTS=r.json", cwd=checkout)
+    assert done.returncode == status, done.stderr
+    with tarfile.open(checkout / "_artifacts/gpu-refresh.tar.gz") as packed:
+        names = packed.getnames()
+    assert "chapters/01.ipynb" in names
+    logs = {Path(name).stem for name in names if name.endswith(".log")}
+    if status == 0:
+        assert logs == {"doctor", "bench", "notebooks-gpu", "test-gpu"}
+    else:
+        assert logs == {"doctor", "bench"}
+        assert "make bench failed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name"),
+    [
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA GeForce RTX 4090", "rtx-4090"),
+        ("Tesla T4", "t4"),
+        ("NVIDIA A100-SXM4-80GB", "a100-sxm4-80gb"),
+    ],
+)
+def test_results_are_named_after_the_gpu(gpu, name):
+    assert load_tool("machine_name").short_name(gpu) == name
+
+
+# pytest and nbval
+
+
+def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
+    """Run a gpu test that fails wherever it runs, and a plain one, under tests/conftest.py."""
+    shutil.copy(ROOT / "tests/conftest.py", tmp_path)
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n@pytest.mark.gpu\ndef test_gpu(): assert False\ndef test_cpu(): pass\n"
+    )
+    command = (sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml")
+    return run(*command, "--rootdir", tmp_path, *options, tmp_path, **environment)
+
+
+def test_gpu_tests_are_deselected_and_counted_without_a_gpu(tmp_path):
+    done = pytest_on_marked_test(tmp_path, TILED_MATMUL_BACKEND="simulator")
+    assert done.returncode == 0, done.stdout
+    assert "1 passed, 1 deselected" in done.stdout
+
+
+def test_gpu_tests_alone_never_pass_without_a_gpu(tmp_path):
+    """No GPU is visible here, whatever the machine has."""
+    done = pytest_on_marked_test(tmp_path, "-m", "gpu", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    done = pytest_on_marked_test(
+        tmp_path, "-m", "gpu", CUDA_VISIBLE_DEVICES="", TILED_MATMUL_BACKEND="gpu"
+    )
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "TILED_MATMUL_BACKEND=gpu demands a GPU" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def judge(folder: Path, cells: dict[str, tuple[str, str]], *options: str) -> dict[str, str]:
+    """Judge notebooks of one cell each as the chapters are judged; return {name: outcome}.
+
+    cells: {notebook's name: (source of its cell, stored output)}.
+    """
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    for name, (source, stored) in cells.items():
+        cell = {
+            "cell_type": "code",
+            "id": "cell",
+            "metadata": {},
+            "execution_count": 1,
+            "source": source,
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": stored}],
+        }
+        metadata = {"kernelspec": kernel}
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": [cell]}
+        (folder / f"{name}.ipynb").write_text(json.dumps(notebook))
+    settings = ROOT / "tests/notebooks/nbval.ini"
+    command = (sys.executable, "-m", "pytest", "-c", settings, "--rootdir", folder, "-rA")
+    done = run(*command, *options, *(folder / f"{name}.ipynb" for name in cells))
+    verdict = r"^(PASSED|FAILED|ERROR) (?:\S*/)?(\w+)\.ipynb"
+    outcomes = re.findall(verdict, done.stdout, re.MULTILINE)
+    assert len(outcomes) == len(cells), done.stdout + done.stderr
+    assert done.returncode == any(outcome != "PASSED" for outcome, _ in outcomes)
+    return {name: outcome for outcome, name in outcomes}
+
+
+def test_strict_nbval_compares_every_output(tmp_path):
+    cells = {"same": ("print(2)", "2\n"), "other": ("print(2.50)", "2.51\n")}
+    outcomes = judge(tmp_path, cells, "--nbval")
+    assert outcomes == {"same": "PASSED", "other": "FAILED"}
+
+
+def test_lax_nbval_compares_marked_cells_and_stops_at_errors(tmp_path):
+    marked = "# NBVAL_CHECK_OUTPUT\nprint(2.50)"
+    cells = {
+        "unmarked": ("print(2)", "3\n"),
+        "marked_same": (marked, "2.5\n"),
+        "marked_other": (marked, "2.51\n"),
+        "raises": ("print(1); 1 / 0", "1\n"),
+    }
+    assert judge(tmp_path, cells, "--nbval-lax") == {
+        "unmarked": "PASSED",
+        "marked_same": "PASSED",
+        "marked_other": "FAILED",
+        "raises": "FAILED",
+    }
+
+
+def test_nbval_stops_a_cell_that_hangs(tmp_path):
+    cells = {"hangs": ("import time; time.sleep(600)", "")}
+    assert judge(tmp_path, cells, "--nbval", "--nbval-cell-timeout=2") == {"hangs": "FAILED"}

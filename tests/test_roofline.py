@@ -1,0 +1,53 @@
+import pytest
+
+from tiled_matmul.device import Peak
+from tiled_matmul.problem import Problem
+from tiled_matmul.roofline import attainable_tflops, floors_ms, ridge
+
+# 10 TFLOP/s, 100 TFLOP/s on tensor cores, 1000 GB/s: round numbers to reckon with by hand.
+PEAK = Peak("example", 10, 100, 1000, 40, 100, "made up")
+
+
+def test_floors_of_a_square():
+    # 2·1000³ FLOPs at 10¹³ a second, 3·1000²·4 bytes at 10¹² a second.
+    assert floors_ms(Problem.square(1000), PEAK) == pytest.approx((0.2, 0.012))
+
+
+def test_half_precision_runs_on_tensor_cores_and_moves_half_the_bytes():
+    assert floors_ms(Problem.square(1000, "float16"), PEAK) == pytest.approx((0.02, 0.006))
+
+
+def test_more_bytes_take_longer_and_leave_the_arithmetic():
+    assert floors_ms(Problem.square(1000), PEAK, 1e9) == pytest.approx((0.2, 1.0))
+
+
+def test_the_roof_has_a_slope_and_a_flat():
+    assert ridge(PEAK) == pytest.approx(10)
+    assert attainable_tflops(5, PEAK) == pytest.approx(5)
+    assert attainable_tflops(10, PEAK) == pytest.approx(10)
+    assert attainable_tflops(1e6, PEAK) == 10
+    assert attainable_tflops(1e6, PEAK, "float16") == 100
+
+
+def test_the_roof_and_the_floors_are_one_model():
+    problem = Problem(64, 8192, 96)
+    compute_ms, memory_ms = floors_ms(problem, PEAK)
+    roof = attainable_tflops(problem.intensity, PEAK)
+    assert problem.flops / max(compute_ms, memory_ms) / 1e9 == pytest.approx(roof)
+
+
+@pytest.mark.parametrize("intensity", [0, -1, float("nan")])
+def test_no_intensity_is_an_error(intensity):
+    with pytest.raises(ValueError, match="must be positive"):
+        attainable_tflops(intensity, PEAK)
+
+
+@pytest.mark.parametrize("moved", [0, -1, 11_999_999, float("nan")])
+def test_fewer_than_the_compulsory_bytes_are_an_error(moved):
+    with pytest.raises(ValueError, match="has to move 12000000 bytes at least"):
+        floors_ms(Problem.square(1000), PEAK, moved)
+
+
+def test_a_dtype_without_a_rate_is_an_error():
+    with pytest.raises(ValueError, match="no peak rate is known for 'float64'"):
+        floors_ms(Problem.square(8, "float64"), PEAK)
