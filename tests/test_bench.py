@@ -1,3 +1,4 @@
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -358,3 +359,20 @@ def test_integers_have_no_cublas():
 
     with pytest.raises(ValueError, match="cuBLAS multiplies floats"):
         bench.bench([rung("cuda_coalesced")], Problem.square(64, "int32"))
+
+
+def test_the_cpu_clock_waits_for_threads_that_spin():
+    stop = time.perf_counter() + 0.1
+
+    def spin():
+        while time.perf_counter() < stop:
+            pass
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    bench._wait_until_idle()
+    assert time.perf_counter() >= stop - 0.02
+    thread.join()
+    start = time.perf_counter()
+    bench._wait_until_idle()
+    assert time.perf_counter() - start < 0.1

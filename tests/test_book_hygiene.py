@@ -242,6 +242,23 @@ def test_a_missing_stamp_is_found(book):
     assert any("no stamp" in fault for fault in faults(notebook, book, restamp=False))
 
 
+def test_a_notebook_that_never_ran_is_told_so_once(book):
+    notebook = example_notebook()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    assert [fault for fault in faults(notebook, book) if "never run" in fault] == [
+        f"{CHAPTER}: never run; `notebooks run` stores its outputs"
+    ]
+
+
+def test_a_figure_needs_a_name_and_a_caption(book):
+    notebook = example_notebook()
+    code(notebook, 3).metadata["mystnb"]["figure"] = {"name": "roofline"}
+    (fault,) = faults(notebook, book)
+    assert "cell 6: mystnb.figure needs a name 'fig-…' and a caption" in fault
+
+
 def test_the_address_is_no_part_of_the_stamp():
     notebook = example_notebook()
     before = cells.code_hash(notebook)

@@ -112,6 +112,11 @@ def test_check_reports_and_fails(tmp_path, capsys):
     assert "the first code cell is not the set-up cell" in capsys.readouterr().out
 
 
+def test_check_wants_files_that_exist(tmp_path, capsys):
+    assert command("check", tmp_path / "nowhere.ipynb") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_sync_renews_what_is_generated_and_nothing_else(tmp_path):
     book = example_book(tmp_path)
     path = book / CHAPTER

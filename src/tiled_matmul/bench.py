@@ -18,10 +18,10 @@ asked each time; a sample for which it was not is thrown away and taken again be
 flush. What remains is some microseconds between the events, the price of one launch on the GPU.
 
 On a CPU the time is `time.perf_counter`'s, and BLAS and Numba get the same number of threads.
-Before each sample the function runs for 30 ms untimed on the same inputs, once if that is longer,
-and not at all once it takes over a second. So the caches hold what they can of its own data, its
-threads are awake, and those of the function before, which spin for a while (OpenBLAS's for some
-25 ms) in the hope of more work, have gone to sleep.
+Threads of the function before spin for a while in the hope of more work (OpenBLAS's for some
+100 ms), so before each sample the clock waits until the process is idle, half a second at most.
+Then the function runs for 30 ms untimed on the same inputs, once if that is longer, and not at all
+once it takes over a second: the caches hold what they can of its own data, its threads are awake.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ FLUSH_MS, LONGEST_FLUSH_MS = 1.0, 100.0
 PROBE_S = 0.02
 SPOT_ROWS = 16
 LEAD_S, LONG_S = 0.03, 1.0
+IDLE_STEP_S, IDLE_SHARE, LONGEST_WAIT_S = 0.005, 0.2, 0.5
 
 
 @dataclass(frozen=True)
@@ -324,6 +325,7 @@ class _CpuClock:
         self.last_s: dict[str, float] = {}
 
     def sample(self, name: str, function: Callable, arguments: tuple) -> float:
+        _wait_until_idle()
         if self.last_s.get(name, 0) < LONG_S:
             begin = time.perf_counter()
             function(*arguments)
@@ -333,6 +335,16 @@ class _CpuClock:
         function(*arguments)
         self.last_s[name] = time.perf_counter() - start
         return self.last_s[name] * 1e3
+
+
+def _wait_until_idle() -> None:
+    """Sleep until this process's threads do next to nothing, or LONGEST_WAIT_S have passed."""
+    deadline = time.perf_counter() + LONGEST_WAIT_S
+    while time.perf_counter() < deadline:
+        before = time.process_time()
+        time.sleep(IDLE_STEP_S)
+        if time.process_time() - before < IDLE_SHARE * IDLE_STEP_S:
+            return
 
 
 class _GpuClock:

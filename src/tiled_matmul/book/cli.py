@@ -36,6 +36,9 @@ def _seconds(text: str) -> int:
 def check_command(args: argparse.Namespace) -> int:
     from tiled_matmul.book import hygiene
 
+    missing = [str(path) for path in args.paths if not path.is_file()]
+    if missing:
+        return _usage_error(f"no such file: {', '.join(missing)}")
     problems = hygiene.check(args.paths or None)
     for problem in problems:
         print(problem)

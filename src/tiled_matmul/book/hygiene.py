@@ -96,12 +96,17 @@ def check_notebook(path: Path, root: Path = ROOT) -> list[Problem]:
     found = list(_whole(notebook, text, root))
     if is_chapter:
         found += [("", message) for message in _chapter(notebook, path, root)]
+    has_run = any(cell.get("execution_count") for cell in notebook.cells)
+    if not has_run:
+        found.append(("", "never run; `notebooks run` stores its outputs"))
     count = 0
     for index, cell in enumerate(notebook.cells, start=1):
         where = f"cell {index}"
         if cell.cell_type == "code":
             count += 1
-            found += [(where, message) for message in _code_cell(cell, count, root)]
+            found += [(where, message) for message in _code_cell(cell, root)]
+            if has_run:
+                found += [(where, message) for message in _outputs(cell, count)]
         elif cell.cell_type == "markdown":
             found += [(where, message) for message in _markdown(cell.source)]
         else:
@@ -155,7 +160,7 @@ def _chapter(notebook: Any, path: Path, root: Path) -> Iterator[str]:
         yield f"{figures} figures (metadata mystnb.figure), wanted at least {MIN_FIGURES}"
 
 
-def _code_cell(cell: Any, count: int, root: Path) -> Iterator[str]:
+def _code_cell(cell: Any, root: Path) -> Iterator[str]:
     lines = cell.source.splitlines()
     if not cell.source.strip():
         yield "empty"
@@ -167,30 +172,33 @@ def _code_cell(cell: Any, count: int, root: Path) -> Iterator[str]:
             yield str(error)
     elif not is_setup(cell) and len(lines) > MAX_LINES:
         yield f"{len(lines)} lines, at most {MAX_LINES} (a kernel's own cell excepted)"
-    if cell.execution_count != count:
-        yield f"execution count {cell.execution_count}, wanted {count}: run the notebook in order"
     tags = cell.metadata.get("tags", [])
     for tag in sorted(set(tags) - TAGS):
         yield f"unknown tag {tag!r}; known are {', '.join(sorted(TAGS))}"
     match = ABSOLUTE.search(cell.source)
     if match:
         yield f"absolute path {match[0]!r}"
-    if CHECKED.search(cell.source):
-        if "nbval-ignore-output" in tags:
-            yield "NBVAL_CHECK_OUTPUT and the tag nbval-ignore-output contradict each other"
-        if not any(_text(output).strip() for output in cell.outputs):
-            yield "NBVAL_CHECK_OUTPUT, but there is no text output to compare"
+    if CHECKED.search(cell.source) and "nbval-ignore-output" in tags:
+        yield "NBVAL_CHECK_OUTPUT and the tag nbval-ignore-output contradict each other"
+    figure = cell.metadata.get("mystnb", {}).get("figure")
+    if figure is not None:
+        if not str(figure.get("name", "")).startswith("fig-") or not figure.get("caption"):
+            yield f"mystnb.figure needs a name 'fig-…' and a caption, got {dict(figure)}"
+
+
+def _outputs(cell: Any, count: int) -> Iterator[str]:
+    if cell.execution_count != count:
+        yield f"execution count {cell.execution_count}, wanted {count}: run the notebook in order"
+    if CHECKED.search(cell.source) and not any(_text(out).strip() for out in cell.outputs):
+        yield "NBVAL_CHECK_OUTPUT, but there is no text output to compare"
     figure = cell.metadata.get("mystnb", {}).get("figure")
     pictures = 0
     for output in cell.outputs:
         yield from _output(output)
         pictures += _is_picture(output)
-    if figure is not None:
-        if not str(figure.get("name", "")).startswith("fig-") or not figure.get("caption"):
-            yield f"mystnb.figure needs a name 'fig-…' and a caption, got {dict(figure)}"
-        if pictures != 1:
-            yield f"mystnb.figure, and {pictures} pictures in its outputs, wanted 1"
-    elif pictures:
+    if figure is not None and pictures != 1:
+        yield f"mystnb.figure, and {pictures} pictures in its outputs, wanted 1"
+    if figure is None and pictures:
         yield "a picture without metadata mystnb.figure, so without number and caption"
 
 

@@ -18,7 +18,13 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from tiled_matmul.book import tables
-from tiled_matmul.book.files import chapters, checked_address
+from tiled_matmul.book.files import (
+    chapters,
+    checked_address,
+    read_text,
+    repository,
+    write_text,
+)
 from tiled_matmul.book.offline import outside_requests
 
 LOGGER = logging.getLogger(__name__)
@@ -77,13 +83,26 @@ class Claims(GeneratedTable):
 
 
 def use_address(app: Sphinx, config: Config) -> None:
-    """Let BOOK_REPOSITORY replace the address that every button leads to."""
+    """Let BOOK_REPOSITORY replace the configured address: in buttons, set-up cells, downloads."""
     address = os.environ.get(ADDRESS_OVERRIDE)
-    if address:
-        try:
-            config.html_theme_options["repository_url"] = checked_address(address, ADDRESS_OVERRIDE)
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
+    if not address:
+        return
+    try:
+        address = checked_address(address, ADDRESS_OVERRIDE)
+        configured = repository(Path(app.srcdir))
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    config.html_theme_options["repository_url"] = address
+
+    def in_page(app: Sphinx, docname: str, source: list[str]) -> None:
+        source[0] = source[0].replace(configured, address)
+
+    def in_downloads(app: Sphinx, error: Exception | None) -> None:
+        for path in (Path(app.outdir) / "_sources").rglob("*.ipynb"):
+            write_text(path, read_text(path).replace(configured, address))
+
+    app.connect("source-read", in_page)
+    app.connect("build-finished", in_downloads)
 
 
 def load_once(app: Sphinx, config: Config) -> None:

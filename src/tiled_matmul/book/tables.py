@@ -87,19 +87,19 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
         )
         dates = sorted(record.date[:10] for record in shown)
         table = markdown_table(
-            ("rung", "chapter", "M × N × K", "time (ms)", "rate", f"of {baseline}"),
+            ("rung", f"of {baseline}", "rate", "time (ms)", "M × N × K", "chapter"),
             (
                 (
                     title,
-                    chapter,
-                    shape(record),
-                    significant(record.time_ms),
-                    rate(record.tflops),
                     f"{significant(100 * record.ratio)}%",
+                    rate(record.tflops),
+                    significant(record.time_ms),
+                    shape(record),
+                    chapter,
                 )
                 for title, chapter, record in rows
             ),
-            right="  rrrr",
+            right=" rrrrr",
         )
         parts.append(f"**{machine}**, float32, measured {dates[-1]}:\n\n{table}")
     return "\n\n".join(parts), faults
@@ -203,10 +203,10 @@ def claims_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
                 f'<span class="verdict verdict-{VERDICT_CLASSES[claim["holds"]]}">'
                 f"{VERDICTS[claim['holds']]}</span>"
             )
-            rows.append((claim["text"], claim["source"], badge, claim["evidence"]))
+            rows.append((badge, claim["text"], claim["evidence"], claim["source"]))
         stamp = notebook.metadata.get("tiled_matmul", {}).get("stamp") or {}
         machine = stamp.get("gpu") or "a machine with no GPU"
-        table = markdown_table(("claim", "source", "verdict", "evidence"), rows)
+        table = markdown_table(("verdict", "claim", "evidence", "source"), rows)
         parts.append(f"**{link}**, on {machine}:\n\n{table}")
     count = ", ".join(f"{verdicts[holds]} {COUNTED[holds]}" for holds in COUNTED)
     return f"Claims: {sum(verdicts.values())}; {count}.\n\n" + "\n\n".join(parts), faults

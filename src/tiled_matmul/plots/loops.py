@@ -34,8 +34,11 @@ def row_times_column(m: int, n: int, k: int, i: int, j: int) -> style.Figure:
         ("C  (M × N)", k + gap + n + 0.4, k + gap + 0.6),
     ):
         above.text(x, y, name, ha="left", va="bottom", color=style.INK)
-    _arrow(above, (0, k + gap + i + 0.5), (k + gap + j, k + gap + i + 0.5), "k", (0, -0.35))
-    _arrow(above, (k + gap + j + 0.5, 0), (k + gap + j + 0.5, k + gap + i), "k", (0.35, 0))
+    across, down = k + gap + i + 0.5, k + gap + j + 0.5
+    _arrow(above, (0, across), (k + gap + j, across))
+    _arrow(above, (down, 0), (down, k + gap + i))
+    for x, y in ((k + gap / 2, across - 0.35), (down + 0.35, k + gap / 2)):
+        above.text(x, y, "k", ha="center", va="center", color=style.INK, style="italic")
     cells = max(m * k, k * n)
     style.bare(below, cells, 7)
     for y, name, cut, color, shade in (
@@ -62,21 +65,14 @@ def work_and_data(problems: Sequence[Problem]) -> style.Figure:
     """Draw the FLOPs, the compulsory bytes and their ratio for square problems, by their edge."""
     edges = [problem.n for problem in problems]
     fig, (above, below) = style.draw(4.4, 2, sharex=True, height_ratios=(1.5, 1))
-    series = (
-        ("FLOPs: 2N³", [problem.flops for problem in problems], style.C, "o"),
-        ("bytes: 12N²", [problem.compulsory_bytes for problem in problems], style.A, "s"),
-    )
-    for name, values, color, marker in series:
+    middle = len(edges) // 2
+    for name, values, color, marker, shift, side in (
+        ("FLOPs: 2N³", [p.flops for p in problems], style.C, "o", (-8, 6), "right"),
+        ("bytes: 12N²", [p.compulsory_bytes for p in problems], style.A, "s", (8, -12), "left"),
+    ):
         above.plot(edges, values, marker=marker, color=color, ms=4)
-        above.annotate(
-            name,
-            (edges[-1], values[-1]),
-            (-8, 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            color=style.INK,
-        )
+        point = (edges[middle], values[middle])
+        above.annotate(name, point, shift, textcoords="offset points", ha=side, color=style.INK)
     above.set_yscale("log")
     above.set_ylabel("count")
     intensities = [problem.intensity for problem in problems]
@@ -140,10 +136,8 @@ def rounding_errors(
     )
 
 
-def _arrow(ax: Axes, start: tuple, end: tuple, text: str, shift: tuple) -> None:
+def _arrow(ax: Axes, start: tuple, end: tuple) -> None:
     ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": style.INK, "lw": 1.2})
-    x, y = ((a + b) / 2 + s for a, b, s in zip(start, end, shift, strict=True))
-    ax.text(x, y, text, ha="center", va="center", color=style.INK, style="italic")
 
 
 def _grid(*axes: Axes) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.ticker import LogLocator
+
 from tiled_matmul.plots import style
 
 INNERMOST = {"j": style.A, "k": style.B, "i": style.FAULT}
@@ -17,7 +19,8 @@ def touches(visits: Mapping[str, Sequence[tuple[int, int, int]]], n: int) -> sty
     `visits` maps each of six orders to its first (i, j, k); one column of panels for each
     innermost loop.
     """
-    fig, axes = style.draw(4.7, 2, 3)
+    fig, axes = style.draw(4.1, 2, 3)
+    fig.get_layout_engine().set(wspace=0.12, hspace=0.04)
     by_loop = {loop: [order for order in visits if order[2] == loop] for loop in INNERMOST}
     for column, (loop, orders) in enumerate(by_loop.items()):
         for ax, order in zip(axes[:, column], orders, strict=True):
@@ -32,7 +35,7 @@ def touches(visits: Mapping[str, Sequence[tuple[int, int, int]]], n: int) -> sty
             ax.text(n / 2, n / 2 - 0.8, order, ha="center", va="center", fontsize=14, weight="bold")
             ax.text(n / 2, n / 2 + 1.1, f"{loop} innermost", ha="center", va="center", fontsize=8)
             for name, x, y in (("A", 0, n + 1), ("B", n + 1, 0), ("C", n + 1, n + 1)):
-                ax.text(x + 0.2, y + n - 0.25, name, fontsize=8, weight="bold")
+                ax.text(x + n - 0.2, y + n - 0.25, name, fontsize=8, weight="bold", ha="right")
     count = len(next(iter(visits.values())))
     style.title(fig, "The innermost loop decides who is walked along rows")
     return style.finish(
@@ -126,19 +129,23 @@ def misses_and_times(
         if end[0] > 1.5 * start[0]:
             look = {"arrowstyle": "->", "color": color, "lw": 1, "shrinkA": 9, "shrinkB": 9}
             ax.annotate("", end, start, arrowprops=look)
+        below = loop == "k"
+        ends = [times[large][order] for order in pair]
         ax.annotate(
             f"{pair[0]}, {pair[1]}",
-            end,
-            xytext=(0, 9),
+            (end[0], min(ends) if below else max(ends)),
+            xytext=(0, -8 if below else 8),
             textcoords="offset points",
             ha="center",
-            color=style.INK,
+            va="top" if below else "bottom",
         )
     ax.margins(0.12)
-    ax.set_xlabel("predicted misses of level 1 a step")
+    ax.set_xlabel("misses a step, predicted by the model")
     ax.set_ylabel("measured time a step (ns)")
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.set_xticks([1 / 16, 1 / 4, 1, 2], ["1/16", "1/4", "1", "2"])
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.minorticks_off()
     ax.grid(True)
     keys = [
         ax.plot([], [], "o", mfc=face, mec=style.INK, mew=1.4, ls="none", label=f"N = {n}")[0]
@@ -146,7 +153,10 @@ def misses_and_times(
     ]
     ax.legend(handles=keys, loc="lower right")
     least, most = min(times[small].values()), max(times[small].values())
-    style.title(fig, f"Misses explain {small} to {large}, not the spread at {small}")
+    if most > 2 * least:
+        style.title(fig, f"Misses tell {large} from {small}, not the orders at {small}")
+    else:
+        style.title(fig, "Where misses are equal, times are")
     return style.finish(
         fig,
         f"Time a step against predicted misses a step for six loop orders, N = {small} hollow and "
@@ -157,29 +167,31 @@ def misses_and_times(
 
 
 @style.styled
-def variants(groups: Mapping[str, Mapping[str, float]], n: int) -> style.Figure:
-    """Draw bars: nanoseconds a step of variants of loops, in groups that share their loops."""
-    fig, ax = style.draw(0.9 + 0.27 * sum(len(group) + 1 for group in groups.values()))
+def variants(times: Mapping[tuple[str, str], float], n: int) -> style.Figure:
+    """Draw bars: nanoseconds a step by (loops, variant), in the order given, grouped by loops.
+
+    The name of the loops begins with their order, and the innermost loop gives the colour.
+    """
+    groups = dict.fromkeys(loops for loops, _ in times)
+    fig, ax = style.draw(0.8 + 0.25 * (len(times) + 1.2 * len(groups)))
     y, ticks = 0.0, {}
-    for name, group in groups.items():
-        ax.text(0, y, name, va="center", weight="bold", fontsize=8.5)
-        for variant, time in group.items():
-            y += 1
-            ticks[y] = variant
-            color = style.A if "packed" in variant and "not" not in variant else style.MUTED
-            ax.barh(y, time, color=color, height=0.7)
-            ax.text(time, y, f" {time:.2g}", va="center", fontsize=8)
+    for name in groups:
+        look = {"textcoords": "offset points", "va": "center", "weight": "bold"}
+        ax.annotate(name, (0, y), (4, 0), **look)
+        for (loops, variant), time in times.items():
+            if loops == name:
+                y += 1
+                ticks[y] = variant
+                ax.barh(y, time, color=INNERMOST[name[2]], height=0.7)
+                ax.text(time, y, f" {time:.3g}", va="center", fontsize=8)
         y += 1.2
     ax.set_yticks(list(ticks), list(ticks.values()))
     ax.tick_params(axis="y", length=0)
-    ax.invert_yaxis()
+    ax.set_ylim(y - 0.5, -0.7)
     ax.set_xlabel(f"time a step (ns), N = {n}")
     ax.margins(x=0.1)
-    style.title(fig, "Packed additions pay where they run")
-    bars = "; ".join(
-        f"{name}: " + ", ".join(f"{variant} {time:.2g}" for variant, time in group.items())
-        for name, group in groups.items()
-    )
+    style.title(fig, "What a step costs when hardly anything misses")
+    bars = "; ".join(f"{name}, {variant}: {time:.2g}" for (name, variant), time in times.items())
     return style.finish(fig, f"Bars of nanoseconds a step at N = {n}. {bars}.")
 
 

@@ -1,0 +1,236 @@
+"""Figures of chapter 3: walks in tiles, what is used again when, strips, sets, and tile sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path
+
+from tiled_matmul.plots import style
+
+Visit = tuple[int, int, int]
+
+
+@style.styled
+def walks(orders: Mapping[str, Sequence[Visit]], tile: int, finding: str) -> style.Figure:
+    """Draw, for each of two orders, the path on which the elements of C are met first.
+
+    `orders` maps a name to its visits (i, j, k); heavier lines bound tiles of `tile` × `tile`.
+    """
+    fig, axes = style.draw(3.3, 1, len(orders), squeeze=False)
+    for ax, (name, visits) in zip(axes[0], orders.items(), strict=True):
+        met = list(dict.fromkeys((i, j) for i, j, _ in visits))
+        rows, columns = (1 + max(at[axis] for at in met) for axis in (0, 1))
+        style.bare(ax, columns, rows)
+        # Over the first half of the walk the cells darken with time, so that it can be followed.
+        shade = {at: 0.08 + 0.5 * time / len(met) for time, at in enumerate(met)}
+        style.matrix(ax, rows, columns, style.C, shade=shade, tile=(tile, tile))
+        path = [(j + 0.5, i + 0.5) for i, j in met]
+        ax.plot(*zip(*path, strict=True), color=style.INK, lw=0.8)
+        ax.plot(*path[0], marker="o", color=style.INK, ms=5)
+        ax.plot(*path[-1], marker="s", color=style.INK, ms=5)
+        ax.set_title(name)
+    style.title(fig, finding)
+    names = " and ".join(orders)
+    return style.finish(
+        fig,
+        f"{finding}. C as a grid with tiles of {tile} by {tile}; a line joins its elements in the "
+        f"order in which {names} first meet them, from a dot in the upper left corner to a square "
+        "in the lower right one.",
+    )
+
+
+@style.styled
+def reuse(orders: Mapping[str, Sequence[Visit]], finding: str) -> style.Figure:
+    """Draw which element of B each multiplication uses: time runs right, memory runs down.
+
+    `orders` maps a name to its visits (i, j, k); all of the same problem.
+    """
+    fig, axes = style.draw(4.2, len(orders), squeeze=False, sharex=True)
+    for ax, (name, visits) in zip(axes[:, 0], orders.items(), strict=True):
+        n = 1 + max(j for _, j, _ in visits)
+        rows = 1 + max(k for *_, k in visits)
+        wide = max(1.0, len(visits) / 250)
+        vertices = []
+        for time, (_, j, k) in enumerate(visits):
+            vertices += [(time, k * n + j), (time + wide, k * n + j)]
+        codes = [Path.MOVETO, Path.LINETO] * len(visits)
+        ax.add_patch(PathPatch(Path(vertices, codes), fill=False, edgecolor=style.B, lw=1.3))
+        ax.set(xlim=(0, len(visits)), ylim=(rows * n, -1))
+        ax.set_title(name)
+        ax.set_ylabel("element of B")
+    axes[-1, 0].set_xlabel("multiplication, in the order of the loops")
+    style.title(fig, finding)
+    return style.finish(
+        fig,
+        f"{finding}. One panel for each of {', '.join(orders)}: a mark for each multiplication, to "
+        "the right with time, downwards with the place of the element of B that it uses.",
+    )
+
+
+@style.styled
+def strips(m: int, n: int, k: int, tile: int, at: tuple[int, int]) -> style.Figure:
+    """Draw the strip of A and the strip of B that one tile of C needs.
+
+    The matrices have m × k, k × n and m × n elements; `at` is the (row, column) of the tile of C,
+    counted in tiles of `tile` × `tile`.
+    """
+    fig, ax = style.draw(4.1)
+    gap = 1.5
+    style.bare(ax, k + gap + n, k + gap + m)
+    rows = range(at[0] * tile, min(m, (at[0] + 1) * tile))
+    columns = range(at[1] * tile, min(n, (at[1] + 1) * tile))
+    left, top, cut = k + gap, k + gap, (tile, tile)
+    strip_a = {(i, p): 0.55 for i in rows for p in range(k)}
+    strip_b = {(p, j): 0.55 for p in range(k) for j in columns}
+    corner = {(i, j): 0.75 for i in rows for j in columns}
+    style.matrix(ax, m, k, style.A, y=top, shade=strip_a, tile=cut)
+    style.matrix(ax, k, n, style.B, x=left, shade=strip_b, tile=cut)
+    style.matrix(ax, m, n, style.C, x=left, y=top, shade=corner, tile=cut)
+    ink = {"color": style.INK, "ha": "center", "va": "center"}
+    ax.text(k / 2, k - 0.1, "K runs along A's row →", fontsize=8, **ink)
+    ax.text(left - 0.75, k / 2, "and down B's column →", rotation=-90, fontsize=8, **ink)
+    for name, x, y in (("A", 0, top), ("B", left, 0), ("C", left, top)):
+        ax.text(x + 0.5, y + 0.55, name, fontsize=10, weight="bold", **ink)
+    finding = "One T×T tile of C needs T rows of A and T columns of B"
+    style.title(fig, finding)
+    return style.finish(
+        fig,
+        f"{finding}. A below left, B above right, C in the corner between them, all cut into tiles "
+        f"of {tile} by {tile}. One tile of C is shaded, and with it the whole strip of A to its "
+        "left and the whole strip of B above it.",
+    )
+
+
+@style.styled
+def traffic(
+    counted: Mapping[str, Mapping[int, float]],
+    untiled: float,
+    limits: Mapping[str, float],
+    finding: str,
+) -> style.Figure:
+    """Draw words fetched for each multiplication against the tile's edge T.
+
+    `counted` maps a name to {T: words for each multiplication}, at most two of them; `untiled` is
+    the same number without tiles; `limits` maps a label to the T at which a rule says stop.
+    """
+    fig, ax = style.draw(3.9)
+    edges = sorted({edge for line in counted.values() for edge in line})
+    ax.plot(edges, [2 / edge for edge in edges], color=style.MUTED, lw=1.2, ls=(0, (4, 3)))
+    ax.annotate("2/T", (edges[-1], 2 / edges[-1]), (4, 0), textcoords="offset points", va="center")
+    looks = ((style.A, "o"), (style.FAULT, "s"))
+    for (name, line), (color, marker) in zip(counted.items(), looks, strict=False):
+        points = sorted(line.items())
+        ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=name)
+    ax.axhline(untiled, color=style.INK, lw=0.8, label="no tiles (ikj)")
+    for label, edge in limits.items():
+        ax.axvline(edge, color=style.MUTED, lw=0.8)
+        ax.annotate(
+            label,
+            (edge, 0.03),
+            (-3, 0),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            rotation=90,
+            ha="right",
+            va="bottom",
+            fontsize=8,
+        )
+    ax.set(xscale="log", yscale="log", xlim=(edges[0] * 0.93, edges[-1] * 1.18))
+    ax.set_xticks(edges, [str(edge) for edge in edges])
+    ax.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+    ax.set_ylim(0.009, 2)
+    ax.minorticks_off()
+    ax.set_xlabel("edge T of the tile (elements)")
+    ax.set_ylabel("words fetched for each\nmultiplication (model)")
+    fig.legend(loc="outside lower center", ncols=3, fontsize=8)
+    style.title(fig, finding)
+    numbers = "; ".join(
+        f"{name}: " + ", ".join(f"{words:.3f} at {edge}" for edge, words in sorted(line.items()))
+        for name, line in counted.items()
+    )
+    return style.finish(fig, f"{finding}. Words for each multiplication, {numbers}.")
+
+
+@style.styled
+def sets(counts: Mapping[str, Sequence[int]], ways: int, finding: str) -> style.Figure:
+    """Draw how many lines of a tile fall into each set of a cache that keeps `ways` in each.
+
+    `counts` maps a name to the number of lines in set 0, 1, …; one panel each. What does not fit is
+    drawn in the colour of a fault.
+    """
+    fig, axes = style.draw(1.0 + 1.15 * len(counts), len(counts), squeeze=False, sharex=True)
+    highest = max(max(line) for line in counts.values())
+    for ax, (name, line) in zip(axes[:, 0], counts.items(), strict=True):
+        kept = [min(count, ways) for count in line]
+        ax.bar(range(len(line)), kept, width=0.85, color=style.B)
+        over = [count - keep for count, keep in zip(line, kept, strict=True)]
+        ax.bar(range(len(line)), over, bottom=kept, width=0.85, color=style.FAULT)
+        ax.axhline(ways, color=style.INK, lw=0.8, ls=(0, (4, 3)))
+        ax.set(ylim=(0, highest * 1.1), xlim=(-0.7, len(line) - 0.3))
+        ax.set_yticks(sorted({0, ways, highest}))
+        ax.set_title(name, fontsize=style.FONT_SIZE, fontweight="normal")
+    axes[len(counts) // 2, 0].set_ylabel("lines in the set")
+    axes[-1, 0].set_xlabel(f"set of the cache; each keeps {ways} lines (dashed)")
+    style.title(fig, finding)
+    words = "; ".join(
+        f"{name}: {sum(1 for count in line if count)} of {len(line)} sets are used, "
+        f"with at most {max(line)} lines in one"
+        for name, line in counts.items()
+    )
+    return style.finish(fig, f"{finding}. {words}.")
+
+
+@style.styled
+def measured(gflops: Mapping[int, float], untiled: float, finding: str) -> style.Figure:
+    """Draw measured GFLOP/s of Loops 4 against the tile's edge, and the untiled loops as a line."""
+    fig, ax = style.draw(3.3)
+    points = sorted(gflops.items())
+    ax.plot(*zip(*points, strict=True), marker="o", color=style.A, ms=6, label="Loops 4")
+    ax.axhline(untiled, color=style.INK, lw=0.9, ls=(0, (4, 3)), label="no tiles (ikj)")
+    edges = [edge for edge, _ in points]
+    ax.set(xscale="log", ylim=(0, 1.15 * max(untiled, *gflops.values())))
+    ax.set_xticks(edges, [str(edge) for edge in edges])
+    ax.minorticks_off()
+    ax.set_xlabel("edge T of the tile (elements), logarithmic")
+    ax.set_ylabel("GFLOP/s, one thread")
+    ax.legend(loc="lower right")
+    style.title(fig, finding)
+    numbers = ", ".join(f"{rate:.3g} at {edge}" for edge, rate in points)
+    return style.finish(
+        fig, f"{finding}. GFLOP/s by tile edge: {numbers}; without tiles {untiled:.3g}."
+    )
+
+
+@style.styled
+def register_block(edge: int, width: int) -> style.Figure:
+    """Draw edge × edge elements of A that wait in registers while rows of B and C pass by.
+
+    `width` columns of B and C are drawn, and one of them lit: what one step of j touches.
+    """
+    fig, ax = style.draw(3.1)
+    gap, lit = 1.0, width // 3
+    style.bare(ax, edge + gap + width, 2 * edge + gap)
+    left, top = edge + gap, edge + gap
+    waits = {(i, p): 0.6 for i in range(edge) for p in range(edge)}
+    column = {(row, lit): 0.75 for row in range(edge)}
+    style.matrix(ax, edge, edge, style.A, y=top, shade=waits)
+    style.matrix(ax, edge, width, style.B, x=left, shade=column)
+    style.matrix(ax, edge, width, style.C, x=left, y=top, shade=column)
+    frame = {"fill": False, "edgecolor": style.INK, "lw": 1.6, "zorder": 3}
+    ax.add_patch(Rectangle((0, top), edge, edge, **frame))
+    text = f"{edge}×{edge} of A\nwait in\nregisters"
+    ax.text(edge / 2, edge / 2, text, ha="center", va="center", fontsize=8, color=style.INK)
+    for name, y in (("B", 0), ("C", top)):
+        arrow = f"{edge} rows of {name}: j runs along them →"
+        ax.text(left + lit + 1.3, y + edge / 2, arrow, va="center", fontsize=8, color=style.INK)
+    loads = 2 * edge
+    finding = f"{loads} numbers loaded, {edge} stored, {edge * edge} multiplications done"
+    style.title(fig, finding)
+    return style.finish(
+        fig,
+        f"{finding}. A block of {edge} by {edge} elements of A, framed, stays in registers; to its "
+        f"right {edge} rows of C, above them {edge} rows of B. One column of both is lit: what one "
+        "step along j touches.",
+    )

@@ -1,0 +1,56 @@
+"""What chapter 4's figures conclude by themselves: their titles and what they light up."""
+
+import numpy as np
+import pytest
+
+from tiled_matmul.device import Peak
+from tiled_matmul.plots import grid
+from tiled_matmul.problem import Problem
+from tiled_matmul.simt import traffic
+
+PEAK = Peak("made up", 50, 400, 2000, 40, 100, "nowhere")
+
+
+def test_lit_shows_the_sector_round_an_element():
+    addresses = traffic.element_addresses([1], [9], 16, 4)
+    shade = grid._lit(addresses, 4, 16, 16)
+    assert shade.pop((1, 9)) == 1.0
+    assert shade == {(1, j): 0.3 for j in range(8, 16) if j != 9}
+    assert grid._lit(addresses, 4, 16, 8) == {}
+
+
+def test_owners_finds_both_readings():
+    owner = [
+        [1000 * (i // 3) + 100 * (j // 3) + 10 * (i % 3) + j % 3 for j in range(9)]
+        for i in range(9)
+    ]
+    assert "row 4, column 2, and in red row 2, column 4" in grid.owners(owner, 1012, 121).alt
+
+
+def test_writers_counts_both_faults():
+    without = np.array([1, 2, 1, 1, 1, 3])
+    alt = grid.writers(without, np.array([1, 1, 1, 1, 0, 0]), 2, 2).alt
+    assert "1 elements" in alt and "4 writes fall behind C" in alt
+
+
+def test_warp_requests_counts_what_it_draws():
+    lanes = np.arange(32)
+    warps = {"down": (lanes, 0 * lanes), "across": (0 * lanes, lanes)}
+    alt = grid.warp_requests(warps, Problem.square(64), k=0).alt
+    assert "down: 33 sectors" in alt and "across: 5 sectors" in alt
+
+
+@pytest.mark.parametrize(
+    ("tflops", "title"), [(0.3, "caches must have helped"), (0.1, "far under the flat roof")]
+)
+def test_roofline_says_who_is_above_it(tflops, title):
+    # At 0.1 FLOPs a byte, 2000 GB/s feed 0.2 TFLOP/s.
+    svg = grid.roofline(PEAK, [("slow", 0.1, 100, tflops)], ("next", 4)).svg
+    assert title in svg
+
+
+def test_time_against_sectors_names_the_cost():
+    asked = {"x is the column, 16×16": 4, "x is the row, 32×8": 32}
+    times = {"x is the column, 16×16": 2.0, "x is the row, 32×8": 5.0}
+    assert grid.time_against_sectors(asked, times).alt.startswith("8 times the sectors, 2.5 times")
+    assert "as many times the time" in grid.time_against_sectors(asked, None).alt
