@@ -10,6 +10,10 @@ from matplotlib.path import Path
 from tiled_matmul.plots import style
 
 Visit = tuple[int, int, int]
+PAIR = (
+    (style.A, "o"),
+    (style.FAULT, "s"),
+)  # the looks of two lines: as it should be, and in trouble
 
 
 @style.styled
@@ -119,8 +123,7 @@ def traffic(
     edges = sorted({edge for line in counted.values() for edge in line})
     ax.plot(edges, [2 / edge for edge in edges], color=style.MUTED, lw=1.2, ls=(0, (4, 3)))
     ax.annotate("2/T", (edges[-1], 2 / edges[-1]), (4, 0), textcoords="offset points", va="center")
-    looks = ((style.A, "o"), (style.FAULT, "s"))
-    for (name, line), (color, marker) in zip(counted.items(), looks, strict=False):
+    for (name, line), (color, marker) in zip(counted.items(), PAIR, strict=False):
         points = sorted(line.items())
         ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=name)
     ax.axhline(untiled, color=style.INK, lw=0.8, label="no tiles (ikj)")
@@ -183,23 +186,33 @@ def sets(counts: Mapping[str, Sequence[int]], ways: int, finding: str) -> style.
 
 
 @style.styled
-def measured(gflops: Mapping[int, float], untiled: float, finding: str) -> style.Figure:
-    """Draw measured GFLOP/s of Loops 4 against the tile's edge, and the untiled loops as a line."""
-    fig, ax = style.draw(3.3)
-    points = sorted(gflops.items())
-    ax.plot(*zip(*points, strict=True), marker="o", color=style.A, ms=6, label="Loops 4")
+def measured(
+    gflops: Mapping[str, Mapping[int, float]], untiled: float, finding: str
+) -> style.Figure:
+    """Draw measured GFLOP/s of Loops 4 against the tile's edge, and the untiled loops as a line.
+
+    `gflops` maps a name to {T: GFLOP/s}, at most two of them; `untiled` is the untiled loops' rate.
+    """
+    fig, ax = style.draw(3.5)
+    for (name, line), (color, marker) in zip(gflops.items(), PAIR, strict=False):
+        points = sorted(line.items())
+        ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=name)
     ax.axhline(untiled, color=style.INK, lw=0.9, ls=(0, (4, 3)), label="no tiles (ikj)")
-    edges = [edge for edge, _ in points]
-    ax.set(xscale="log", ylim=(0, 1.15 * max(untiled, *gflops.values())))
+    edges = sorted({edge for line in gflops.values() for edge in line})
+    highest = max(untiled, *(rate for line in gflops.values() for rate in line.values()))
+    ax.set(xscale="log", ylim=(0, 1.15 * highest))
     ax.set_xticks(edges, [str(edge) for edge in edges])
     ax.minorticks_off()
     ax.set_xlabel("edge T of the tile (elements), logarithmic")
     ax.set_ylabel("GFLOP/s, one thread")
-    ax.legend(loc="lower right")
+    fig.legend(loc="outside lower center", ncols=3, fontsize=8)
     style.title(fig, finding)
-    numbers = ", ".join(f"{rate:.3g} at {edge}" for edge, rate in points)
+    numbers = "; ".join(
+        f"{name}: " + ", ".join(f"{rate:.3g} at {edge}" for edge, rate in sorted(line.items()))
+        for name, line in gflops.items()
+    )
     return style.finish(
-        fig, f"{finding}. GFLOP/s by tile edge: {numbers}; without tiles {untiled:.3g}."
+        fig, f"{finding}. GFLOP/s by tile edge, {numbers}; without tiles {untiled:.3g}."
     )
 
 
