@@ -69,8 +69,8 @@ doctor: $(READY) ## what machine this is, and what it lacks
 	$(RUN) -m tiled_matmul doctor
 
 bench: $(READY) ## time the ladder on this machine, into results/<GPU>.json or RESULTS=
-	@results="$(RESULTS)"; : "$${results:=results/$$($(RUN) tools/machine_name.py).json}"; \
-	set -x; $(RUN) -m tiled_matmul bench --json "$$results"
+	@mkdir -p results; results="$(RESULTS)"; \
+	: "$${results:=results/$$($(RUN) tools/machine_name.py).json}"; set -x; $(RUN) -m tiled_matmul bench --json "$$results"
 
 ## On a GPU machine; OFFLINE=1 where it has no network
 

@@ -34,7 +34,7 @@ def test_the_ladder_table_shows_ratios_of_the_records():
         date="2026-01-01T00:00:00+00:00", commit="abc",
     )  # fmt: skip
     text = repr(notebook.ladder_table([record]))
-    assert "25.00%" in text and "100×200×300" in text and " 6 " in text
+    assert "25% of cublas" in text and "100×200×300" in text and " 6 " in text
 
 
 def test_say_shows_markdown():

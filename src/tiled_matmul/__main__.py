@@ -15,7 +15,7 @@ from typing import NoReturn
 from tiled_matmul.book import add_parser as add_notebooks
 
 DEFAULT_SHAPES = {
-    "cpu": "128x128x128,1024x1024x1024,2048x2048x2048",
+    "cpu": "128x128x128,512x512x512,2048x2048x2048",
     "gpu": "1024x1024x1024,2048x2048x2048,4096x4096x4096",
 }
 COLUMNS = ("shape", "rung", "time (ms)", "spread", "TFLOP/s", "against the baseline")

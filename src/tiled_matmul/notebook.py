@@ -104,6 +104,8 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = Non
 
 def ladder_table(records: Sequence[Any]) -> Table:
     """Return the ladder as measured: one line a record, as `bench` returns them."""
+    from tiled_matmul.plots.rates import share_text
+
     return table(
         [
             {
@@ -111,7 +113,9 @@ def ladder_table(records: Sequence[Any]) -> Table:
                 "shape": f"{record.m}×{record.n}×{record.k}",
                 "time (ms)": record.time_ms,
                 "GFLOP/s": record.tflops * 1000,
-                f"of {record.baseline}": f"{record.ratio:.2%}",
+                "against the library": (
+                    "the baseline" if record.rung == record.baseline else share_text(record)
+                ),
             }
             for record in records
         ]

@@ -16,7 +16,7 @@ SPACE = r"(?:\s|&nbsp;|\\,|~)*"
 COMPARISON = r"(?:faster|slower|quicker|as\s+fast|as\s+slow|as\s+quick|the\s+speed|speed-?ups?\b)"
 UNIT = (
     r"(?:(?:ms|µs|μs|us|ns|secs?|seconds?|milliseconds?|microseconds?|nanoseconds?)\b"
-    r"|[kMGTP]?(?:FLOP/?s|flop/?s|FLOPS)\b|[kMGT]i?B/s"
+    r"|[kMGTP]?(?:FLOP/s|flop/s|FLOPS)\b|[kMGTP](?:FLOPs|flops)\b|[kMGT]i?B/s"
     rf"|(?:×|x|times|-fold){SPACE}{COMPARISON}"
     rf"|(?:%|percent){SPACE}(?:of\s+)?(?:the\s+)?"
     r"(?:cuBLAS|BLAS|NumPy|numpy|MKL|OpenBLAS|torch|PyTorch|peak|roof|bandwidth|faster|slower))"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ def rate(tflops: float) -> str:
 def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, list[str]]:
     """Return the ladder, measured: one table for each kind of device, a line a rung.
 
-    `records` are results.Record, `rungs` ladder.Rung. Rungs of one device are shown at the float32
-    shape that most of them have, the largest such; a rung that lacks it, at its own largest.
+    `records` are results.Record, `rungs` ladder.Rung. Rungs of one device are shown at the largest
+    float32 shape that half of them have; a rung that lacks it, at its own largest.
     """
     records = [record for record in records if record.dtype == "float32"]
     faults, parts = [], []
@@ -64,7 +65,8 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
         wanted = [rung for rung in rungs if rung.device == device]
         names = {rung.name for rung in wanted}
         shapes = Counter((r.m, r.n, r.k) for r in records if r.rung in names)
-        common = max(shapes, key=lambda s: (shapes[s], s[0] * s[1] * s[2]), default=None)
+        frequent = [shape for shape in shapes if 2 * shapes[shape] >= len(names)]
+        common = max(frequent, key=prod, default=None)
         rows, shown = [], []
         for rung in wanted:
             own = [record for record in records if record.rung == rung.name]

@@ -129,8 +129,10 @@ def misses_and_times(
         if end[0] > 1.5 * start[0]:
             look = {"arrowstyle": "->", "color": color, "lw": 1, "shrinkA": 9, "shrinkB": 9}
             ax.annotate("", end, start, arrowprops=look)
+        # A pair that stays where it is has both sizes under its name.
+        sizes = (large,) if end[0] > 1.5 * start[0] else (small, large)
+        ends = [times[n][order] for n in sizes for order in pair]
         below = loop == "k"
-        ends = [times[large][order] for order in pair]
         ax.annotate(
             f"{pair[0]}, {pair[1]}",
             (end[0], min(ends) if below else max(ends)),

@@ -13,7 +13,7 @@ Visit = tuple[int, int, int]
 PAIR = (
     (style.A, "o"),
     (style.FAULT, "s"),
-)  # the looks of two lines: as it should be, and in trouble
+)  # two lines: one in order, one in trouble
 
 
 @style.styled
@@ -27,8 +27,8 @@ def walks(orders: Mapping[str, Sequence[Visit]], tile: int, finding: str) -> sty
         met = list(dict.fromkeys((i, j) for i, j, _ in visits))
         rows, columns = (1 + max(at[axis] for at in met) for axis in (0, 1))
         style.bare(ax, columns, rows)
-        # Over the first half of the walk the cells darken with time, so that it can be followed.
-        shade = {at: 0.08 + 0.5 * time / len(met) for time, at in enumerate(met)}
+        # Cells darken with time; in twelve steps, for each shade is a path of its own in the SVG.
+        shade = {at: 0.05 + 0.05 * (12 * time // len(met)) for time, at in enumerate(met)}
         style.matrix(ax, rows, columns, style.C, shade=shade, tile=(tile, tile))
         path = [(j + 0.5, i + 0.5) for i, j in met]
         ax.plot(*zip(*path, strict=True), color=style.INK, lw=0.8)
@@ -55,11 +55,12 @@ def reuse(orders: Mapping[str, Sequence[Visit]], finding: str) -> style.Figure:
     for ax, (name, visits) in zip(axes[:, 0], orders.items(), strict=True):
         n = 1 + max(j for _, j, _ in visits)
         rows = 1 + max(k for *_, k in visits)
-        wide = max(1.0, len(visits) / 250)
+        places = [k * n + j for _, j, k in visits]
+        breaks = [t for t in range(1, len(places)) if places[t] != places[t - 1] + 1]
         vertices = []
-        for time, (_, j, k) in enumerate(visits):
-            vertices += [(time, k * n + j), (time + wide, k * n + j)]
-        codes = [Path.MOVETO, Path.LINETO] * len(visits)
+        for start, end in zip([0, *breaks], [*breaks, len(places)], strict=True):
+            vertices += [(start, places[start]), (end, places[start] + end - start)]
+        codes = [Path.MOVETO, Path.LINETO] * (len(vertices) // 2)
         ax.add_patch(PathPatch(Path(vertices, codes), fill=False, edgecolor=style.B, lw=1.3))
         ax.set(xlim=(0, len(visits)), ylim=(rows * n, -1))
         ax.set_title(name)
@@ -68,8 +69,8 @@ def reuse(orders: Mapping[str, Sequence[Visit]], finding: str) -> style.Figure:
     style.title(fig, finding)
     return style.finish(
         fig,
-        f"{finding}. One panel for each of {', '.join(orders)}: a mark for each multiplication, to "
-        "the right with time, downwards with the place of the element of B that it uses.",
+        f"{finding}. One panel for each of {', '.join(orders)}: a line that runs to the right with "
+        "time and downwards with the place in memory of the element of B that is used.",
     )
 
 
@@ -167,9 +168,9 @@ def sets(counts: Mapping[str, Sequence[int]], ways: int, finding: str) -> style.
     highest = max(max(line) for line in counts.values())
     for ax, (name, line) in zip(axes[:, 0], counts.items(), strict=True):
         kept = [min(count, ways) for count in line]
-        ax.bar(range(len(line)), kept, width=0.85, color=style.B)
-        over = [count - keep for count, keep in zip(line, kept, strict=True)]
-        ax.bar(range(len(line)), over, bottom=kept, width=0.85, color=style.FAULT)
+        edges = [number - 0.5 for number in range(len(line) + 1)]
+        ax.stairs(kept, edges, fill=True, color=style.B)
+        ax.stairs(line, edges, baseline=kept, fill=True, color=style.FAULT)
         ax.axhline(ways, color=style.INK, lw=0.8, ls=(0, (4, 3)))
         ax.set(ylim=(0, highest * 1.1), xlim=(-0.7, len(line) - 0.3))
         ax.set_yticks(sorted({0, ways, highest}))
