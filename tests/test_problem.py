@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiled_matmul.problem import Problem
+from tiled_matmul.problem import Problem, aligned_empty
 
 
 def test_costs_of_a_small_product_counted_by_hand():
@@ -75,3 +75,10 @@ def test_inputs_on_the_gpu(kind):
     again, _ = Problem(4, 5, 6).inputs(1, kind, "cuda")
     assert a.is_cuda and tuple(a.shape) == (4, 6) and tuple(b.shape) == (6, 5)
     assert bool((a == again).all()) and float(abs(a).sum()) > 0
+
+
+def test_arrays_begin_on_a_cache_line():
+    for shape in ((3, 5), (1, 1), (40, 41)):
+        for array in Problem(*shape, 7).inputs():
+            assert array.ctypes.data % 64 == 0 and array.flags.c_contiguous
+    assert aligned_empty((2, 3), "int32").shape == (2, 3)

@@ -53,7 +53,7 @@ PATIENCE = 5  # after so many budgets, FEWEST_ROUNDS are enough
 MAX_RUN_S = 2.0
 INPUT_SETS = 3
 FLUSH_MS, LONGEST_FLUSH_MS = 1.0, 100.0
-PROBE_S = 0.02
+PROBE_S, LONG_PROBE_S, PROBE_EDGE = 0.02, 0.5, 256
 SPOT_ROWS = 16
 LEAD_S, LONG_S = 0.03, 1.0
 IDLE_STEP_S, IDLE_SHARE, LONGEST_WAIT_S = 0.005, 0.2, 0.5
@@ -207,8 +207,9 @@ def bench(
 def estimate_s(rung: Any, problem: Problem) -> float:
     """Return about how many seconds one run of a CPU rung takes; 0 for a GPU rung.
 
-    Measured on ever larger problems until one takes 20 ms, and scaled by the FLOPs. Caches that
-    overflow later are not seen, so large problems may take several times as long.
+    Measured on ever larger problems until one takes 20 ms, and scaled by the FLOPs. Below an edge
+    of 256 a run may spend its time on starting threads, so there only half a second counts. Caches
+    that overflow later are not seen: large problems may take several times as long.
     """
     if rung.device == "gpu":
         return 0.0
@@ -222,7 +223,8 @@ def estimate_s(rung: Any, problem: Problem) -> float:
             start = time.perf_counter()
             rung.matmul(a, b)
             seconds = min(seconds, time.perf_counter() - start)
-        if seconds >= PROBE_S or small.flops == problem.flops:
+        enough_s = PROBE_S if edge >= PROBE_EDGE else LONG_PROBE_S
+        if seconds >= enough_s or small.flops == problem.flops:
             return seconds * problem.flops / small.flops
 
 

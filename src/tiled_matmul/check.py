@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from tiled_matmul.problem import aligned_empty
+
 ACCUMULATORS = {
     "float16": "float32",
     "bfloat16": "float32",
@@ -82,8 +84,9 @@ def run_checked(matmul: Callable, a: Any, b: Any, *, tile: Any = None, **options
     """
     copy = np.copy if isinstance(a, np.ndarray) else lambda tensor: tensor.clone()
     before = copy(a), copy(b)
-    empty = np.empty((a.shape[0], b.shape[1]), a.dtype) if isinstance(a, np.ndarray) else None
-    out = poison(a.new_empty((a.shape[0], b.shape[1])) if empty is None else empty)
+    shape = (a.shape[0], b.shape[1])
+    on_cpu = isinstance(a, np.ndarray)
+    out = poison(aligned_empty(shape, a.dtype) if on_cpu else a.new_empty(shape))
     c = matmul(a, b, out=out, **options)
     if c is not out:
         raise MatmulError(f"matmul(a, b, out=out) must return out; it returned {type(c).__name__}")

@@ -225,20 +225,19 @@ def register_block(edge: int, width: int) -> style.Figure:
     """
     fig, ax = style.draw(3.1)
     gap, lit = 1.0, width // 3
-    style.bare(ax, edge + gap + width, 2 * edge + gap)
-    left, top = edge + gap, edge + gap
+    style.bare(ax, edge + gap + width, 2 * (edge + gap))
+    left, top = edge + gap, edge + 2 * gap
     waits = {(i, p): 0.6 for i in range(edge) for p in range(edge)}
     column = {(row, lit): 0.75 for row in range(edge)}
     style.matrix(ax, edge, edge, style.A, y=top, shade=waits)
-    style.matrix(ax, edge, width, style.B, x=left, shade=column)
+    style.matrix(ax, edge, width, style.B, x=left, y=gap, shade=column)
     style.matrix(ax, edge, width, style.C, x=left, y=top, shade=column)
     frame = {"fill": False, "edgecolor": style.INK, "lw": 1.6, "zorder": 3}
     ax.add_patch(Rectangle((0, top), edge, edge, **frame))
     text = f"{edge}×{edge} of A\nwait in\nregisters"
-    ax.text(edge / 2, edge / 2, text, ha="center", va="center", fontsize=8, color=style.INK)
-    for name, y in (("B", 0), ("C", top)):
-        arrow = f"{edge} rows of {name}: j runs along them →"
-        ax.text(left + lit + 1.3, y + edge / 2, arrow, va="center", fontsize=8, color=style.INK)
+    ax.text(edge / 2, gap + edge / 2, text, ha="center", va="center", fontsize=8)
+    for name, y in (("B", gap), ("C", top)):
+        ax.text(left, y - 0.2, f"{edge} rows of {name}: j runs along them →", fontsize=8)
     loads = 2 * edge
     finding = f"{loads} numbers loaded, {edge} stored, {edge * edge} multiplications done"
     style.title(fig, finding)
