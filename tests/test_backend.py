@@ -62,6 +62,15 @@ def test_numba_loaded_early_but_rightly_is_accepted():
     assert done.stdout.strip() == "simulator", done.stderr
 
 
+def test_triton_loaded_as_interpreter_in_any_spelling_is_known():
+    code = (
+        "import sys, types; sys.modules['triton'] = types.ModuleType('triton')\n"
+        "from tiled_matmul import backend\nprint(backend.select().name)"
+    )
+    done = run_python(code, TILED_MATMUL_BACKEND="simulator", TRITON_INTERPRET="True")
+    assert done.stdout.strip() == "simulator", done.stderr
+
+
 def test_unknown_override_is_quoted():
     with pytest.raises(backend.BackendError, match="'cpu' is not known"):
         backend.decide("cpu")

@@ -112,6 +112,36 @@ def nothing_to_compare(n):
     code(n, 2).outputs = []
 
 
+def obeyed_comment(n):
+    code(n, 3).source = "#NBVAL_SKIP\n" + code(n, 3).source
+
+
+def stray_kernel(n):
+    code(n, 1).source = (
+        code(n, 1).source.replace("# kernel:", "#Kernel:").replace("row <", "row <=")
+    )
+
+
+def late_kernel(n):
+    code(n, 1).source = "\n" + code(n, 1).source
+
+
+def number_in_a_caption(n):
+    code(n, 3).metadata["mystnb"]["figure"]["caption"] = "It takes 3.2 ms."
+
+
+def number_that_code_says(n):
+    code(n, 3).source = 'notebook.say(f"{name} takes 3.2 ms")'
+
+
+def number_as_evidence(n):
+    code(n, -1).source = 'claim("x", source="5 ms, a page", holds=True, evidence="3.2 ms")'
+
+
+def same_figure_twice(n):
+    code(n, 4).metadata["mystnb"]["figure"]["name"] = "fig-01-0"
+
+
 def two_predictions(n):
     n.cells[2].source = n.cells[2].source.split("<details>", 2)[2].join(["<details>", ""])
 
@@ -190,6 +220,12 @@ FAULTS = [
     (unknown_tag, r"cell 5: unknown tag 'raises-exception'"),
     (contradiction, r"cell 5: .* contradict each other"),
     (nothing_to_compare, r"cell 5: NBVAL_CHECK_OUTPUT, but there is no text output"),
+    (obeyed_comment, r"cell 6: #NBVAL_SKIP: a tag says"),
+    (stray_kernel, r"cell 4: a kernel's marker must be"),
+    (late_kernel, r"cell 4: a kernel's marker must be"),
+    (number_in_a_caption, r"cell 6: caption: line 1: measured number typed in prose: '3.2 ms'"),
+    (number_that_code_says, r"cell 6: measured number typed in a sentence: '3.2 ms'"),
+    (number_as_evidence, r"cell 9: measured number typed in a sentence: '3.2 ms'"),
     (two_predictions, r"[12] folded predictions .*, wanted at least 3"),
     (two_figures, r"2 figures .*, wanted at least 3"),
     (figure_unnumbered, r"cell 6: a picture without metadata mystnb.figure"),
@@ -274,10 +310,34 @@ def test_another_spelling_is_found(book):
     ]
 
 
+@pytest.mark.parametrize("path", ["file:///data/x", "a:/home/x", "/work/main/x", "C:/Users/me"])
+def test_absolute_paths_of_all_kinds_are_found(book, path):
+    notebook = example_notebook()
+    notebook.cells[0].source += f"\n\nIn {path}."
+    assert any("absolute path" in fault for fault in faults(notebook, book))
+
+
+@pytest.mark.parametrize("value", [[], None, "x"])
+def test_metadata_of_the_wrong_kind_is_one_fault(book, value):
+    for place in ("tiled_matmul", "mystnb", "figure"):
+        notebook = example_notebook()
+        cell = code(notebook, 3)
+        if place == "tiled_matmul":
+            notebook.metadata[place] = value
+        elif place == "mystnb":
+            cell.metadata[place] = value
+        else:
+            cell.metadata["mystnb"][place] = value
+        (fault,) = faults(notebook, book, restamp=False)
+        assert f"{place}: {value!r} is no object" in fault
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
         ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('{"cells": [], "metadata": {"x": NaN}, "nbformat": 4}', "NaN is no number"),
         ("{", "not JSON"),
         ("[]", 'no "cells"'),
         ('{"cells": [], "metadata": {}}', 'no "nbformat"'),
@@ -314,6 +374,39 @@ def test_chapters_and_table_of_contents_must_agree(book):
     (book / "_toc.yml").write_text(toc)
 
 
+def test_every_page_of_the_book_is_read(book):
+    save(example_notebook(), book / CHAPTER)
+    toc = (book / "_toc.yml").read_text()
+    (book / "_toc.yml").write_text(toc + "      - file: extra\n")
+    (book / "extra.md").write_text("# Extra\n\nIt takes 3.2 ms.\n")
+    (book / "chapters" / "more").mkdir()
+    nested = save(example_notebook(), book / "chapters" / "more" / "03.ipynb")
+    glossary = (book / "glossary.md").read_bytes()
+    (book / "glossary.md").write_bytes(b"\xff")
+    notebook = example_notebook()
+    same_figure_twice(notebook)
+    save(notebook, book / CHAPTER)
+    found = [str(problem) for problem in hygiene.check(root=book)]
+    (book / "_toc.yml").write_text(toc)
+    (book / "glossary.md").write_bytes(glossary)
+    nested.unlink()
+    assert found == [
+        "chapters/more/03.ipynb: a chapter lies in chapters/ itself",
+        f"{CHAPTER}: figure 'fig-01-0' is also in 01_example.ipynb",
+        "glossary.md: not UTF-8 at byte 0",
+        "extra.md:3: measured number typed in prose: '3.2 ms'",
+    ]
+
+
+@pytest.mark.parametrize("text", ["root: [", "5", "root: 5", "root: intro\nchapters: [{file: }]"])
+def test_a_malformed_table_of_contents_is_one_fault(book, text):
+    toc = (book / "_toc.yml").read_text()
+    (book / "_toc.yml").write_text(text)
+    found = [str(problem) for problem in hygiene.check(root=book)]
+    (book / "_toc.yml").write_text(toc)
+    assert len(found) == 1 and found[0].startswith("_toc.yml: ") and "\n" not in found[0]
+
+
 def test_the_readme_ladder_must_be_that_of_the_results(book):
     save(example_notebook(), book / CHAPTER)
     readme = (book / "README.md").read_text()
@@ -331,12 +424,15 @@ MEASURED = [
     "1.5 TFLOP/s", "reaches 1,234 GFLOP/s and", "moves 4.8 TB/s", "97% of cuBLAS",
     "97 % of the peak", "5 times faster", "10× faster", "a 3x speed-up", "2.5-fold faster",
     "twice as fast", "eight times slower", "half the speed", "| a | 3 ms |", "$3$ or 4\\,ms",
-    "The sheet says 3 ms {cite:p}`x`. We saw 4 ms.",
+    "The sheet says 3 ms {cite:p}`x`. We saw 4 ms.", "```{note}\nIt takes 3 ms.\n```",
+    "````{tip} 3 ms\n```{code} python\nx\n```\n````", "```{note}\nx\n```\n3 ms", "takes ≈ 3 ms",
+    "**3** ms", "<b>3</b> ms", "$3\\,\\mathrm{ms}$", "3 msec", "97 per cent of cuBLAS",
 ]  # fmt: skip
 ALLOWED = [
     "`3 ms`", "```\n3 ms\n```", "~~~text\n3 ms\n~~~", "4.8 TB/s {cite:p}`h200datasheet`.",
     "[H200](https://example.org) has 4.8 TB/s", "so 33/5 = 6.6 times slower", "32 bytes",
     "128 threads", "in the 1990s it", "3 sectors", "K times N", "reads B 3 times", "128 sums",
+    "```{code} python\n3 ms\n```", "so 33/5 ≈ 6.6 times slower",
     "a cache of 50 MB", "50% of the elements", "N=4 s-expressions", "2 x 3 tiles", "five loops",
 ]  # fmt: skip
 

@@ -174,6 +174,8 @@ def test_a_book_in_order_builds_and_its_pages_hold_what_they_should(tmp_path):
     assert colab in chapter
     for text in (chapter, (html / "_sources" / CHAPTER).read_text()):
         assert PLACEHOLDER not in text and "https://github.com/someone/course" in text
+    assert "NBVAL_CHECK_OUTPUT" not in chapter and "[1 2]" in chapter
+    assert "NBVAL_CHECK_OUTPUT" in (html / "_sources" / CHAPTER).read_text()
     assert "thebe.min" not in chapter and "unpkg.com" not in chapter
     assert chapter.count("mathjax/tex-svg.js") == 1 and "cdn.jsdelivr" not in chapter
     assert outside_requests(html) == []

@@ -149,3 +149,22 @@ def test_sync_refuses_a_kernel_that_is_not_there(tmp_path):
     with pytest.raises(NotebookError, match=r"cell 3: .*nothing.py"):
         run.sync(path)
     assert path.read_bytes() == before
+
+
+def test_sync_through_a_link_keeps_the_link(tmp_path):
+    real = save(small("x = 1"), tmp_path / "real.ipynb")
+    before = real.read_bytes()
+    link = tmp_path / "link.ipynb"
+    link.symlink_to("real.ipynb")
+    assert run.sync(link) is True
+    assert link.is_symlink() and real.read_bytes() != before
+
+
+@pytest.mark.parametrize("cells", [None, [1], {"a": 1}])
+def test_sync_refuses_an_old_notebook_that_is_none(tmp_path, cells):
+    path = tmp_path / "a.ipynb"
+    path.write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4})
+    )
+    with pytest.raises(NotebookError, match=r"a\.ipynb: not a valid notebook: cells"):
+        run.sync(path)

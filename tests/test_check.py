@@ -136,7 +136,11 @@ def test_inputs_that_cannot_be_judged_are_refused(case):
     with pytest.raises(TypeError, match="got list"):
         diagnose(c, [[1.0]], b)
     with pytest.raises(ValueError, match="tile must be positive"):
-        diagnose(c + 1, a, b, tile=0)
+        diagnose(c, a, b, tile=0)
+    with pytest.raises(TypeError, match=r"whole numbers, got \(8,\)"):
+        diagnose(c, a, b, tile=(8,))
+    with pytest.raises(TypeError, match="C must be an array or a tensor, got NoneType"):
+        diagnose(None, a, b)
     a[2, 3] = np.nan
     with pytest.raises(ValueError, match=r"A\[2, 3\] is nan"):
         diagnose(c, a, b)
@@ -151,6 +155,84 @@ def test_no_bound_is_invented_where_none_exists():
 def right(a, b, out):
     out[:] = a @ b
     return out
+
+
+def test_a_product_that_leaves_float64_is_not_judged():
+    a = np.full((2, 2), 1e200)
+    with pytest.raises(ValueError, match="overflows float64"):
+        diagnose(np.zeros((2, 2)), a, a)
+
+
+def test_an_int64_that_is_off_by_its_top_bit_never_passes():
+    a, b = np.array([[1]]), np.array([[5]])
+    assert not diagnose(np.array([[5 - 2**63]]), a, b).ok
+
+
+def test_subclasses_of_arrays_hide_nothing(case):
+    a, b, c = case
+    c[3, 4] = np.nan
+    masked = np.ma.masked_invalid(c)
+    assert diagnose(masked, a, b).first == (3, 4)
+
+    class AlwaysFine(np.ndarray):
+        def __le__(self, other):
+            return np.ones(self.shape, bool)
+
+    assert not diagnose((0 * c).view(AlwaysFine), a, b).ok
+
+
+def test_arrays_and_tensors_are_not_compared(case):
+    torch = pytest.importorskip("torch")
+    a, b, c = case
+    with pytest.raises(TypeError, match="C is Tensor and A is ndarray"):
+        diagnose(torch.from_numpy(c), a, b)
+    with pytest.raises(ValueError, match="C is on meta, A on cpu"):
+        diagnose(torch.empty(40, 40, device="meta"), *map(torch.from_numpy, (a, b)))
+
+
+@pytest.mark.parametrize("error", [1.6, 8])
+def test_one_element_slightly_off_is_called_nothing_else(case, error):
+    a, b, _ = case
+    for right in (b, a.T.copy()):  # the second product is symmetric
+        c = (a @ right).astype(np.float32)
+        allowed = gamma(50, "float32") * (np.abs(a[2]) @ np.abs(right[:, 3]))
+        c[2, 3] += error * allowed
+        report = diagnose(c, a, right)
+        assert report.wrong == 1 and report.pattern is None, report.message
+
+
+def test_integers_are_never_called_imprecise():
+    a, b = (np.full((9, 9), 100, np.int32) for _ in range(2))
+    assert diagnose(a @ b + np.arange(9, dtype=np.int32) + 1, a, b).pattern is None
+
+
+def test_an_honest_value_that_looks_unwritten_is_not_named():
+    a, b = np.eye(2, dtype=np.int8), np.array([[-89, 1], [2, 3]], np.int8)  # -89 is 0xA7
+    report = diagnose(b + np.array([[0, 0], [0, 1]], np.int8), a, b)
+    assert report.wrong == 1 and report.pattern is None
+
+
+def test_worst_is_the_largest_error_and_not_the_first(case):
+    a, b, c = case
+    c[0, 0] += 1e-2
+    first = diagnose(c, a, b).worst
+    c[30, 30] += 1
+    assert diagnose(c, a, b).worst > 10 * first
+    c[31, 31] = np.nan
+    assert diagnose(c, a, b).worst == np.inf
+
+
+def test_run_checked_refuses_inputs_before_it_runs_anything(case):
+    a, b, _ = case
+    a[1, 2] = np.nan
+
+    def never(a, b, out):
+        raise AssertionError("it ran")
+
+    with pytest.raises(ValueError, match=r"A\[1, 2\] is nan"):
+        run_checked(never, a, b)
+    with pytest.raises(TypeError, match="A must be an array or a tensor, got list"):
+        run_checked(never, [[1.0]], b)
 
 
 def test_run_checked_returns_the_launchers_result(case):

@@ -108,6 +108,33 @@ def test_out_may_not_be_an_input(r):
         r.matmul(a, b, out=a)
 
 
+@pytest.mark.parametrize("r", LADDER, ids=ids)
+def test_three_matrices_of_one_buffer_are_fine_and_an_overlap_is_not(r):
+    a, b = Problem.square(4).inputs(0, "integers", device(r))
+    flat = np.empty(48, np.float32) if r.device == "cpu" else a.new_empty(48)
+    x, y, out, overlapping = (flat[i : i + 16].reshape(4, 4) for i in (0, 16, 32, 8))
+    x[:], y[:] = a, b
+    assert bool((r.matmul(x, y, out=out) == r.matmul(a, b)).all())
+    with pytest.raises(ValueError, match="shares memory"):
+        r.matmul(x, y, out=overlapping)
+
+
+@pytest.mark.parametrize("r", CPU, ids=ids)
+def test_a_read_only_out_is_refused(r):
+    a, b = Problem.square(4).inputs()
+    out = np.empty((4, 4), np.float32)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="out is read-only"):
+        r.matmul(a, b, out=out)
+
+
+@pytest.mark.parametrize("r", GPU, ids=ids)
+def test_tensors_that_want_gradients_are_refused(r):
+    a, b = Problem.square(4).inputs(device=device(r))
+    with pytest.raises(ValueError, match="a requires grad"):
+        r.matmul(a.requires_grad_(), b)
+
+
 def test_arrays_and_tensors_are_not_mixed_up():
     a, b = Problem.square(4).inputs()
     tensors = Problem.square(4).inputs(device="cpu")

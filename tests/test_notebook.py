@@ -69,3 +69,7 @@ def test_claims_without_verdict_or_evidence_are_refused():
         claims.claim("a", source="b", holds=1, evidence="c")
     with pytest.raises(ValueError, match="evidence must not be empty"):
         claims.claim("a", source="b", holds=True, evidence=" ")
+
+
+def test_no_float_in_a_table_needs_an_exponent_for_being_rounded():
+    assert repr(notebook.table([{"x": 999.7}])).split() == ["x", "1,000"]

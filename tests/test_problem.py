@@ -35,6 +35,11 @@ def test_sizes_must_be_positive_integers(size):
         Problem(4, size, 4)
 
 
+def test_sizes_have_an_upper_limit():
+    with pytest.raises(ValueError, match=r"K must be at most 2\^63 - 1, got 1000"):
+        Problem(1, 1, 10**400)
+
+
 def test_unknown_dtypes_kinds_and_devices_are_quoted():
     with pytest.raises(ValueError, match="'float8'"):
         Problem(1, 1, 1, "float8")

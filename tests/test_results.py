@@ -58,6 +58,8 @@ def test_a_missing_key_is_named(tmp_path, key):
     [
         ({"time_ms": float("nan")}, "time_ms must be a positive, finite number, got nan"),
         ({"time_ms": float("inf")}, "time_ms must be a positive, finite number, got inf"),
+        ({"time_ms": 10**400}, "time_ms must be a positive, finite number, got 1000"),
+        ({"m": 10**400}, "m must be a positive integer, got 1000"),
         ({"time_ms": 0}, "time_ms must be a positive"),
         ({"time_ms": -1.0}, "time_ms must be a positive"),
         ({"time_ms": "0.5"}, "time_ms must be a positive, finite number, got '0.5'"),
@@ -97,6 +99,7 @@ def test_a_value_that_cannot_be_is_refused(tmp_path, change, message):
     [
         ("", "is not JSON"),
         ("[{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
         ("{}", "must hold a list of records, it holds an object"),
         ("[3]", "record 1: must be an object, it is a int"),
         ('[{"m": 1, "m": 2}]', "key 'm' stands twice"),

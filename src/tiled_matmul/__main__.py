@@ -104,7 +104,7 @@ def _bench(args: argparse.Namespace) -> int:
         group = [r for r in rungs if r.device == device]
         if group:
             bench.contestants(group)
-        texts = args.shapes or DEFAULT_SHAPES[device]
+        texts = DEFAULT_SHAPES[device] if args.shapes is None else args.shapes
         problems = [Problem.parse(text, args.dtype) for text in texts.split(",")]
         plan += [(group, problem) for problem in problems if group]
     if not args.budget > 0:
@@ -112,7 +112,7 @@ def _bench(args: argparse.Namespace) -> int:
     if any(r.device == "cpu" for r in rungs):
         with bench.equal_threads(args.threads):
             pass
-    if args.json:
+    if args.json is not None:
         results.check_file(args.json)
     if not on_gpu and args.rungs is None:
         print(f"GPU rungs are left out: {backend.select().reason}.", file=sys.stderr)
@@ -144,7 +144,7 @@ def _bench(args: argparse.Namespace) -> int:
             timed += len(records)
             for record in records:
                 table.row(*_cells(record))
-            if args.json:
+            if args.json is not None:
                 # After each problem, so that an interrupted run keeps what it has measured.
                 results.update(args.json, records)
     if not timed:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 OVERRIDE = "TILED_MATMUL_BACKEND"
 NAMES = ("gpu", "simulator")
 SWITCHES = {"numba": "NUMBA_ENABLE_CUDASIM", "triton": "TRITON_INTERPRET"}
+TRUE = ("1", "true", "yes", "on", "y")  # as Triton reads its switch
 
 
 class BackendError(RuntimeError):
@@ -136,7 +137,7 @@ def _refuse_if_loaded(simulate: bool) -> None:
         if library == "numba":
             loaded_as = bool(sys.modules["numba"].config.ENABLE_CUDASIM)
         else:
-            loaded_as = os.environ.get(switch) == "1"
+            loaded_as = os.environ.get(switch, "").lower() in TRUE
         if loaded_as != simulate:
             wanted = "the simulators" if simulate else "the GPU"
             raise BackendError(

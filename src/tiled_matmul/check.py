@@ -42,8 +42,9 @@ class MatmulError(AssertionError):
 class Report:
     """The verdict on one C.
 
-    `worst` is the largest error divided by what the bound allows there: at most 1 when `ok`, and
-    for exact comparisons 0. `first` is the index (i, j) of the first wrong element.
+    `worst` is the largest error divided by what the bound allows there: at most 1 when `ok`, 0
+    where C is equal, infinite where it had to be or holds NaN. `first` is the index (i, j) of the
+    first wrong element.
     """
 
     ok: bool
@@ -80,8 +81,10 @@ def run_checked(matmul: Callable, a: Any, b: Any, *, tile: Any = None, **options
     """Run `matmul(a, b, out=…, **options)` on a poisoned output, check it, and return C.
 
     a (M, K) and b (K, N) are numpy arrays or torch tensors. Raises MatmulError if C is wrong, if
-    the launcher returned something else than `out`, or if it changed its inputs.
+    the launcher returned something else than `out`, or if it changed its inputs; ValueError or
+    TypeError, before anything runs, for inputs that `diagnose` does not take.
     """
+    _operands(a, b)
     copy = np.copy if isinstance(a, np.ndarray) else lambda tensor: tensor.clone()
     before = copy(a), copy(b)
     shape = (a.shape[0], b.shape[1])
@@ -113,9 +116,14 @@ def diagnose(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) 
     """Return the verdict on c (M, N) against a (M, K) · b (K, N), without raising for a wrong C.
 
     Arrays are numpy or torch, of one kind, dtype and device. Raises ValueError or TypeError when
-    the question itself is wrong: inputs that do not fit together, or hold NaN or infinity.
+    the question itself is wrong: inputs that do not fit together, hold NaN or infinity, or whose
+    product leaves the range of float64.
     """
     m, n, k = _operands(a, b)
+    _same_kind("C", c, a)
+    tile = _tile(tile)
+    # Subclasses of numpy's array may hide elements (masks) or compare as they like.
+    a, b, c = (np.asarray(x) if isinstance(x, np.ndarray) else x for x in (a, b, c))
     dtype = _dtype(a)
     if tuple(c.shape) != (m, n):
         return Report(False, f"C has the shape {tuple(c.shape)}, A·B has the shape {(m, n)}")
@@ -125,7 +133,8 @@ def diagnose(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) 
     reference, bound = _exact(a, b, dtype) if exact else _bounded(a, b, dtype, k)
     measured = _as_int(c) if exact else _double(c)
     error = abs(measured - reference)
-    wrong = ~(error <= bound)  # so that NaN counts as wrong
+    # Not `error > bound`: NaN has to count as wrong. Integers: a difference may wrap around.
+    wrong = measured != reference if exact else ~(error <= bound)
     count = int(wrong.sum())
     if count == 0:
         worst = 0.0 if exact else float((error / _or_one(bound)).max())
@@ -138,9 +147,9 @@ def diagnose(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) 
         _numpy(_as_int(a) if exact else _double(a)),
         _numpy(_as_int(b) if exact else _double(b)),
         _numpy(wrong),
-        _never_written(c),
+        _never_written(c) & _numpy(wrong),
         None if previous is None else _numpy(_as_int(previous) if exact else _double(previous)),
-        _tile(tile),
+        tile,
     )
     return _describe(case, dtype)
 
@@ -160,9 +169,11 @@ class _Case:
     tile: tuple[int, int] | None
 
     def fits(self, candidate: np.ndarray, factor: float = 1.0) -> bool:
-        """Is C this candidate everywhere, within `factor` times the bound?"""
+        """Is C this wrong candidate everywhere, within `factor` times the bound?"""
         if candidate.shape != self.c.shape:
             return False
+        if (np.abs(candidate - self.reference) <= self.bound).all():
+            return False  # what is right itself explains nothing
         return bool((np.abs(self.c - candidate) <= factor * self.bound).all())
 
 
@@ -171,8 +182,11 @@ def _describe(case: _Case, dtype: str) -> Report:
     count = int(case.wrong.sum())
     i, j = (int(x) for x in np.argwhere(case.wrong)[0])
     error = np.abs(case.c - case.reference)
-    with np.errstate(invalid="ignore"):
-        ratio = error[i, j] / case.bound[i, j] if case.bound[i, j] else np.inf
+    if error.dtype.kind == "i":
+        error = error.view(np.uint64)  # the int64 that has no positive twin
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = (error / case.bound)[case.wrong]
+    worst = np.inf if np.isnan(ratios).any() else ratios.max()
     allowed = f"allowed {case.bound[i, j]:.3g}" if case.bound[i, j] else "it has to be equal"
     parts = [
         f"C ({m}×{n}, {dtype}) is wrong in {count} of {m * n} elements.",
@@ -183,7 +197,7 @@ def _describe(case: _Case, dtype: str) -> Report:
     pattern, sentence = _pattern(case)
     if sentence:
         parts.append(sentence)
-    return Report(False, "\n".join(parts), float(ratio), count, (i, j), pattern)
+    return Report(False, "\n".join(parts), float(worst), count, (i, j), pattern)
 
 
 def _where(case: _Case) -> str:
@@ -262,25 +276,35 @@ def _transposed(case: _Case) -> str | None:
 
 
 def _part_of_k(case: _Case) -> str | None:
-    """Does the sum stop before K, or start after 0? One element suggests where, all confirm it."""
+    """Does the sum stop before K, or start after 0? One element suggests where, all confirm it.
+
+    Whole numbers suggest many places, so the element's row is asked before the whole of C.
+    """
     k = case.a.shape[1]
     i, j = np.argwhere(case.wrong)[0]
     partial = np.concatenate([[0], np.cumsum(case.a[i] * case.b[:, j])])
     slack = case.bound[i, j] + 1e-12 * np.abs(partial).max()
+
+    def fits(terms: slice) -> bool:
+        row = case.a[i, terms] @ case.b[terms]
+        if (np.abs(case.c[i] - row) > 2 * case.bound[i]).any():
+            return False
+        return case.fits(case.a[:, terms] @ case.b[terms], factor=2)
+
     for stop in np.flatnonzero(np.abs(partial - case.c[i, j]) <= slack)[::-1]:
-        if 0 < stop < k and case.fits(case.a[:, :stop] @ case.b[:stop], factor=2):
+        if 0 < stop < k and fits(slice(stop)):
             return (
                 f"The sum over k stops at {stop} of {k}: the last {k - stop} products are missing."
             )
     for start in np.flatnonzero(np.abs(partial[-1] - partial - case.c[i, j]) <= slack):
-        if 0 < start < k and case.fits(case.a[:, start:] @ case.b[start:], factor=2):
+        if 0 < start < k and fits(slice(start, None)):
             return f"The sum over k starts at {start} instead of 0."
     return None
 
 
 def _scaled(case: _Case) -> str | None:
     norm = float((case.reference.astype(np.float64) ** 2).sum())
-    if norm == 0:
+    if norm == 0 or case.c.size == 1:  # one number is always some multiple of another
         return None
     scale = float((case.c.astype(np.float64) * case.reference).sum()) / norm
     tolerance = 2 * max(1.0, abs(scale))
@@ -301,6 +325,9 @@ def _ragged_edge(case: _Case) -> str | None:
 
 
 def _low_precision(case: _Case) -> str | None:
+    # Rounding touches all elements alike; one bad element is another mistake.
+    if case.c.dtype.kind != "f" or 10 * case.wrong.sum() < case.wrong.size:
+        return None
     magnitude = np.abs(case.a) @ np.abs(case.b)
     relative = np.abs(case.c - case.reference) / np.maximum(magnitude, 1e-300)
     if 0 < relative.max() < 2.0**-8:
@@ -313,8 +340,7 @@ def _low_precision(case: _Case) -> str | None:
 
 def _operands(a: Any, b: Any) -> tuple[int, int, int]:
     for name, array in (("A", a), ("B", b)):
-        if not hasattr(array, "shape") or not hasattr(array, "dtype"):
-            raise TypeError(f"{name} must be an array or a tensor, got {type(array).__name__}")
+        _same_kind(name, array, a)
         if len(array.shape) != 2 or 0 in tuple(array.shape):
             raise ValueError(f"{name} must be 2-D and not empty, got shape {tuple(array.shape)}")
     if a.shape[1] != b.shape[0]:
@@ -326,6 +352,7 @@ def _operands(a: Any, b: Any) -> tuple[int, int, int]:
     if _dtype(a) not in (*ACCUMULATORS, *INTEGERS):
         raise TypeError(f"no error bound is known for the dtype {_dtype(a)}")
     for name, array in (("A", a), ("B", b)):
+        array = np.asarray(array) if isinstance(array, np.ndarray) else array
         finite = array - array == 0 if _dtype(array) in ACCUMULATORS else None
         if finite is not None and not bool(finite.all()):
             i, j = (int(x) for x in np.argwhere(~_numpy(finite))[0])
@@ -333,11 +360,25 @@ def _operands(a: Any, b: Any) -> tuple[int, int, int]:
     return int(a.shape[0]), int(b.shape[1]), int(a.shape[1])
 
 
+def _same_kind(name: str, array: Any, a: Any) -> None:
+    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+        raise TypeError(f"{name} must be an array or a tensor, got {type(array).__name__}")
+    if isinstance(array, np.ndarray) != isinstance(a, np.ndarray):
+        kinds = type(array).__name__, type(a).__name__
+        raise TypeError(f"{name} is {kinds[0]} and A is {kinds[1]}; they must be of one kind")
+    places = str(getattr(array, "device", "")), str(getattr(a, "device", ""))
+    if places[0] != places[1] or "meta" in places:
+        raise ValueError(f"{name} is on {places[0]}, A on {places[1]}; both must be in one memory")
+
+
 def _bounded(a: Any, b: Any, dtype: str, k: int) -> tuple[Any, Any]:
     """Return (A·B in float64, the allowed error of each element)."""
     accumulator = ACCUMULATORS[dtype]
     a64, b64 = _double(a), _double(b)
-    reference, magnitude = a64 @ b64, abs(a64) @ abs(b64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        reference, magnitude = a64 @ b64, abs(a64) @ abs(b64)
+    if not np.isfinite(float(magnitude.max())):
+        raise ValueError("|A|·|B| overflows float64: no product can be judged")
     whole = bool((a64 % 1 == 0).all()) and bool((b64 % 1 == 0).all())
     if whole and float(magnitude.max()) <= 2.0 ** SIGNIFICAND_BITS[accumulator]:
         bound = 0 * magnitude
@@ -379,10 +420,12 @@ def _as_int(array: Any) -> np.ndarray:
 def _tile(tile: Any) -> tuple[int, int] | None:
     if tile is None:
         return None
-    height, width = (tile, tile) if isinstance(tile, int) else tile
-    if height < 1 or width < 1:
+    pair = tuple(tile) if isinstance(tile, tuple | list) else (tile, tile)
+    if len(pair) != 2 or not all(isinstance(edge, int | np.integer) for edge in pair):
+        raise TypeError(f"tile must be T or (rows, columns), whole numbers, got {tile!r}")
+    if min(pair) < 1:
         raise ValueError(f"tile must be positive, got {tile!r}")
-    return int(height), int(width)
+    return int(pair[0]), int(pair[1])
 
 
 def _never_written(c: Any) -> np.ndarray:

@@ -83,10 +83,9 @@ class Table:
 
     def _repr_html_(self) -> str:
         def line(cells: Sequence[str], tag: str) -> str:
-            styles = ["right" if numeric else "left" for numeric in self.numeric]
             return "".join(
-                f'<{tag} style="text-align:{style}">{html.escape(cell)}</{tag}>'
-                for cell, style in zip(cells, styles, strict=True)
+                f'<{tag} style="{_style(cell, numeric, tag)}">{html.escape(cell)}</{tag}>'
+                for cell, numeric in zip(cells, self.numeric, strict=True)
             )
 
         body = "".join(f"<tr>{line(cells, 'td')}</tr>" for cells in self.cells)
@@ -144,13 +143,19 @@ def show_source(function: Callable) -> Source:
     return Source(inspect.getsource(getattr(function, "py_func", function)))
 
 
+def _style(cell: str, numeric: bool, tag: str) -> str:
+    # On a phone, short cells had rather scroll out of sight than be broken into pieces.
+    wrap = ";white-space:nowrap" if tag == "td" and len(cell) <= 24 else ""
+    return f"text-align:{'right' if numeric else 'left'}{wrap}"
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+        return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)

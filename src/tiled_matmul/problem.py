@@ -10,9 +10,8 @@ import numpy as np
 
 DTYPES = ("float16", "float32", "float64", "int32", "int64")
 INTEGER_RANGE = 4
-
-
 LINE_BYTES = 64
+MAX_SIZE = 2**63 - 1  # what an array's shape can hold
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: str | np.dtype) -> np.ndarray:
@@ -31,7 +30,8 @@ def aligned_empty(shape: tuple[int, ...], dtype: str | np.dtype) -> np.ndarray:
 class Problem:
     """C (M, N) = A (M, K) · B (K, N), all of one dtype.
 
-    Raises ValueError for sizes that are not positive integers or a dtype that is not in DTYPES.
+    Raises ValueError for sizes that are not positive integers of 63 bits, or a dtype that is not in
+    DTYPES.
     """
 
     m: int
@@ -44,6 +44,8 @@ class Problem:
             size = getattr(self, name)
             if not isinstance(size, int) or isinstance(size, bool) or size < 1:
                 raise ValueError(f"{name.upper()} must be a positive integer, got {size!r}")
+            if size > MAX_SIZE:
+                raise ValueError(f"{name.upper()} must be at most 2^63 - 1, got {size}")
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}")
 

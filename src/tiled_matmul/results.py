@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.problem import DTYPES
+from tiled_matmul.problem import DTYPES, MAX_SIZE
 
 RESULTS = ROOT / "results"
 
@@ -54,7 +54,7 @@ class Record:
         _require(self, "driver", "a text", isinstance(self.driver, str))
         for key in ("m", "n", "k"):
             size = getattr(self, key)
-            _require(self, key, "a positive integer", type(size) is int and size > 0)
+            _require(self, key, "a positive integer", type(size) is int and 0 < size <= MAX_SIZE)
         _require(self, "dtype", f"one of {', '.join(DTYPES)}", self.dtype in DTYPES)
         for key in ("time_ms", "tflops", "ratio"):
             number = getattr(self, key)
@@ -94,7 +94,7 @@ def load(path: str | os.PathLike) -> list[Record]:
         raise ValueError(f"{path} cannot be read: {error}") from error
     try:
         entries = json.loads(text, object_pairs_hook=_without_duplicates)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
     if not isinstance(entries, list):
         raise ValueError(f"{path} must hold a list of records, it holds {_kind(entries)}")
@@ -229,7 +229,12 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int larger than any float
+        return False
 
 
 def _is_time(text: str) -> bool:

@@ -42,6 +42,7 @@ machine = notebook.setup()"""
 )
 
 KERNEL_PREFIX = "# kernel:"
+STRAY_KERNEL = re.compile(r"^\s*#\s*kernel\s*:\s*\S+::", re.IGNORECASE | re.MULTILINE)
 KERNEL_MARK = re.compile(r"# kernel: (ladder/[\w/]+\.py)::(\w+(?:, *\w+)*)")
 
 
@@ -56,6 +57,11 @@ def is_setup(cell) -> bool:
 
 def is_kernel(cell) -> bool:
     return cell.cell_type == "code" and cell.source.startswith(KERNEL_PREFIX)
+
+
+def is_stray_kernel(cell) -> bool:
+    """Does a kernel's marker stand where, or in a form in which, nothing looks for it?"""
+    return bool(STRAY_KERNEL.search(cell.source)) and not is_kernel(cell)
 
 
 def kernel_source(marker: str, root: Path = ROOT) -> str:

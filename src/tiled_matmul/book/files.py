@@ -33,7 +33,11 @@ def read_text(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the file at once: nobody ever sees half of it, and its mode stays as it was."""
+    """Replace the file at once: nobody ever sees half of it, and its mode stays as it was.
+
+    A link stays a link: what it points to is replaced.
+    """
+    path = path.resolve()
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -57,21 +61,46 @@ def parse_notebook(text: str, name: Path | str, *, upgrade: bool = False):
     from nbformat.validator import iter_validate
 
     try:
-        data = json.loads(text)
-    except ValueError as error:
+        data = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
         raise NotebookError(f"{name}: not a notebook: not JSON: {error}") from None
     if not isinstance(data, dict) or "cells" not in data or "nbformat" not in data:
         raise NotebookError(f'{name}: not a notebook: no "cells" or no "nbformat" in it')
     version = (data["nbformat"], data.get("nbformat_minor"))
-    if upgrade and version[0] == 4 and version[1] in range(5):
-        data = nbformat.v4.upgrade(nbformat.from_dict(data), from_minor=version[1])
-    elif version != (4, 5):
+    old = upgrade and version in [(4, minor) for minor in range(5)]
+    if not old and version != (4, 5) or any(type(part) is not int for part in version):
         raise NotebookError(f"{name}: notebook format {version[0]}.{version[1]}, wanted 4.5")
-    for error in iter_validate(data):
-        place = "/".join(str(step) for step in getattr(error, "path", ())) or "top level"
-        reason = error.message.split("\n")[0][:120]
-        raise NotebookError(f"{name}: not a valid notebook: {place}: {reason}")
-    return rejoin_lines(nbformat.from_dict(data))
+
+    def validate(data: dict) -> None:
+        for error in iter_validate(data):
+            place = "/".join(str(step) for step in getattr(error, "path", ())) or "top level"
+            reason = error.message.split("\n")[0][:120]
+            raise NotebookError(f"{name}: not a valid notebook: {place}: {reason}")
+
+    validate(data)
+    if old:
+        data = nbformat.v4.upgrade(nbformat.from_dict(data), from_minor=version[1])
+        validate(data)
+    notebook = rejoin_lines(nbformat.from_dict(data))
+    _check_metadata(notebook, name)
+    return notebook
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is no number of JSON's")
+
+
+def _check_metadata(notebook, name: Path | str) -> None:
+    """Raise NotebookError where the course's own metadata, unknown to nbformat, are no objects."""
+    mine = [("metadata/tiled_matmul", notebook.metadata.get("tiled_matmul", {}))]
+    for index, cell in enumerate(notebook.cells):
+        book = cell.metadata.get("mystnb", {})
+        mine.append((f"cells/{index}/metadata/mystnb", book))
+        figure = book.get("figure", {}) if isinstance(book, dict) else {}
+        mine.append((f"cells/{index}/metadata/mystnb/figure", figure))
+    for place, value in mine:
+        if not isinstance(value, dict):
+            raise NotebookError(f"{name}: not a valid notebook: {place}: {value!r} is no object")
 
 
 def notebook_text(notebook) -> str:
@@ -86,10 +115,10 @@ def repository(root: Path = ROOT) -> str:
 
     Raises ValueError if it is not https://HOST/OWNER/NAME.
     """
-    import yaml
-
-    config = yaml.safe_load(read_text(root / CONFIG))
-    return checked_address((config.get("repository") or {}).get("url", ""), f"{CONFIG}: url")
+    config = _settings(root / CONFIG)
+    place = config.get("repository")
+    url = place.get("url") if isinstance(place, dict) else None
+    return checked_address(url if isinstance(url, str) else "", f"{CONFIG}: url")
 
 
 def checked_address(url: str, where: str) -> str:
@@ -100,9 +129,21 @@ def checked_address(url: str, where: str) -> str:
     return url
 
 
+def _settings(path: Path) -> dict:
+    """Return what a settings file holds. Raises NotebookError if that is no mapping."""
+    import yaml
+
+    try:
+        settings = yaml.safe_load(read_text(path))
+    except yaml.YAMLError as error:
+        raise NotebookError(f"{path.name}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(settings, dict):
+        raise NotebookError(f"{path.name}: must hold a mapping, it holds {settings!r}")
+    return settings
+
+
 def toc_files(root: Path = ROOT) -> list[str]:
     """Return the files that _toc.yml names, in reading order, as written there."""
-    import yaml
 
     def walk(node: Any) -> Iterator[str]:
         if isinstance(node, dict):
@@ -114,10 +155,14 @@ def toc_files(root: Path = ROOT) -> list[str]:
             for item in node:
                 yield from walk(item)
 
-    toc = yaml.safe_load(read_text(root / TOC))
-    if not isinstance(toc, dict) or "root" not in toc:
+    toc = _settings(root / TOC)
+    if "root" not in toc:
         raise NotebookError(f"{TOC}: no root page in it")
-    return [toc["root"], *walk(toc)]
+    names = [toc["root"], *walk(toc)]
+    for name in names:
+        if not isinstance(name, str):
+            raise NotebookError(f"{TOC}: {name!r} is no file's name")
+    return names
 
 
 def chapters(root: Path = ROOT) -> list[Path]:

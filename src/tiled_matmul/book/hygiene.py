@@ -19,6 +19,7 @@ from tiled_matmul.book.cells import (
     SETUP_TAGS,
     is_kernel,
     is_setup,
+    is_stray_kernel,
     kernel_source,
     setup_source,
 )
@@ -32,7 +33,7 @@ from tiled_matmul.book.files import (
     repository,
     toc_files,
 )
-from tiled_matmul.book.prose import typed_numbers
+from tiled_matmul.book.prose import typed_in_code, typed_numbers
 from tiled_matmul.book.tables import ladder_markdown, readme_with_ladder, stamp_fault, title
 from tiled_matmul.claims import MIME as CLAIM
 
@@ -47,9 +48,15 @@ METADATA = frozenset({"accelerator", "colab", "kernelspec", "language_info", "ti
 # What the book's pages can show, and the claims.
 MIME_TYPES = frozenset({"text/html", "text/markdown", "text/plain", CLAIM})
 CHECKED = re.compile(r"^\s*#\s*NBVAL_CHECK_OUTPUT\b", re.MULTILINE)
+# nbval obeys these comments above all tags, and a cell that carries one is no longer compared.
+UNCOMPARED = re.compile(
+    r"^\s*#\s*(?:NBVAL_(?:SKIP|IGNORE_OUTPUT|RAISES_EXCEPTION)|PYTEST_VALIDATE_IGNORE_OUTPUT)\b",
+    re.MULTILINE,
+)
 ABSOLUTE = re.compile(
-    r"(?<![\w./:\\-])/(?:home|root|tmp|Users|content|mnt|workspace|private)/[\w.-]+"
-    r"|\b[A-Za-z]:\\(?:Users|Windows|Program|Temp)\b|\b[Cc]:\\\w"
+    r"(?<![\w./\\-])/(?:home|root|tmp|Users|Volumes|content|data|mnt|opt|srv|usr|var|work|workspace"
+    r"|private)/[\w.-]+|\bfile:///\w+"
+    r"|\b[A-Za-z]:[\\/](?:Users|Windows|Program|Temp)\b|\b[Cc]:\\\w"
 )
 SVG = re.compile(r"<svg\b[^>]*>")
 IMG = re.compile(r"<img\b[^>]*>")
@@ -80,6 +87,11 @@ def check(paths: Iterable[Path] | None = None, root: Path = ROOT) -> list[Proble
         return [Problem("_toc.yml", str(error))]
     everything = sorted({*listed, *(root / "chapters").glob("*.ipynb")})
     problems = [problem for path in everything for problem in check_notebook(path, root)]
+    problems += [
+        Problem(str(path.relative_to(root)), "a chapter lies in chapters/ itself")
+        for path in sorted((root / "chapters").glob("*/**/*.ipynb"))
+        if ".ipynb_checkpoints" not in path.parts
+    ]
     return problems + list(_across_chapters(everything, root)) + list(check_pages(root))
 
 
@@ -170,6 +182,8 @@ def _code_cell(cell: Any, root: Path) -> Iterator[str]:
                 yield f"differs from the source it names ({lines[0]}); edit that, then sync"
         except ValueError as error:
             yield str(error)
+    elif is_stray_kernel(cell):
+        yield "a kernel's marker must be '# kernel: …', and the cell's first line"
     elif not is_setup(cell) and len(lines) > MAX_LINES:
         yield f"{len(lines)} lines, at most {MAX_LINES} (a kernel's own cell excepted)"
     tags = cell.metadata.get("tags", [])
@@ -180,8 +194,14 @@ def _code_cell(cell: Any, root: Path) -> Iterator[str]:
         yield f"absolute path {match[0]!r}"
     if CHECKED.search(cell.source) and "nbval-ignore-output" in tags:
         yield "NBVAL_CHECK_OUTPUT and the tag nbval-ignore-output contradict each other"
+    match = UNCOMPARED.search(cell.source)
+    if match:
+        yield f"{match[0].strip()}: a tag says which outputs are not compared, and none is skipped"
+    for words in typed_in_code(cell.source):
+        yield f"measured number typed in a sentence: {words!r}; put in what was measured"
     figure = cell.metadata.get("mystnb", {}).get("figure")
     if figure is not None:
+        yield from (f"caption: {fault}" for fault in _prose(str(figure.get("caption", ""))))
         if not str(figure.get("name", "")).startswith("fig-") or not figure.get("caption"):
             yield f"mystnb.figure needs a name 'fig-…' and a caption, got {dict(figure)}"
 
@@ -244,14 +264,18 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(item)
 
 
+def _prose(text: str) -> Iterator[str]:
+    for line, words in typed_numbers(text):
+        yield f"line {line}: measured number typed in prose: {words!r}; let a cell say it"
+    match = ABSOLUTE.search(text)
+    if match:
+        yield f"absolute path {match[0]!r}"
+
+
 def _markdown(source: str) -> Iterator[str]:
     if not source.strip():
         yield "empty"
-    for line, words in typed_numbers(source):
-        yield f"line {line}: measured number typed in prose: {words!r}; let a cell say it"
-    match = ABSOLUTE.search(source)
-    if match:
-        yield f"absolute path {match[0]!r}"
+    yield from _prose(source)
     if MARKDOWN_IMAGE.search(source) or any(not ALT.search(m[0]) for m in IMG.finditer(source)):
         yield "an image without alt text"
     if source.count("<details") != source.count("</details>"):
@@ -270,7 +294,7 @@ def _across_chapters(paths: Iterable[Path], root: Path) -> Iterator[Problem]:
             continue
         for cell in notebook.cells:
             name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
-            if name and names.setdefault(name, path) is not path:
+            if name in names:
                 place = str(path.relative_to(root))
                 yield Problem(place, f"figure {name!r} is also in {names[name].name}")
             elif name:
@@ -279,16 +303,23 @@ def _across_chapters(paths: Iterable[Path], root: Path) -> Iterator[Problem]:
 
 def check_pages(root: Path = ROOT) -> Iterator[Problem]:
     """Yield the faults of the pages around the chapters: the table of contents, prose, README."""
+    pages = dict.fromkeys(PROSE_PAGES)
     for name in toc_files(root):
         suffixes = ("", ".md", ".ipynb")
-        if not any((root / f"{name}{suffix}").is_file() for suffix in suffixes):
+        found = [f"{name}{suffix}" for suffix in suffixes if (root / f"{name}{suffix}").is_file()]
+        if not found:
             yield Problem("_toc.yml", f"there is no page {name}")
-    for name in PROSE_PAGES:
+        pages.update(dict.fromkeys(page for page in found if page.endswith(".md")))
+    for name in pages:
         path = root / name
         if not path.is_file():
             yield Problem(name, "no such file")
             continue
-        text = read_text(path)
+        try:
+            text = read_text(path)
+        except NotebookError as error:
+            yield Problem(name, str(error).removeprefix(f"{path}: "))
+            continue
         if name == "README.md":
             try:
                 fresh = refreshed_readme(root)

@@ -31,6 +31,7 @@ LOGGER = logging.getLogger(__name__)
 KIND = "tiled_matmul"
 ADDRESS_OVERRIDE = "BOOK_REPOSITORY"
 MATHJAX = "mathjax/tex-svg.js"
+NBVAL_MARK = "# NBVAL_CHECK_OUTPUT\n"
 
 
 class GeneratedTable(SphinxDirective):
@@ -127,6 +128,16 @@ def remove_thebe(app: Sphinx) -> None:
         ]
 
 
+def hide_marks(app: Sphinx, doctree: nodes.document) -> None:
+    """Leave the marks that are for nbval out of the listings; notebooks and downloads keep them."""
+    for listing in doctree.findall(nodes.literal_block):
+        text = listing.astext()
+        if text.startswith(NBVAL_MARK):
+            shown = text.removeprefix(NBVAL_MARK)
+            listing.rawsource = shown
+            listing.children = [nodes.Text(shown)]
+
+
 def refuse_requests(app: Sphinx, error: Exception | None) -> None:
     """Fail the build if a page would fetch anything from another host."""
     if error or app.builder.format != "html":
@@ -144,5 +155,6 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", use_address)
     app.connect("config-inited", load_once)
     app.connect("builder-inited", remove_thebe, priority=1)
+    app.connect("doctree-read", hide_marks)
     app.connect("build-finished", refuse_requests)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,7 +13,7 @@ def numpy_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[in
     """Return (M, N, K, out) for a CPU rung; `out` is allocated, uninitialised, if it is None.
 
     Wants numpy arrays a (M, K), b (K, N) and out (M, N): row-major, not empty, of one dtype out of
-    `dtypes`, out overlapping neither input. Raises TypeError or ValueError.
+    `dtypes`, out writable and overlapping neither input. Raises TypeError or ValueError.
     """
     for name, array in (("a", a), ("b", b), ("out", out)):
         if not isinstance(array, np.ndarray) and not (name == "out" and array is None):
@@ -25,6 +25,8 @@ def numpy_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[in
         return m, n, k, np.empty((m, n), a.dtype)
     _check_out(a, out, (m, n))
     _check_layout("out", out, out.flags.c_contiguous, out.strides)
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; it must be writable")
     if np.may_share_memory(out, a) or np.may_share_memory(out, b):
         raise ValueError("out shares memory with an input; give it an array of its own")
     return m, n, k, out
@@ -34,8 +36,8 @@ def tensor_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[i
     """Return (M, N, K, out) for a GPU rung; `out` is allocated, uninitialised, if it is None.
 
     Wants torch tensors a (M, K), b (K, N) and out (M, N): row-major, not empty, of one dtype out of
-    `dtypes`, on the device that the back end uses (cuda; cpu in the simulators). Raises TypeError
-    or ValueError.
+    `dtypes`, without gradients, on the device that the back end uses (cuda; cpu in the simulators),
+    out overlapping neither input. Raises TypeError or ValueError.
     """
     import torch
 
@@ -49,6 +51,8 @@ def tensor_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[i
             raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
         if tensor.device.type != wanted:
             raise ValueError(f"{name} lies on {tensor.device}, this back end needs it on {wanted}")
+        if tensor.requires_grad:
+            raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
     if a.device != b.device:
         raise ValueError(f"a lies on {a.device} and b on {b.device}")
     m, n, k = _sizes(a, b, dtypes)
@@ -58,10 +62,7 @@ def tensor_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[i
         return m, n, k, a.new_empty((m, n))
     _check_out(a, out, (m, n))
     _check_layout("out", out, out.is_contiguous(), out.stride())
-    if out.untyped_storage().data_ptr() in (
-        a.untyped_storage().data_ptr(),
-        b.untyped_storage().data_ptr(),
-    ):
+    if _overlap(out, a) or _overlap(out, b):
         raise ValueError("out shares memory with an input; give it a tensor of its own")
     return m, n, k, out
 
@@ -106,6 +107,12 @@ def _check_layout(name: str, array: Any, contiguous: bool, strides: tuple) -> No
             f"{name} must be row-major and contiguous, got shape {tuple(array.shape)} with "
             f"strides {tuple(strides)}; copy it first"
         )
+
+
+def _overlap(x: Any, y: Any) -> bool:
+    """Do two contiguous tensors share a byte? Views of one storage need not."""
+    start = max(x.data_ptr(), y.data_ptr())
+    return start < min(x.data_ptr() + x.nbytes, y.data_ptr() + y.nbytes)
 
 
 def _name(array: Any) -> str:

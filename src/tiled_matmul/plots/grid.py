@@ -35,7 +35,7 @@ def owners(owner: Any, first: int, second: int) -> style.Figure:
         block, thread = divmod(int(digits), 100)
         if i % tile == 0 and j % tile == 0:
             ax.text(
-                j + 0.08, i + 0.22, f"block {block // 10},{block % 10}", fontsize=7, va="center"
+                j + 0.08, i + 0.22, f"block {block // 10},{block % 10}", fontsize=8, va="center"
             )
         ax.text(j + 0.5, i + 0.62, f"{thread // 10},{thread % 10}", ha="center", va="center")
     places = [tuple(int(x) for x in np.argwhere(owner == wanted)[0]) for wanted in (first, second)]
@@ -75,13 +75,13 @@ def writers(without: Any, guarded: Any, rows: int, columns: int) -> style.Figure
         inside = np.arange(lines)[:, None] < rows
         once = (grid == 1) & inside
         fault = (grid > 0) & ~once
-        for where, color, alpha in ((once, style.C, 0.3), (fault, style.FAULT, 0.85)):
+        for where, color, alpha in ((once, style.C, 0.3), (fault, style.FAULT, 0.6)):
             shade = {tuple(place): alpha for place in np.argwhere(where)}
             style.matrix(ax, lines, columns, color, shade=shade)
         style.matrix(ax, lines, columns, style.MUTED)
         for (i, j), count in np.ndenumerate(grid):
             if count:
-                ax.text(j + 0.5, i + 0.54, str(count), ha="center", va="center", fontsize=7)
+                ax.text(j + 0.5, i + 0.54, str(count), ha="center", va="center", fontsize=8)
         style.matrix(ax, rows, columns, style.INK)
         ax.set_title(name)
         ax.text(0, lines + 0.5, "below the frame: not C", va="center")
@@ -127,7 +127,7 @@ def warp_requests(
             (f"B: {counts['B']}", style.B),
             (f"C, once: {counts['C']}", style.C),
         ]
-        ax.text(0, 1.2, name, va="center", fontweight="bold")
+        ax.text(0, 1.2, name, va="center", fontsize=8, fontweight="bold")
         ax.text(0, 3.9, "sectors", va="center")
         for line, (text, color) in enumerate(lines):
             ax.add_patch(Rectangle((0.1, 5.9 + 2.7 * line), 1.3, 1.3, color=color, lw=0))
@@ -166,7 +166,7 @@ def time_against_sectors(
     fewest, most = min(asked.values()), max(asked.values())
     ax.plot([fewest, most], [1, most / fewest], ls="--", color=style.FAULT, lw=1.2)
     ax.plot([fewest, most], [1, 1], ls="--", color=style.MUTED, lw=1.2)
-    ax.text(0.8 * most, 0.86 * most / fewest, "no cache", color=style.FAULT, ha="right")
+    ax.text(0.8 * most, 0.86 * most / fewest, "no cache", ha="right")
     ax.text(most, 1.15, "perfect cache", ha="right", va="bottom")
     growth = most / fewest
     title = f"If no cache helped, {growth:.3g} times the sectors would cost as many times the time"
@@ -242,7 +242,7 @@ def roofline(
         axis.set_minor_locator(NullLocator())
     ax.set_xlabel("FLOPs for each byte (open: as asked, full: compulsory)")
     ax.set_ylabel("TFLOP/s")
-    title = "One thread an element stays far under the flat roof"
+    title = "One thread an element: far under the flat roof"
     if above:
         title = f"{' and '.join(above)}: above the roof, so caches must have helped"
     style.title(fig, title)

@@ -19,7 +19,7 @@ def touches(visits: Mapping[str, Sequence[tuple[int, int, int]]], n: int) -> sty
     `visits` maps each of six orders to its first (i, j, k); one column of panels for each
     innermost loop.
     """
-    fig, axes = style.draw(4.1, 2, 3)
+    fig, axes = style.draw(3.5, 2, 3)
     fig.get_layout_engine().set(wspace=0.12, hspace=0.04)
     by_loop = {loop: [order for order in visits if order[2] == loop] for loop in INNERMOST}
     for column, (loop, orders) in enumerate(by_loop.items()):
@@ -32,8 +32,9 @@ def touches(visits: Mapping[str, Sequence[tuple[int, int, int]]], n: int) -> sty
             style.matrix(ax, n, n, style.B, x=n + 1, shade=b)
             style.matrix(ax, n, n, style.A, y=n + 1, shade=a)
             style.matrix(ax, n, n, style.C, x=n + 1, y=n + 1, shade=c)
-            ax.text(n / 2, n / 2 - 0.8, order, ha="center", va="center", fontsize=14, weight="bold")
-            ax.text(n / 2, n / 2 + 1.1, f"{loop} innermost", ha="center", va="center", fontsize=8)
+            middle = {"x": n / 2, "ha": "center", "va": "center"}
+            ax.text(y=n / 2 - 1.3, s=order, fontsize=14, weight="bold", **middle)
+            ax.text(y=n / 2 + 0.8, s=f"{loop}\ninnermost", fontsize=8, **middle)
             for name, x, y in (("A", 0, n + 1), ("B", n + 1, 0), ("C", n + 1, n + 1)):
                 ax.text(x + n - 0.2, y + n - 0.25, name, fontsize=8, weight="bold", ha="right")
     count = len(next(iter(visits.values())))
@@ -93,7 +94,8 @@ def sets(counts: Mapping[int, Sequence[int]], ways: int) -> style.Figure:
         )
         ax.set_ylabel("lines")
         ax.set_ylim(0, max(max(wanted), ways) * 1.15)
-        ax.text(len(wanted) - 0.5, ways, f"room for {ways}", ha="right", va="bottom", fontsize=8)
+        look = {"textcoords": "offset points", "ha": "right", "fontsize": 8}
+        ax.annotate(f"room for {ways}", (len(wanted) - 0.5, ways), (0, 3), **look)
     axes[-1].set_xlabel("set")
     full, spread = counts
     style.title(fig, f"Rows of {full} floats crowd a column into few sets")
@@ -178,14 +180,14 @@ def variants(times: Mapping[tuple[str, str], float], n: int) -> style.Figure:
     fig, ax = style.draw(0.8 + 0.25 * (len(times) + 1.2 * len(groups)))
     y, ticks = 0.0, {}
     for name in groups:
-        look = {"textcoords": "offset points", "va": "center", "weight": "bold"}
-        ax.annotate(name, (0, y), (4, 0), **look)
+        look = {"textcoords": "offset points", "va": "center"}
+        ax.annotate(name, (0, y), (4, 0), weight="bold", **look)
         for (loops, variant), time in times.items():
             if loops == name:
                 y += 1
                 ticks[y] = variant
                 ax.barh(y, time, color=INNERMOST[name[2]], height=0.7)
-                ax.text(time, y, f" {time:.3g}", va="center", fontsize=8)
+                ax.annotate(f"{time:.3g}", (time, y), (3, 0), fontsize=8, **look)
         y += 1.2
     ax.set_yticks(list(ticks), list(ticks.values()))
     ax.tick_params(axis="y", length=0)

@@ -24,8 +24,8 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
     """Draw each record's rate on one logarithmic scale, with its share of the baseline's rate.
 
     Lines keep the order of `records`. The baseline of each size stands in as a record of its own,
-    as `bench` returns it; a dashed line marks it where there is only one. `finding` is the title;
-    without it the title says how near the best rung came. Raises ValueError for no record.
+    as `bench` returns it; where there is only one, a tick on every line marks it. `finding` is the
+    title; without it the title says how near the best rung came. Raises ValueError for no record.
     """
     if not records:
         raise ValueError("there is no record to draw")
@@ -37,7 +37,9 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
         baseline = record.rung == record.baseline
         color = style.C if baseline else style.A
         if baseline and one_size:
-            ax.axvline(rate, color=style.C, lw=1, ls=(0, (4, 3)), zorder=0)
+            # Short, so that no text is crossed out.
+            for other in range(len(records)):
+                ax.vlines(rate, other - 0.13, other + 0.13, color=style.C, lw=2)
         ax.hlines(line, low, rate, color=color, lw=5, alpha=0.35)
         half = rate * record.spread / 2
         ax.hlines(line, max(rate - half, low), rate + half, color=style.INK, lw=1)

@@ -1,6 +1,6 @@
 """How every figure looks: one palette, ink that follows the page, text for a phone's width.
 
-A figure is drawn with matplotlib at 5.2 inches, shown as SVG inside the page, and its ink is
+A figure is drawn with matplotlib at 4.5 inches, shown as SVG inside the page, and its ink is
 replaced by `currentColor`, so that it is dark on a light page and light on a dark one. Matrices
 keep one orientation: rows run down, columns run right, K runs along A's row and down B's column.
 Colours: Okabe & Ito, Color Universal Design (2008).
@@ -28,8 +28,9 @@ OTHERS = ("#56B4E9", "#CC79A7", "#F0E442")
 MUTED = "#808080"
 INK = "#010203"  # stands for the page's own text colour until the SVG is made
 
-WIDTH = 5.2  # inches; at phone width the text is then about as large as it is drawn
+WIDTH = 4.5  # inches: 324 units, so that 9 units of text are 10 pixels on a phone of 390
 FONT_SIZE = 9
+TITLE_CHARACTERS = 48  # that fit the width in bold
 
 STYLE = {
     "svg.fonttype": "none",
@@ -92,8 +93,14 @@ def draw(height: float, rows: int = 1, columns: int = 1, **subplots):
 
 
 def title(fig: MatplotlibFigure, finding: str) -> None:
-    """Write the finding over the whole figure, broken into lines that fit its width."""
-    text = textwrap.fill(finding, 56)
+    """Write the finding over the whole figure, broken into lines that fit, of similar lengths."""
+    lines = textwrap.wrap(finding, TITLE_CHARACTERS)
+    for width in range(TITLE_CHARACTERS, 0, -1):
+        narrower = textwrap.wrap(finding, width)
+        if len(narrower) > len(lines):
+            break
+        lines = narrower
+    text = "\n".join(lines)
     fig.suptitle(text, x=0.01, ha="left", fontsize=FONT_SIZE + 1, fontweight="bold", color=INK)
 
 

@@ -1,4 +1,4 @@
-"""Figures of chapter 3: walks in tiles, what is used again when, strips, sets, and tile sizes."""
+"""Figures of chapter 3: what is used again when, strips, sets, tile sizes, a register block."""
 
 from __future__ import annotations
 
@@ -14,35 +14,6 @@ PAIR = (
     (style.A, "o"),
     (style.FAULT, "s"),
 )  # two lines: one in order, one in trouble
-
-
-@style.styled
-def walks(orders: Mapping[str, Sequence[Visit]], tile: int, finding: str) -> style.Figure:
-    """Draw, for each of two orders, the path on which the elements of C are met first.
-
-    `orders` maps a name to its visits (i, j, k); heavier lines bound tiles of `tile` × `tile`.
-    """
-    fig, axes = style.draw(3.3, 1, len(orders), squeeze=False)
-    for ax, (name, visits) in zip(axes[0], orders.items(), strict=True):
-        met = list(dict.fromkeys((i, j) for i, j, _ in visits))
-        rows, columns = (1 + max(at[axis] for at in met) for axis in (0, 1))
-        style.bare(ax, columns, rows)
-        # Cells darken with time; in twelve steps, for each shade is a path of its own in the SVG.
-        shade = {at: 0.05 + 0.05 * (12 * time // len(met)) for time, at in enumerate(met)}
-        style.matrix(ax, rows, columns, style.C, shade=shade, tile=(tile, tile))
-        path = [(j + 0.5, i + 0.5) for i, j in met]
-        ax.plot(*zip(*path, strict=True), color=style.INK, lw=0.8)
-        ax.plot(*path[0], marker="o", color=style.INK, ms=5)
-        ax.plot(*path[-1], marker="s", color=style.INK, ms=5)
-        ax.set_title(name)
-    style.title(fig, finding)
-    names = " and ".join(orders)
-    return style.finish(
-        fig,
-        f"{finding}. C as a grid with tiles of {tile} by {tile}; a line joins its elements in the "
-        f"order in which {names} first meet them, from a dot in the upper left corner to a square "
-        "in the lower right one.",
-    )
 
 
 @style.styled
@@ -221,11 +192,12 @@ def measured(
 def register_block(edge: int, width: int) -> style.Figure:
     """Draw edge × edge elements of A that wait in registers while rows of B and C pass by.
 
-    `width` columns of B and C are drawn, and one of them lit: what one step of j touches.
+    `width` columns of B and C are drawn, and one of them lit: what one step of j touches, with the
+    names that the kernel gives to the numbers, and below it the step as a trace.
     """
-    fig, ax = style.draw(3.1)
-    gap, lit = 1.0, width // 3
-    style.bare(ax, edge + gap + width, 2 * (edge + gap))
+    fig, ax = style.draw(4.3)
+    gap, lit, trace = 1.0, width // 3, 0.8 * (edge + 2)
+    style.bare(ax, edge + gap + width, 2 * (edge + gap) + trace)
     left, top = edge + gap, edge + 2 * gap
     waits = {(i, p): 0.6 for i in range(edge) for p in range(edge)}
     column = {(row, lit): 0.75 for row in range(edge)}
@@ -234,16 +206,27 @@ def register_block(edge: int, width: int) -> style.Figure:
     style.matrix(ax, edge, width, style.C, x=left, y=top, shade=column)
     frame = {"fill": False, "edgecolor": style.INK, "lw": 1.6, "zorder": 3}
     ax.add_patch(Rectangle((0, top), edge, edge, **frame))
-    text = f"{edge}×{edge} of A\nwait in\nregisters"
-    ax.text(edge / 2, gap + edge / 2, text, ha="center", va="center", fontsize=8)
+    middle = {"ha": "center", "va": "center", "fontsize": 8}
+    ax.text(edge / 2, gap + edge / 2, f"{edge}×{edge} of A\nwait in\nregisters", **middle)
     for name, y in (("B", gap), ("C", top)):
         ax.text(left, y - 0.2, f"{edge} rows of {name}: j runs along them →", fontsize=8)
+    for row in range(edge):
+        ax.text(left + lit + 0.5, gap + row + 0.5, f"b{row}", **middle)
+        ax.text(left + lit + 0.5, top + row + 0.5, f"c{row}", **middle)
+        for p in range(edge):
+            ax.text(p + 0.5, top + row + 0.5, f"a{row}{p}", **middle)
+    steps = ["load " + " ".join(f"b{p}" for p in range(edge))]
+    for row in range(edge):
+        sums = " + ".join(f"a{row}{p}·b{p}" for p in range(edge))
+        steps.append(f"load c{row}, add {sums}, store c{row}")
+    for number, step in enumerate(steps):
+        ax.text(0, top + edge + 1.0 + 0.8 * number, f"{number + 1}  {step}", fontsize=8)
     loads = 2 * edge
-    finding = f"{loads} numbers loaded, {edge} stored, {edge * edge} multiplications done"
+    finding = f"One j: {loads} numbers loaded, {edge} stored, {edge * edge} multiplications done"
     style.title(fig, finding)
     return style.finish(
         fig,
         f"{finding}. A block of {edge} by {edge} elements of A, framed, stays in registers; to its "
         f"right {edge} rows of C, above them {edge} rows of B. One column of both is lit: what one "
-        "step along j touches.",
+        f"step along j touches. Below, the step as a trace: {'; '.join(steps)}.",
     )
