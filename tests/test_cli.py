@@ -164,6 +164,8 @@ def test_interrupting_leaves_the_file_as_it_was(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A test run in the background inherits that Ctrl-C is ignored; a person's shell does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout.readline().startswith("shape")  # what follows is the timing
     time.sleep(3)
