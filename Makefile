@@ -59,7 +59,7 @@ test: online $(READY) chapters-exist ## every test that needs no GPU
 	$(SIMULATED) $(NBVAL) $(PARALLEL) --nbval-lax $(CHAPTERS)
 
 lab: online $(READY) ## JupyterLab on the chapters
-	$(RUN) -m jupyterlab chapters
+	$(RUN) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) chapters
 
 serve: book ## the built book on localhost, PORT=8000
 	@echo "The book: http://localhost:$(PORT)/  (Ctrl-C ends)"
