@@ -207,8 +207,8 @@ def claims_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
             )
             rows.append((badge, claim["text"], claim["evidence"], claim["source"]))
         stamp = notebook.metadata.get("tiled_matmul", {}).get("stamp") or {}
-        parts_of_it = stamp.get("gpu") or "no GPU", stamp.get("cpu") or "an unknown CPU"
-        machine = "a machine with {} and {}".format(*parts_of_it)
+        gpu, cpu = stamp.get("gpu") or "no GPU", stamp.get("cpu") or "an unknown CPU"
+        machine = f"a machine with {gpu} and {cpu}"
         table = markdown_table(("verdict", "claim", "evidence", "source"), rows)
         parts.append(f"**{link}**, on {machine}:\n\n{table}")
     count = ", ".join(f"{verdicts[holds]} {COUNTED[holds]}" for holds in COUNTED)
