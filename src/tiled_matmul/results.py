@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
+from tiled_matmul.files import replace_text
 from tiled_matmul.problem import DTYPES, MAX_SIZE
 
 RESULTS = ROOT / "results"
@@ -117,17 +119,7 @@ def save(path: str | os.PathLike, records: Iterable[Record]) -> None:
     text = json.dumps(
         [asdict(record) for record in records], indent=1, ensure_ascii=False, allow_nan=False
     )
-    # A link stays a link: what it points to is replaced.
-    path = Path(path).resolve()
-    temporary = _temporary(path)
-    try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_text(path, text + "\n")
 
 
 def check_file(path: str | os.PathLike) -> None:
@@ -137,11 +129,9 @@ def check_file(path: str | os.PathLike) -> None:
         raise ValueError(f"{path} is a folder, a results file was wanted")
     if path.exists():
         load(path)
-    temporary = _temporary(path.resolve())
     try:
-        with open(temporary, "x"):
+        with tempfile.TemporaryFile(dir=path.resolve().parent):
             pass
-        temporary.unlink()
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror or error}") from error
 
@@ -248,7 +238,3 @@ def _kind(value: Any) -> str:
     return {dict: "an object", list: "a list", str: "a text", type(None): "null"}.get(
         type(value), f"a {type(value).__name__}"
     )
-
-
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")

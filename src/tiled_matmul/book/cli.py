@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tiled_matmul import ROOT
+from tiled_matmul.book.run import CELL_TIMEOUT
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -23,7 +24,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         action.set_defaults(run=function)
     run.add_argument("--all", action="store_true", help="every chapter, in the book's order")
     run.add_argument(
-        "--timeout", type=_seconds, default=900, metavar="S", help="seconds a cell (900)"
+        "--timeout",
+        type=_seconds,
+        default=CELL_TIMEOUT,
+        metavar="S",
+        help=f"seconds a cell ({CELL_TIMEOUT})",
     )
 
 
@@ -50,9 +55,10 @@ def check_command(args: argparse.Namespace) -> int:
 
 
 def sync_command(args: argparse.Namespace) -> int:
-    from tiled_matmul.book.files import chapters, write_text
+    from tiled_matmul.book.files import chapters
     from tiled_matmul.book.hygiene import refreshed_readme
     from tiled_matmul.book.run import sync
+    from tiled_matmul.files import replace_text
 
     try:
         for path in args.paths or [path for path in chapters() if path.exists()]:
@@ -61,7 +67,7 @@ def sync_command(args: argparse.Namespace) -> int:
             readme = ROOT / "README.md"
             before, after = readme.read_text(encoding="utf-8"), refreshed_readme()
             if before != after:
-                write_text(readme, after)
+                replace_text(readme, after)
             print(f"{readme}: {'refreshed' if before != after else 'was current'}")
     except (ValueError, OSError) as error:
         return _usage_error(error)

@@ -1,11 +1,9 @@
-"""Reading and writing notebooks, and the book's two settings files."""
+"""Reading and spelling notebooks, and the book's two settings files."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,24 +28,6 @@ def read_text(path: Path) -> str:
         raise NotebookError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise NotebookError(f"{path}: not UTF-8 at byte {error.start}") from None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace the file at once: nobody ever sees half of it, and its mode stays as it was.
-
-    A link stays a link: what it points to is replaced.
-    """
-    path = path.resolve()
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def parse_notebook(text: str, name: Path | str, *, upgrade: bool = False):

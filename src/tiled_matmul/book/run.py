@@ -16,9 +16,9 @@ from tiled_matmul.book.files import (
     notebook_text,
     parse_notebook,
     read_text,
-    write_text,
 )
 from tiled_matmul.book.tables import PACKAGES
+from tiled_matmul.files import replace_text
 
 CELL_TIMEOUT = 900
 # Asked of the notebook's own kernel after its last cell, so that the stamp says what that saw.
@@ -124,7 +124,7 @@ def run(
     }
     if read_text(path) != before:
         raise RunError(f"{path}: was changed by somebody while it ran; its outputs were dropped")
-    write_text(path, notebook_text(notebook))
+    replace_text(path, notebook_text(notebook))
     return list(_notes(code, path, machine))
 
 
@@ -160,5 +160,5 @@ def sync(path: Path, root: Path = ROOT) -> bool:
         parse_notebook(after, path)
     except NotebookError as error:
         raise NotebookError(f"{error} (after the refresh; the file was left as it was)") from None
-    write_text(path, after)
+    replace_text(path, after)
     return True

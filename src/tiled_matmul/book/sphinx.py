@@ -23,9 +23,9 @@ from tiled_matmul.book.files import (
     checked_address,
     read_text,
     repository,
-    write_text,
 )
 from tiled_matmul.book.offline import outside_requests
+from tiled_matmul.files import replace_text
 
 LOGGER = logging.getLogger(__name__)
 KIND = "tiled_matmul"
@@ -100,7 +100,7 @@ def use_address(app: Sphinx, config: Config) -> None:
 
     def in_downloads(app: Sphinx, error: Exception | None) -> None:
         for path in (Path(app.outdir) / "_sources").rglob("*.ipynb"):
-            write_text(path, read_text(path).replace(configured, address))
+            replace_text(path, read_text(path).replace(configured, address))
 
     app.connect("source-read", in_page)
     app.connect("build-finished", in_downloads)

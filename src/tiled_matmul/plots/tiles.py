@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
@@ -95,9 +96,7 @@ def traffic(
     edges = sorted({edge for line in counted.values() for edge in line})
     ax.plot(edges, [2 / edge for edge in edges], color=style.MUTED, lw=1.2, ls=(0, (4, 3)))
     ax.annotate("2/T", (edges[-1], 2 / edges[-1]), (4, 0), textcoords="offset points", va="center")
-    for (name, line), (color, marker) in zip(counted.items(), PAIR, strict=False):
-        points = sorted(line.items())
-        ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=name)
+    _lines(ax, counted)
     ax.axhline(untiled, color=style.INK, lw=0.8, label="no tiles (ikj)")
     for label, edge in limits.items():
         ax.axvline(edge, color=style.MUTED, lw=0.8)
@@ -121,10 +120,7 @@ def traffic(
     ax.set_ylabel("words fetched for each\nmultiplication (model)")
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
     style.title(fig, finding)
-    numbers = "; ".join(
-        f"{name}: " + ", ".join(f"{words:.3f} at {edge}" for edge, words in sorted(line.items()))
-        for name, line in counted.items()
-    )
+    numbers = _in_words(counted, ".3f")
     return style.finish(fig, f"{finding}. Words for each multiplication, {numbers}.")
 
 
@@ -166,9 +162,7 @@ def measured(
     `gflops` maps a name to {T: GFLOP/s}, at most two of them; `untiled` is the untiled loops' rate.
     """
     fig, ax = style.draw(3.5)
-    for (name, line), (color, marker) in zip(gflops.items(), PAIR, strict=False):
-        points = sorted(line.items())
-        ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=name)
+    _lines(ax, gflops)
     ax.axhline(untiled, color=style.INK, lw=0.9, ls=(0, (4, 3)), label="no tiles (ikj)")
     edges = sorted({edge for line in gflops.values() for edge in line})
     highest = max(untiled, *(rate for line in gflops.values() for rate in line.values()))
@@ -179,10 +173,7 @@ def measured(
     ax.set_ylabel("GFLOP/s, one thread")
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
     style.title(fig, finding)
-    numbers = "; ".join(
-        f"{name}: " + ", ".join(f"{rate:.3g} at {edge}" for edge, rate in sorted(line.items()))
-        for name, line in gflops.items()
-    )
+    numbers = _in_words(gflops, ".3g")
     return style.finish(
         fig, f"{finding}. GFLOP/s by tile edge, {numbers}; without tiles {untiled:.3g}."
     )
@@ -229,4 +220,20 @@ def register_block(edge: int, width: int) -> style.Figure:
         f"{finding}. A block of {edge} by {edge} elements of A, framed, stays in registers; to its "
         f"right {edge} rows of C, above them {edge} rows of B. One column of both is lit: what one "
         f"step along j touches. Below, the step as a trace: {'; '.join(steps)}.",
+    )
+
+
+def _lines(ax: Axes, by_name: Mapping[str, Mapping[int, float]]) -> None:
+    """Draw {T: number} as one line for each name, at most two of them."""
+    for (name, line), (color, marker) in zip(by_name.items(), PAIR, strict=False):
+        points = sorted(line.items())
+        ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=name)
+
+
+def _in_words(by_name: Mapping[str, Mapping[int, float]], spec: str) -> str:
+    """Return the numbers of `_lines` for an alternative text, each formatted by `spec`."""
+    return "; ".join(
+        f"{name}: "
+        + ", ".join(f"{number:{spec}} at {edge}" for edge, number in sorted(line.items()))
+        for name, line in by_name.items()
     )
