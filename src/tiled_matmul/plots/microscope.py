@@ -1,0 +1,581 @@
+"""Figures of a traced kernel: who touched which element, what a warp asked for, and when.
+
+Everything is drawn from a `tiled_matmul.simt.Trace`. An array has the colour of the matrix it is
+named after, and a shared array the colour of what is copied into it. Global memory has a plain
+frame, shared memory a dashed one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+
+from tiled_matmul.plots import style
+from tiled_matmul.simt.traffic import SECTOR_BYTES, WARP
+
+DONE = {"load": "loaded", "store": "stored", "atomic": "updated"}
+BANK_BYTES, BANKS = 4, 32
+LINE_BYTES = BANK_BYTES * BANKS  # or four sectors: what a row of a warp's figure shows
+MOST_CELLS = 64  # rows and columns of a heat map
+MOST_LEVELS = 6
+MOST_THREADS = 64  # that a timeline draws one by one; of larger blocks it draws the warps
+MOST_STEPS = 240
+LANES, ROWS, PITCH = 2.6, 7.0, 1.4  # a warp's figure downwards, in cells of four bytes
+NUMBERED = 12  # matrices of so many columns have room for numbers
+
+LEGENDS = {
+    "global": "a row: 128 bytes; framed: a sector; pale: brought along",
+    "shared": "a row: 128 bytes; a column: a bank; red: it is busy",
+}
+
+Box = tuple[float, float, float, float]  # x, y, width, height
+
+
+def colors(arrays: Sequence, sites: Sequence = ()) -> dict[int, str]:
+    """Return {id: colour} for ArrayInfos of one trace; its `sites` tell what is copied where."""
+    found = {array.id: color for array in arrays if (color := _named_after(array.name))}
+    stored = {site.array for site in sites if site.op != "load"}
+    free = [c for c in (style.A, style.B, style.C, *style.OTHERS) if c not in found.values()]
+    for array in arrays:
+        if array.id not in found and array.space == "global":
+            result = array.name in stored and style.C in free
+            found[array.id] = style.C if result else (free or [style.MUTED])[0]
+            free = [color for color in free if color != found[array.id]]
+    ids = {array.name: array.id for array in arrays if array.space == "global"}
+    read = {s.line: found[ids[s.array]] for s in sites if s.op == "load" and s.array in ids}
+    copied = {s.array: read[s.line] for s in sites if s.op == "store" and s.line in read}
+    for array in arrays:
+        found.setdefault(array.id, copied.get(array.name, (free or [style.MUTED])[0]))
+    return found
+
+
+def array_named(t, name: str):
+    """Return the ArrayInfo of that name. Raises ValueError, which lists the arrays there are."""
+    for array in t.arrays:
+        if array.name == name:
+            return array
+    known = ", ".join(f"{array.name} ({array.space})" for array in t.arrays)
+    raise ValueError(f"{t.name} has no array called {name!r}; it has {known}")
+
+
+def accesses_of(t, block: tuple[int, ...]) -> np.ndarray:
+    """Return `t.accesses` of one block. Raises ValueError for a block that made none."""
+    x, y, z = (*block, 0, 0)[:3]
+    if 0 <= x < t.grid[0] and 0 <= y < t.grid[1] and 0 <= z < t.grid[2]:
+        accesses = t.accesses((x, y, z))
+        if accesses.size:
+            return accesses
+    width, height, _ = t.grid
+    numbers = sorted(set(t.accesses()["block"].tolist()))
+    known = [f"({n % width}, {n // width % height}, {n // width // height})" for n in numbers]
+    listed = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+    raise ValueError(f"nothing was followed in block {tuple(block)}; blocks there are: {listed}")
+
+
+def find_request(
+    t,
+    line: int | None = None,
+    block: tuple[int, ...] = (0, 0),
+    warp: int = 0,
+    nth: int = 0,
+    array: str | None = None,
+):
+    """Return the Request that is number `nth`, from 0, of one warp.
+
+    `line`, a source line, and `array` leave out requests from elsewhere and for others. Raises
+    ValueError for a block, warp, line, array or number that does not occur.
+    """
+    accesses_of(t, block)
+    warps = -(-math.prod(t.block) // WARP)
+    if not 0 <= warp < warps:
+        raise ValueError(f"there is no warp {warp}; a block has warps 0 to {warps - 1}")
+    if array is not None:
+        array_named(t, array)
+    asked = t.requests(block=block, warp=warp)
+    where = f"warp {warp} of block {tuple(block)}"
+    lines = sorted({request.site.line for request in asked})
+    if line is not None and line not in lines:
+        listed = ", ".join(map(str, lines)) or "none"
+        raise ValueError(f"{where} touches no array at line {line}; lines where it does: {listed}")
+    found = [
+        request
+        for request in asked
+        if line in (None, request.site.line) and array in (None, request.array.name)
+    ]
+    if not 0 <= nth < len(found):
+        at = "" if line is None else f" at line {line}"
+        to = "" if array is None else f" for {array}"
+        raise ValueError(
+            f"there is no request {nth}{to}{at}; {where} makes {len(found)}, from 0 on"
+        )
+    return found[nth]
+
+
+def counts(t, array: str, op: str = "load") -> np.ndarray:
+    """Return how often threads touched each element, in the array's shape.
+
+    `op` is "load", "store" or "atomic". Raises ValueError for an unknown array or op.
+    """
+    info = array_named(t, array)
+    if op not in DONE:
+        raise ValueError(f"op must be one of {', '.join(map(repr, DONE))}, not {op!r}")
+    accesses = t.accesses()
+    wanted = [site.id for site in t.sites if site.op == op]
+    mine = (accesses["array"] == info.id) & np.isin(accesses["site"], wanted)
+    elements = accesses["element"][mine]
+    size = math.prod(info.shape)
+    inside = elements[(elements >= 0) & (elements < size)]
+    return np.bincount(inside, minlength=size).reshape(info.shape)
+
+
+def reads_per_store(t, accesses: np.ndarray) -> tuple[int, int] | None:
+    """Return the fewest and the most reads of an element between two stores to it.
+
+    Only shared arrays count, and of them what is stored at all; None if nothing is.
+    """
+    shared = [array.id for array in t.arrays if array.space == "shared"]
+    stores = [site.id for site in t.sites if site.op == "store"]
+    mine = accesses[np.isin(accesses["array"], shared)]
+    mine = mine[np.lexsort((mine["element"], mine["array"]))]  # stable: time stays in order
+    stored = np.isin(mine["site"], stores)
+    if not stored.any():
+        return None
+    number = np.cumsum(stored)
+    another = np.ones(mine.size, dtype=bool)
+    another[1:] = (mine["array"][1:] != mine["array"][:-1]) | (
+        mine["element"][1:] != mine["element"][:-1]
+    )
+    # How many stores there were, to any element, before the first access of this one.
+    earlier = np.maximum.accumulate(np.where(another, number - stored, 0))
+    reads = np.bincount(number[~stored & (number > earlier)] - 1, minlength=number[-1])
+    return int(reads.min()), int(reads.max())
+
+
+def rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """Cover the true cells of a 2-D array with (row, column, rows, columns), sorted."""
+    found, growing = [], {}
+    for row in range(cells.shape[0] + 1):
+        runs = _runs(cells[row]) if row < cells.shape[0] else []
+        for start, end in [run for run in growing if run not in runs]:
+            first = growing.pop((start, end))
+            found.append((first, start, row - first, end - start))
+        for run in runs:
+            growing.setdefault(run, row)
+    return sorted(found)
+
+
+def in_rows(values: np.ndarray) -> np.ndarray:
+    """Return `values` as a matrix of floats: a vector in lines of 32, padded with NaN.
+
+    Of more than two dimensions, all but the last one become the rows.
+    """
+    if values.ndim > 1:
+        return values.reshape(-1, values.shape[-1]).astype(float)
+    width = min(WARP, max(values.size, 1))
+    padded = np.full(-(-values.size // width) * width, np.nan)
+    padded[: values.size] = values
+    return padded.reshape(-1, width)
+
+
+@style.styled
+def heat_map(t, array: str, op: str = "load") -> style.Figure:
+    """Draw how often threads of all followed blocks touched each element of an array.
+
+    Vectors are drawn in lines of 32. Of a matrix with more than 64 rows or columns, a square stands
+    for several elements and shows their average. Errors as `counts`.
+    """
+    info = array_named(t, array)
+    touched = counts(t, array, op)
+    shown, edge = _coarser(in_rows(touched))
+    rows, columns = shown.shape
+    fig, ax = style.draw(1.1 + rows * min(4.3 / columns, 0.33))
+    style.bare(ax, columns, rows)
+    color = colors(t.arrays, t.sites)[info.id]
+    levels = _levels(shown)
+    for text, cells, alpha in levels:
+        look = {"facecolor": color, "alpha": alpha, "lw": 0}
+        _boxes(ax, [(x, y, w, h) for y, x, h, w in rectangles(cells)], label=text, **look)
+    if max(rows, columns) <= MOST_CELLS / 2:
+        strips = [(0, y, columns, 1) for y in range(rows)] + [
+            (x, 0, 1, rows) for x in range(columns)
+        ]
+        _boxes(ax, strips, fill=False, edgecolor=color, lw=0.4)
+    _boxes(ax, [(0, 0, columns, rows)], **_frame(info.space, 1.5), edgecolor=color)
+    if columns <= NUMBERED:
+        for (row, column), number in np.ndenumerate(shown):
+            if not np.isnan(number):
+                ax.text(column + 0.5, row + 0.52, f"{number:.3g}", ha="center", va="center")
+    unit = "element" if edge == 1 else f"{edge}×{edge} elements, their average"
+    fig.legend(
+        loc="outside lower center",
+        ncols=min(len(levels), MOST_LEVELS),
+        title=f"times {DONE[op]}, for each {unit}",
+        handlelength=1,
+        columnspacing=1,
+        fontsize=8,
+        title_fontsize=8,
+    )
+    finding = _heat_finding(array, touched, DONE[op])
+    style.title(fig, finding)
+    numbers = "; ".join(f"{text} times: {int(cells.sum())} squares" for text, cells, _ in levels)
+    squares = "a square an element" if edge == 1 else f"a square {edge} by {edge} elements"
+    return style.finish(
+        fig,
+        f"{finding}. {array}, {info.space} memory, {rows} by {columns} squares, {squares}, darker "
+        f"where it was {DONE[op]} more often: {numbers}.",
+    )
+
+
+def warp_view(
+    t,
+    line: int | None = None,
+    block: tuple[int, ...] = (0, 0),
+    warp: int = 0,
+    nth: int = 0,
+    array: str | None = None,
+) -> style.Figure:
+    """Draw what one instruction of one warp asks of memory; arguments as `find_request`."""
+    return warp_views([find_request(t, line, block, warp, nth, array)], [""])
+
+
+@style.styled
+def warp_views(requests: Sequence, names: Sequence[str]) -> style.Figure:
+    """Draw what each of `requests` asks of memory, one below the other, each under its name.
+
+    The lanes stand on top; a row below is 128 bytes of memory of which at least one was wanted.
+    Full colour is what a lane wanted, pale what its sector brings along, and in the colour of
+    faults what a bank of shared memory can deliver only after something else. Raises ValueError
+    for no requests, or a number of names that is not theirs.
+    """
+    if not requests or len(requests) != len(names):
+        raise ValueError(f"{len(requests)} requests and {len(names)} names; both are wanted, alike")
+    top = -2.0 if any(names) else -0.3
+    heights = [_bottom(request) - top for request in requests]
+    left = max(len(label) for request in requests for label in _row_labels(request).values())
+    width = BANKS + 0.62 * left + 1
+    scale = (style.WIDTH - 0.15) / width
+    fig, axes = style.draw(
+        0.65 + scale * sum(heights), len(requests), squeeze=False, height_ratios=heights
+    )
+    for ax, request, name in zip(axes[:, 0], requests, names, strict=True):
+        ax.set(xlim=(BANKS - width, BANKS + 0.2), ylim=(_bottom(request), top), aspect="equal")
+        ax.axis("off")
+        _request(ax, request, name)
+    spaces = sorted({request.array.space for request in requests})
+    fig.supxlabel("\n".join(LEGENDS[space] for space in spaces), fontsize=8)
+    costs = [_cost(request) for request in requests]
+    each = " or ".join(_short_cost(request) for request in requests)
+    style.title(fig, costs[0] if len(requests) == 1 else f"One access of a warp: {each}")
+    words = " ".join(
+        f"{name + ': ' if name else ''}{cost} with {request.site.text} in line {request.site.line},"
+        f" lane {request.lanes[0]} at {_label(request, 0)} and lane {request.lanes[-1]} at "
+        f"{_label(request, -1)}."
+        for name, cost, request in zip(names, costs, requests, strict=True)
+    )
+    return style.finish(
+        fig, f"{words} Lines run from the lanes, on top, to the elements, in rows of 128 bytes."
+    )
+
+
+@style.styled
+def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
+    """Draw what the threads of a block touch, program time running right, barriers as lines.
+
+    In blocks of more than 64 threads, a row is a warp. A step is one access instruction of a warp;
+    phases that end after 240 steps are left out, and the figure says so. Raises ValueError for a
+    block that was not followed.
+    """
+    accesses = accesses_of(t, block)
+    unit = "thread" if math.prod(t.block) <= MOST_THREADS else "warp"
+    rows = int(accesses[unit].max()) + 1
+    starts, ends, step = _steps(accesses)
+    phases = max(int((ends <= MOST_STEPS).sum()), 1)
+    last = min(int(ends[phases - 1]), MOST_STEPS)
+    shades = colors(t.arrays, t.sites)
+    spaces = [s for s in ("global", "shared") if s in {array.space for array in t.arrays}]
+    fig, axes = style.draw(1.7 + 0.85 * len(spaces), len(spaces), squeeze=False, sharex=True)
+    drawn: dict[str, list[str]] = {}
+    for ax, space in zip(axes[:, 0], spaces, strict=True):
+        for info in [array for array in t.arrays if array.space == space]:
+            mine = (accesses["array"] == info.id) & (step < last)
+            cells = np.zeros((rows, last), dtype=bool)
+            cells[accesses[unit][mine], step[mine]] = True
+            boxes = [(x, y, w, h) for y, x, h, w in rectangles(cells)]
+            _boxes(ax, boxes, facecolor=shades[info.id], lw=0)
+            drawn.setdefault(shades[info.id], []).append(info.name)
+        for end in ends[: phases - (phases == len(ends))]:
+            ax.axvline(end + 0.5, color=style.INK, lw=1.3)
+        ax.set(xlim=(-0.5, last + 0.5), ylim=(rows, 0), ylabel=unit)
+        ax.set_title(f"{space} memory", fontsize=8, fontweight="normal")
+        ax.set_yticks([0.5, rows - 0.5], ["0", str(rows - 1)])
+        ax.tick_params(axis="x", length=0)
+    named = range(0, phases, -(-phases // 12))
+    middles = [(starts[phase] + min(ends[phase], last)) / 2 for phase in named]
+    axes[-1, 0].set_xticks(middles, [str(phase) for phase in named])
+    if last < ends[phases - 1]:
+        cut = f"; the first {last} of {ends[phases - 1]} steps"
+    else:
+        cut = f"; the first {phases} of {len(ends)}" if phases < len(ends) else ""
+    summary = _phases(t, accesses)
+    axes[-1, 0].set_xlabel(f"phase, from barrier to barrier{cut}\n" + "\n".join(summary[:6]))
+    for color, names in drawn.items():
+        _boxes(axes[0, 0], [], facecolor=color, lw=0, label=", ".join(names))
+    fig.legend(loc="outside lower center", ncols=4, fontsize=8, handlelength=1, columnspacing=1)
+    finding = reuse_finding(t, accesses, "block")
+    style.title(fig, finding)
+    return style.finish(
+        fig,
+        f"{finding}. Time runs right over {counted(len(ends), 'phase')}, which barriers part; each "
+        f"row is one of {counted(rows, unit)}. {'; '.join(summary)}.",
+    )
+
+
+def _request(ax: Axes, request, name: str) -> None:
+    """Draw one panel of `warp_views`; its unit is a cell of four bytes."""
+    color = colors([request.array])[request.array.id]
+    shared = request.array.space == "shared"
+    left, bottom = ax.get_xlim()[0], ax.get_ylim()[0]
+    middle = {"va": "center", "fontsize": 8}
+    doing = f"{request.site.op} {request.site.text}, line {request.site.line}"
+    if name:
+        ax.text(left, -1.0, f"{name}: {_short_cost(request)}", fontweight="bold", **middle)
+    ax.text(left, 0.5, doing, **middle)
+    for words, y in (("lane", LANES), ("bank", bottom - 1.5))[: 1 + shared]:
+        ax.text(-0.6, y + 0.5, words, ha="right", **middle)
+    for number in (0, 8, 16, 24, 31):
+        for y in (LANES - 1.3, bottom - 1.5)[: 1 + shared]:
+            ax.text(number + 0.5, y + 0.5, str(number), ha="center", **middle)
+    lanes = [(lane, LANES, 1, 1) for lane in range(WARP)]
+    _boxes(ax, lanes, fill=False, edgecolor=style.MUTED, lw=0.5)
+    _boxes(ax, [_inset(lanes[lane]) for lane in request.lanes], facecolor=style.INK, lw=0)
+    labels = _row_labels(request)
+    tops = {row: ROWS + PITCH * place for place, row in enumerate(labels)}
+    for row, label in labels.items():
+        ax.text(-0.6, tops[row] + 0.5, label, ha="right", **middle)
+    size = request.array.itemsize
+    wanted = {address: _cell(address, size, tops) for address in sorted(set(request.addresses))}
+    lines = []
+    for lane, address in zip(request.lanes, request.addresses, strict=True):
+        x, y, width, _ = wanted[address]
+        lines += [(lane + 0.5, LANES + 1), (x + width / 2, y)]
+    codes = [Path.MOVETO, Path.LINETO] * len(request.lanes)
+    ax.add_patch(PathPatch(Path(lines, codes), fill=False, ec=color, lw=0.6, alpha=0.7))
+    if shared:
+        crowded = _crowded_banks(request)
+        late = [box for box in wanted.values() if int(box[0]) in crowded]
+        good = [box for box in wanted.values() if int(box[0]) not in crowded]
+        frames = [(0, y, BANKS, 1) for y in tops.values()]
+        _boxes(ax, frames, **_frame("shared", 0.5), edgecolor=style.MUTED)
+        _boxes(ax, [_inset(box) for box in good], facecolor=color, lw=0)
+        _boxes(ax, [_inset(box) for box in late], facecolor=style.FAULT, lw=0)
+        return
+    starts = [sector * SECTOR_BYTES for sector in request.sectors]
+    came = [start + offset for start in starts for offset in range(0, SECTOR_BYTES, size)]
+    pale = [_cell(address, size, tops) for address in came if address not in wanted]
+    frames = [(*_cell(start, size, tops)[:2], SECTOR_BYTES / BANK_BYTES, 1) for start in starts]
+    _boxes(ax, [_inset(box) for box in pale], facecolor=color, alpha=0.35, lw=0)
+    _boxes(ax, [_inset(box) for box in wanted.values()], facecolor=color, lw=0)
+    _boxes(ax, frames, **_frame("global", 0.7), edgecolor=style.INK)
+
+
+def _inset(box: Box) -> Box:
+    """Return the box with a margin, so that neighbours can be told apart."""
+    x, y, width, height = box
+    return x + 0.1, y + 0.1, width - 0.2, height - 0.2
+
+
+def _cell(address: int, size: int, tops: dict[int, float]) -> Box:
+    """Return where an element of `size` bytes at `address` is drawn, given the rows' places."""
+    row, offset = divmod(address, LINE_BYTES)
+    return offset / BANK_BYTES, tops[row], size / BANK_BYTES, 1
+
+
+def _row_labels(request) -> dict[int, str]:
+    """Return {row of 128 bytes: the first element in it that is wanted}, sorted by row."""
+    labels: dict[int, str] = {}
+    for address, lane in sorted((address, i) for i, address in enumerate(request.addresses)):
+        labels.setdefault(address // LINE_BYTES, _label(request, lane))
+    return labels
+
+
+def _label(request, lane: int) -> str:
+    """Return the element of the lane at that place in the request, as in the source."""
+    return f"{request.array.name}[{', '.join(map(str, request.indices[lane]))}]"
+
+
+def _bottom(request) -> float:
+    """Return where the panel of a request ends."""
+    banks = 1.6 if request.array.space == "shared" else 0.2
+    return ROWS + PITCH * len(_row_labels(request)) + banks
+
+
+def _words(request) -> list[int]:
+    """Return the different words of four bytes that a request wants."""
+    size = request.array.itemsize
+    return sorted(
+        {(a + byte) // BANK_BYTES for a in request.addresses for byte in range(0, size, BANK_BYTES)}
+    )
+
+
+def _crowded_banks(request) -> set[int]:
+    """Return the banks that deliver more words than an even spread would ask of each."""
+    words = _words(request)
+    load = np.bincount([word % BANKS for word in words], minlength=BANKS)
+    return set(np.flatnonzero(load > -(-len(words) // BANKS)).tolist())
+
+
+def _cost(request) -> str:
+    lanes = counted(len(request.lanes), "lane")
+    if request.array.space == "shared":
+        banks = len({word % BANKS for word in _words(request)})
+        return f"{lanes}, {counted(banks, 'bank')}: {_short_cost(request)}"
+    one = "s" if len(request.lanes) == 1 else ""
+    does = {"load": f"ask{one} for", "store": f"store{one} to", "atomic": f"update{one}"}
+    return f"{lanes} {does[request.site.op]} {_short_cost(request)}"
+
+
+def _short_cost(request) -> str:
+    if request.array.space == "shared":
+        return counted(request.wavefronts, "wavefront")
+    return counted(len(request.sectors), "sector")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 sector", "2 sectors"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def times(number: int) -> str:
+    """Return "never", "once", "twice", "3 times"."""
+    return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+def _heat_finding(name: str, touched: np.ndarray, done: str) -> str:
+    low, high, never = int(touched.min()), int(touched.max()), int((touched == 0).sum())
+    if low == high:
+        return f"Each element of {name} is {done} {times(low)}"
+    if never:
+        rest = touched[touched > 0].min() == high
+        often = f"the others {times(high)}" if rest else f"others up to {times(high)}"
+        return f"{never:,} of {touched.size:,} elements of {name} are never {done}, {often}"
+    return f"Elements of {name} are {done} {low:,} to {high:,} times"
+
+
+def reuse_finding(t, accesses: np.ndarray, who: str) -> str:
+    """Say in a sentence how often what is loaded is used; `who` made the accesses."""
+    reads = reads_per_store(t, accesses)
+    if reads:
+        low, high = reads
+        often = times(low) if low == high else f"{low:,} to {high:,} times"
+        return f"Each element that is put into shared memory is read {often}"
+    loads = accesses[np.isin(accesses["site"], [site.id for site in t.sites if site.op == "load"])]
+    if not loads.size:
+        return f"The {who} loads nothing"
+    different = len(np.unique(np.stack([loads["array"], loads["element"]], axis=1), axis=0))
+    again = loads.size / different
+    often = times(int(again)) if again == int(again) else f"{again:.3g} times on average"
+    return f"The {who} loads {counted(different, 'different element')}, each {often}"
+
+
+def _steps(accesses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return where each phase starts and ends, and the place of each access, in steps.
+
+    A step is an access instruction of a warp. All warps start a phase together, and between two
+    phases one step is left free.
+    """
+    keys = np.stack([accesses["phase"], accesses["warp"], accesses["request"]], axis=1)
+    requests, which = np.unique(keys, axis=0, return_inverse=True)
+    new = np.ones(len(requests), dtype=bool)
+    new[1:] = (requests[1:, :2] != requests[:-1, :2]).any(axis=1)
+    number = np.arange(len(requests))
+    rank = number - np.maximum.accumulate(np.where(new, number, 0))
+    lengths = np.ones(int(accesses["phase"].max()) + 1, dtype=int)
+    np.maximum.at(lengths, requests[:, 0], rank + 1)
+    ends = np.cumsum(lengths + 1) - 1
+    starts = ends - lengths
+    return starts, ends, (starts[requests[:, 0]] + rank)[which.ravel()]
+
+
+def _phases(t, accesses: np.ndarray) -> list[str]:
+    """Say what is done in which phases: "phases 0, 2: load a, store sa"."""
+    keys = np.stack([accesses["phase"], accesses["site"]], axis=1)
+    pairs, first = np.unique(keys, axis=0, return_index=True)
+    done: dict[int, dict[str, None]] = {}
+    for phase, site in pairs[np.argsort(first)].tolist():
+        done.setdefault(phase, {})[f"{t.sites[site].op} {t.sites[site].array}"] = None
+    kinds: dict[str, list[int]] = {}
+    for phase, touched in sorted(done.items()):
+        kinds.setdefault(", ".join(touched), []).append(phase)
+    return [
+        f"phase{'s' if len(phases) > 1 else ''} {_numbers(phases)}: {text}"
+        for text, phases in kinds.items()
+    ]
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    if len(numbers) > 4:
+        return f"{numbers[0]}, {numbers[1]}, …, {numbers[-1]}"
+    return ", ".join(map(str, numbers))
+
+
+def _coarser(shown: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return averages of squares of elements, at most 64 a side, and a square's edge."""
+    edge = -(-max(shown.shape) // MOST_CELLS)
+    rows, columns = (-(-size // edge) for size in shown.shape)
+    padded = np.full((rows * edge, columns * edge), np.nan)
+    padded[: shown.shape[0], : shown.shape[1]] = shown
+    squares = padded.reshape(rows, edge, columns, edge).swapaxes(1, 2).reshape(rows, columns, -1)
+    there = ~np.isnan(squares)
+    with np.errstate(invalid="ignore"):  # a square that lies behind a vector's end has no average
+        return np.where(there, squares, 0).sum(axis=2) / there.sum(axis=2), edge
+
+
+def _levels(shown: np.ndarray) -> list[tuple[str, np.ndarray, float]]:
+    """Return (numbers in words, which cells have them, opacity), from few to many."""
+    values = np.unique(shown[~np.isnan(shown)])
+    groups = [values[i : i + 1] for i in range(values.size)]
+    if values.size > MOST_LEVELS:
+        edges = np.linspace(values[0], values[-1], MOST_LEVELS + 1)[1:-1]
+        groups = [g for g in np.split(values, np.searchsorted(values, edges)) if g.size]
+    return [
+        (
+            f"{group[0]:.4g}" if group.size == 1 else f"{group[0]:.4g}–{group[-1]:.4g}",
+            (shown >= group[0]) & (shown <= group[-1]),
+            0.1 + 0.65 * float(group[-1] / values[-1]) if group[-1] else 0.0,
+        )
+        for group in groups
+    ]
+
+
+def _runs(cells: np.ndarray) -> list[tuple[int, int]]:
+    """Return (start, end) of each run of true cells."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], cells.astype(np.int8), [0]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _named_after(name: str) -> str | None:
+    """Return the colour of the matrix in an array's name: a, sa, a_tile, tile_b, c_shared."""
+    for part in name.lower().split("_"):
+        letter = re.fullmatch(r"s?([abc])s?", part)
+        if letter:
+            return {"a": style.A, "b": style.B, "c": style.C}[letter[1]]
+    return None
+
+
+def _frame(space: str, width: float) -> dict:
+    return {"fill": False, "lw": width, "ls": "-" if space == "global" else (0, (3, 1.5))}
+
+
+def _boxes(ax: Axes, boxes: Sequence[Box], **look) -> None:
+    """Draw boxes as one path, which keeps the SVG small."""
+    vertices, codes = [(0.0, 0.0)], [Path.MOVETO]
+    for x, y, w, h in boxes:
+        vertices += [(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)]
+        codes += [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+    ax.add_patch(PathPatch(Path(vertices, codes), clip_on=False, **look))

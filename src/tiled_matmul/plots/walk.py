@@ -1,0 +1,345 @@
+"""A traced kernel step by step: which elements a block touches from barrier to barrier.
+
+The animation is one piece of HTML that fetches nothing. Without a script, and on paper, it is a
+still figure with the steps as a list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+
+import numpy as np
+
+from tiled_matmul.plots import microscope, style
+
+WIDTH = 324  # as wide as the figures, so that text of 10 units is as large as theirs
+GAP = 18  # round a matrix, with room for its name
+MOST_CELL = 16
+FINEST = 3  # an element smaller than this gets no lines of its own
+MOST_STEPS = 200
+MOST_LINES = 4
+SPEEDS = (0.5, 1, 2, 4)
+KEYS = "Space plays and pauses, the left and right arrows step, Home and End jump."
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Where an array is drawn: its upper left corner, and the edge of an element."""
+
+    array: int
+    name: str
+    space: str
+    color: str
+    rows: int
+    columns: int
+    x: float = 0
+    y: float = 0
+    cell: float = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: its name, what happens, the source lines, and for each panel what is lit.
+
+    `lit` holds (panel, kind, row, column, rows, columns); kind is 0 for loads and 1 for stores.
+    """
+
+    name: str
+    words: str
+    lines: tuple[tuple[int, str], ...]
+    lit: tuple[tuple[int, ...], ...]
+
+    def __str__(self) -> str:
+        code = "".join(f"\n    {number}  {text}" for number, text in self.lines)
+        return f"{self.name}: {self.words}{code}"
+
+    def html(self) -> str:
+        code = "".join(f"<code>{n}  {html.escape(text)}</code>" for n, text in self.lines)
+        return f"<b>{self.name}</b>: {html.escape(self.words)}{code}"
+
+
+class Walk:
+    """The steps, shown as an animation where HTML is shown and as text elsewhere."""
+
+    def __init__(self, title: str, who: str, panels: Sequence[Panel], steps: Sequence[Step]):
+        self.title = title
+        self.who = who
+        self.panels = tuple(panels)
+        self.steps = tuple(steps)
+
+    @property
+    def still(self) -> int:
+        """The step to show where nothing moves: of those at global memory, the middlemost."""
+        arrays = {i for i, panel in enumerate(self.panels) if panel.space == "global"}
+        shows = [i for i, step in enumerate(self.steps) if arrays & {box[0] for box in step.lit}]
+        middle = (len(self.steps) - 1) / 2
+        return min(shows or range(len(self.steps)), key=lambda i: abs(i - middle))
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.title} ({self.who})", *map(str, self.steps)])
+
+    def _repr_html_(self) -> str:
+        data = {
+            "panels": [[panel.x, panel.y, panel.cell] for panel in self.panels],
+            "frames": [step.lit for step in self.steps],
+        }
+        compact = json.dumps(data, separators=(",", ":"))
+        items = "".join(f"<li>{step.html()}</li>" for step in self.steps)
+        still = self.steps[self.still]
+        speeds = "".join(
+            f'<option value="{speed}"{" selected" if speed == 1 else ""}>{speed}×</option>'
+            for speed in SPEEDS
+        )
+        assets = files("tiled_matmul.plots")
+        body = (
+            f'<p class="walk-title">{html.escape(self.title)}</p>'
+            f'<p class="walk-small">{html.escape(self.who)}</p>'
+            f"{self._svg()}"
+            '<p class="walk-small">Full: now. Pale: earlier; paler: later. Framed: stored.</p>'
+            '<div class="walk-controls" hidden>'
+            '<button type="button" class="walk-play">Play</button>'
+            '<button type="button" class="walk-back" aria-label="step back">‹</button>'
+            '<button type="button" class="walk-next" aria-label="step forward">›</button>'
+            f'<input type="range" class="walk-slider" aria-label="step" min="0" '
+            f'max="{len(self.steps) - 1}" step="1" value="{self.still}">'
+            f'<select class="walk-speed" aria-label="speed">{speeds}</select></div>'
+            f'<div class="walk-caption" aria-live="polite">{still.html()}</div>'
+            '<details style="margin:0;padding:0;border:0;background:none">'
+            f"<summary>All {microscope.counted(len(self.steps), 'step')} in words</summary>"
+            f"<ol>{items}</ol></details>"
+            f'<script type="application/json" class="walk-data">{compact}</script>'
+        )
+        mark = hashlib.sha256(body.encode()).hexdigest()[:12]
+        script = (assets / "walk.js").read_text(encoding="utf-8").replace("MARK", mark)
+        css = (assets / "walk.css").read_text(encoding="utf-8")
+        # Lumino, under JupyterLab, would take the keys for its own shortcuts.
+        return (
+            f'<div class="tiled-walk" data-walk="{mark}" data-lm-suppress-shortcuts="true" '
+            f'role="group" aria-label="{html.escape(self.title)}. {KEYS}">'
+            f"<style>{css}</style>{body}<script>{{\n{script}}}</script></div>"
+        )
+
+    def _svg(self) -> str:
+        past = [box for step in self.steps[: self.still] for box in step.lit]
+        now = self.steps[self.still].lit
+        height = max(panel.y + panel.rows * panel.cell for panel in self.panels) + 3
+        drawn = []
+        for number, panel in enumerate(self.panels):
+            mine = [[box for box in boxes if box[0] == number] for boxes in (past, now)]
+            kinds = {
+                "all": [box for step in self.steps for box in step.lit if box[0] == number],
+                "past": mine[0],
+                "loaded": [box for box in mine[1] if box[1] == 0],
+                "stored": [box for box in mine[1] if box[1] == 1],
+            }
+            lit = "".join(
+                f'<path class="walk-{kind}" fill="{panel.color}" d="{_path(panel, boxes)}"/>'
+                for kind, boxes in kinds.items()
+            )
+            drawn.append(f'<g data-panel="{number}">{lit}{_lines(panel)}</g>')
+        alt = html.escape(
+            f"{self.title}. {self.steps[self.still].name}: {self.steps[self.still].words}"
+        )
+        return (
+            f'<svg role="img" aria-label="{alt}" viewBox="-2 0 {WIDTH + 4} {height:g}" '
+            f'xmlns="http://www.w3.org/2000/svg">{"".join(drawn)}</svg>'
+        )
+
+
+def tile_walk(t, block: tuple[int, ...] = (0, 0), warp: int = 0) -> Walk:
+    """Return the walk of one block through its arrays, as an animation to be shown by a notebook.
+
+    In a kernel with barriers, a step is a phase, and all threads of the block are followed. In one
+    without, a step is what one `warp` asks for in one line. After 200 steps the rest is left out,
+    and the walk says so. Raises ValueError for a block or warp that was not followed.
+    """
+    accesses = microscope.accesses_of(t, block)
+    panels = _panels(t, accesses)
+    if accesses["phase"].max() > 0:
+        who = f"{t.name}, block {tuple(block)}"
+        title = microscope.reuse_finding(t, accesses, "block")
+        numbers = np.unique(accesses["phase"]).tolist()
+        parts = [(f"Phase {n} of {numbers[-1]}", accesses[accesses["phase"] == n]) for n in numbers]
+        steps = [_step(t, panels, name, part, "thread") for name, part in parts[:MOST_STEPS]]
+    else:
+        microscope.find_request(t, block=block, warp=warp)
+        who = f"{t.name}, block {tuple(block)}, warp {warp}"
+        accesses = accesses[accesses["warp"] == warp]
+        title = microscope.reuse_finding(t, accesses, "warp")
+        groups = _by_line(t, accesses)
+        parts = [(f"Step {n} of {len(groups) - 1}", part) for n, part in enumerate(groups)]
+        steps = [_step(t, panels, name, part, "lane") for name, part in parts[:MOST_STEPS]]
+    left_out = len(parts) - len(steps)
+    who += f", without the last {left_out} of {len(parts)} steps" if left_out else ""
+    return Walk(title, who, panels, steps)
+
+
+def _by_line(t, accesses: np.ndarray) -> list[np.ndarray]:
+    """Cut a warp's accesses into steps: requests that follow each other in one line, each once."""
+    groups, sites = [], []
+    for number in np.unique(accesses["request"]):
+        part = accesses[accesses["request"] == number]
+        site = int(part["site"][0])
+        if sites and site not in sites and t.sites[site].line == t.sites[sites[0]].line:
+            sites.append(site)
+            groups[-1] = np.concatenate([groups[-1], part])
+        else:
+            sites = [site]
+            groups.append(part)
+    return groups
+
+
+def _step(t, panels: Sequence[Panel], name: str, accesses: np.ndarray, unit: str) -> Step:
+    lit, did, lines = [], {}, {}
+    for site, part in _parts(accesses):
+        op = "load" if t.sites[site].op == "load" else "store"
+        did.setdefault((t.sites[site].op, int(part["array"][0])), []).append(part)
+        lines[t.sites[site].line] = t.source_line(t.sites[site].line).strip()
+    sentences: dict[tuple, list[str]] = {}
+    for (op, array), pieces in did.items():
+        part = np.concatenate(pieces)
+        info = t.arrays[array]
+        elements, often = np.unique(part["element"], return_counts=True)
+        for number, panel in enumerate(panels):
+            if panel.array == array:
+                cells = np.zeros(panel.rows * panel.columns, dtype=bool)
+                cells[elements] = True
+                boxes = microscope.rectangles(cells.reshape(panel.rows, panel.columns))
+                lit += [(number, int(op != "load"), *box) for box in boxes]
+        threads = len(np.unique(part["thread"]))
+        again = int(often[0]) if (often == often[0]).all() else 0
+        sentences.setdefault((op, threads, again), []).append(region(info, elements))
+    words, before = "", None
+    for (op, threads, again), regions in sentences.items():
+        who = f"{'; ' if words else ''}{microscope.counted(threads, unit)} "
+        words += ", " if threads == before else who
+        words += f"{op}{'s' if threads == 1 else ''} {_and(regions)}"
+        words += f", each element {microscope.times(again)}" if again > 1 else ""
+        before = threads
+    shown = tuple(lines.items())[:MOST_LINES]
+    more = f" {len(lines) - MOST_LINES} more lines." if len(lines) > MOST_LINES else ""
+    return Step(name, f"{words}.{more}", shown, tuple(lit))
+
+
+def _parts(accesses: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
+    """Return (site, its accesses), sites in the order in which they first ran."""
+    sites, first = np.unique(accesses["site"], return_index=True)
+    for site in sites[np.argsort(first)].tolist():
+        yield site, accesses[accesses["site"] == site]
+
+
+def region(info, elements: np.ndarray) -> str:
+    """Name different elements of an array as a slice, "a[0:3, 6]", or else by their number."""
+    elements = np.asarray(elements)
+    axes = [np.unique(axis) for axis in np.unravel_index(elements, info.shape)]
+    steps = [np.unique(np.diff(axis)) for axis in axes]
+    whole = np.prod([axis.size for axis in axes]) == elements.size
+    if not whole or any(step.size > 1 for step in steps):
+        return f"{elements.size:,} elements of {info.name}"
+    return f"{info.name}[{', '.join(map(_slice, axes))}]"
+
+
+def _slice(indices: np.ndarray) -> str:
+    if indices.size == 1:
+        return str(indices[0])
+    step = int(indices[1] - indices[0])
+    return f"{indices[0]}:{indices[-1] + 1}" + (f":{step}" if step > 1 else "")
+
+
+def _and(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _panels(t, accesses: np.ndarray) -> list[Panel]:
+    """Place the arrays that are touched: A left of C, B above it, what is shared between them."""
+    shades = microscope.colors(t.arrays, t.sites)
+    panels = []
+    for info in t.arrays:
+        if info.id in accesses["array"]:
+            rows, columns = microscope.in_rows(np.empty(info.shape)).shape
+            panels.append(Panel(info.id, info.name, info.space, shades[info.id], rows, columns))
+    near = [panel for panel in panels if panel.space == "global"]
+    shared = [panel for panel in panels if panel.space == "shared"]
+    matrices = _matrices(near)
+    if not matrices:
+        placed = _row(near, 0)
+        return placed + _row(shared, _below(placed), cell=placed[0].cell)
+    a, b, c = matrices
+    cell = min((WIDTH - GAP) / (a.columns + b.columns), MOST_CELL)
+    left, top = a.columns * cell + GAP, b.rows * cell + 2 * GAP
+    placed = [
+        replace(a, x=0, y=top, cell=cell),
+        replace(b, x=left, y=GAP, cell=cell),
+        replace(c, x=left, y=top, cell=cell),
+    ]
+    placed += _row(shared, 0, a.columns * cell, b.rows * cell, cell)
+    return placed + _row([panel for panel in near if panel not in matrices], _below(placed))
+
+
+def _matrices(panels: Sequence[Panel]) -> list[Panel]:
+    """Return A, B and C of a product, or nothing."""
+    by_color = {panel.color: panel for panel in panels}
+    found = [by_color[color] for color in (style.A, style.B, style.C) if color in by_color]
+    if len(found) < 3:
+        return []
+    a, b, c = found
+    fits = (a.rows, a.columns, b.columns) == (c.rows, b.rows, c.columns)
+    return found if fits else []
+
+
+def _row(
+    panels: Sequence[Panel],
+    top: float,
+    width: float = WIDTH,
+    height: float = WIDTH,
+    cell: float = MOST_CELL,
+) -> list[Panel]:
+    """Place panels side by side below `top`, in a box of that width and height."""
+    if not panels:
+        return []
+    cell = min(
+        cell,
+        (width - GAP * (len(panels) - 1)) / sum(panel.columns for panel in panels),
+        height / max(panel.rows for panel in panels),
+    )
+    placed, x = [], 0.0
+    for panel in panels:
+        placed.append(replace(panel, x=x, y=top + GAP, cell=cell))
+        x += panel.columns * cell + GAP
+    return placed
+
+
+def _below(panels: Sequence[Panel]) -> float:
+    return max((panel.y + panel.rows * panel.cell for panel in panels), default=0.0)
+
+
+def _path(panel: Panel, boxes: Iterable[Sequence[int]]) -> str:
+    """Return the boxes of a step as the outline that walk.js draws too."""
+    x, y, cell = panel.x, panel.y, panel.cell
+    return "".join(
+        f"M{x + column * cell:g} {y + row * cell:g}h{columns * cell:g}v{rows * cell:g}"
+        f"h{-columns * cell:g}z"
+        for _, _, row, column, rows, columns in boxes
+    )
+
+
+def _lines(panel: Panel) -> str:
+    """Return the name, the grid and the frame of a panel: plain for global memory, or dashed."""
+    x, y, cell = panel.x, panel.y, panel.cell
+    width, height = panel.columns * cell, panel.rows * cell
+    grid = "".join(f"M{x:g} {y + i * cell:g}h{width:g}" for i in range(1, panel.rows))
+    grid += "".join(f"M{x + i * cell:g} {y:g}v{height:g}" for i in range(1, panel.columns))
+    if cell < FINEST:
+        grid = ""
+    dashed = ' stroke-dasharray="4 2"' if panel.space == "shared" else ""
+    return (
+        f'<path d="{grid}" fill="none" stroke="currentColor" stroke-width="0.5" opacity="0.3"/>'
+        f'<path d="M{x:g} {y:g}h{width:g}v{height:g}h{-width:g}z" fill="none" '
+        f'stroke="{panel.color}" stroke-width="1.5"{dashed}/>'
+        f'<text x="{x:g}" y="{y - 5:g}">{html.escape(panel.name)}</text>'
+    )

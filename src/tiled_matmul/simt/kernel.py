@@ -1,0 +1,198 @@
+"""Launches: what `cuda.jit` gives where there is no GPU, and what `trace` shares with it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.simt.execute import ORDERS, Dim3, Runner
+from tiled_matmul.simt.hardware import MAX_BLOCK, MAX_GRID, MAX_THREADS, SHARED_BYTES
+from tiled_matmul.simt.memory import Log, Memory, bind
+from tiled_matmul.simt.rewrite import rewrite
+from tiled_matmul.simt.source import python_function
+
+MAX_STEPS = 10_000_000
+
+_watching: list[list] = []
+
+
+def dim3(what: str, given: Any, limits: tuple[int, int, int]) -> Dim3:
+    """Return grid or block sizes as (x, y, z). Raises TypeError or ValueError quoting them."""
+    sizes = given if isinstance(given, (tuple, list)) else (given,)
+    if not 1 <= len(sizes) <= 3 or not all(
+        isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in sizes
+    ):
+        raise TypeError(f"{what} must be one to three ints (x, y, z), got {given!r}")
+    full = Dim3(*(int(n) for n in (*sizes, 1, 1)[:3]))
+    for axis, size, limit in zip("xyz", full, limits, strict=True):
+        if not 1 <= size <= limit:
+            raise ValueError(f"{what} {axis} must be at least 1 and at most {limit}, got {given!r}")
+    return full
+
+
+def launch_shape(grid: Any, block: Any, sharedmem: Any) -> tuple[Dim3, Dim3]:
+    """Return (grid, block) if a GPU could launch them; raise TypeError or ValueError."""
+    grid, block = dim3("grid", grid, MAX_GRID), dim3("block", block, MAX_BLOCK)
+    threads = block.x * block.y * block.z
+    if threads > MAX_THREADS:
+        raise ValueError(f"block {tuple(block)} has {threads} threads; a GPU allows {MAX_THREADS}")
+    if not isinstance(sharedmem, int) or not 0 <= sharedmem <= SHARED_BYTES:
+        raise ValueError(
+            f"dynamic shared memory must be 0 to {SHARED_BYTES} bytes, got {sharedmem!r}"
+        )
+    return grid, block
+
+
+def prepare(
+    kernel: Any,
+    grid: Any,
+    block: Any,
+    arguments: Sequence[Any],
+    log: Log | None,
+    sharedmem: int = 0,
+    blocks: Iterable[tuple[int, ...]] | None = None,
+    order: str = "forward",
+    seed: int = 0,
+    max_steps: int = MAX_STEPS,
+) -> tuple[Runner, Sequence[int], Callable[[], None]]:
+    """Return (what runs the launch, the numbers of the blocks, what writes results back)."""
+    grid, block = launch_shape(grid, block, sharedmem)
+    if order not in ORDERS:
+        raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    if not isinstance(max_steps, int) or max_steps < 1:
+        raise ValueError(f"max_steps must be a positive int, got {max_steps!r}")
+    function = python_function(kernel)
+    code = function.__code__
+    names = list(code.co_varnames[: code.co_argcount])
+    if len(arguments) != len(names):
+        raise TypeError(
+            f"{function.__name__} takes {len(names)} arguments ({', '.join(names)}), "
+            f"got {len(arguments)}"
+        )
+    numbers = _block_numbers(blocks, grid)
+    memory = Memory(log, 1)
+    bound, finish = bind(memory, names, tuple(arguments))
+    program = rewrite(function, bound, log is not None, max_steps)
+    memory.sites = max(1, len(program.sites))
+    runner = Runner(program, grid, block, bound, memory, sharedmem, order, seed)
+    return runner, numbers, finish
+
+
+def _block_numbers(blocks: Iterable[tuple[int, ...]] | None, grid: Dim3) -> Sequence[int]:
+    if blocks is None:
+        return range(grid.x * grid.y * grid.z)
+    numbers = []
+    for place in blocks:
+        full = (*place, 0, 0, 0)[:3] if isinstance(place, tuple) else (place, 0, 0)
+        inside = all(isinstance(p, int) and 0 <= p < n for p, n in zip(full, grid, strict=True))
+        if not inside:
+            raise ValueError(f"block {place!r} is not in the grid {tuple(grid)}")
+        numbers.append(full[0] + grid.x * (full[1] + grid.y * full[2]))
+    if not numbers:
+        raise ValueError("blocks names no block to run")
+    return sorted(set(numbers))
+
+
+class Kernel:
+    """A kernel, or a device function, that runs in the interpreter."""
+
+    def __init__(self, function: Callable, device: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.device = device
+
+    def __getitem__(self, configuration: tuple) -> Launch:
+        if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
+            raise ValueError(
+                "a launch is kernel[grid, block], with a stream and bytes of dynamic shared memory "
+                f"if needed; got kernel[{configuration!r}]"
+            )
+        if self.device:
+            raise ValueError(f"{self.__name__} is a device function: kernels call it")
+        grid, block = configuration[:2]
+        return Launch(self, grid, block, configuration[3] if len(configuration) == 4 else 0)
+
+    def __call__(self, *arguments: Any) -> None:
+        what = "device function" if self.device else "kernel"
+        raise TypeError(
+            f"{self.__name__} is a {what}: "
+            + ("kernels call it" if self.device else f"launch it as {self.__name__}[grid, block](…)")
+        )
+
+    def forall(self, count: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Launch:
+        """Return a launch with a thread for each of `count` elements, in one dimension."""
+        threads = tpb or 128
+        return Launch(self, -(-count // threads), threads, sharedmem)
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, run by the interpreter>"
+
+
+class Launch:
+    """A kernel with its grid and block; calling it runs it to its end."""
+
+    def __init__(self, kernel: Kernel, grid: Any, block: Any, sharedmem: int) -> None:
+        launch_shape(grid, block, sharedmem)
+        self.kernel, self.grid, self.block, self.sharedmem = kernel, grid, block, sharedmem
+
+    def __call__(self, *arguments: Any) -> None:
+        run(self.kernel, self.grid, self.block, *arguments, sharedmem=self.sharedmem)
+
+
+def run(kernel: Any, grid: Any, block: Any, *arguments: Any, sharedmem: int = 0) -> None:
+    """Launch a kernel in the interpreter and record nothing. Errors as `trace`, and OutOfBounds and
+    DivergentBarrier where a trace would have findings."""
+    if _watching:
+        from tiled_matmul.simt.trace import trace
+
+        _watching[-1].append(trace(kernel, grid, block, *arguments, sharedmem=sharedmem))
+        return
+    runner, numbers, finish = prepare(kernel, grid, block, arguments, None, sharedmem)
+    runner.run(numbers)
+    finish()
+
+
+@contextmanager
+def watch():
+    """Yield a list; every launch of a launcher inside the `with` is traced and appended to it.
+
+    With it a rung can be looked at as it is: `with watch() as traces: cuda_naive.matmul(a, b)`.
+    """
+    _watching.append([])
+    try:
+        yield _watching[-1]
+    finally:
+        _watching.pop()
+
+
+def watched() -> bool:
+    """Is anybody watching launches?"""
+    return bool(_watching)
+
+
+JIT_OPTIONS = frozenset(
+    ("argtypes", "restype", "inline", "fastmath", "link", "debug", "opt", "lineinfo", "cache")
+    + ("launch_bounds", "max_registers", "boundscheck", "forceinline", "shared_memory_carveout")
+    + ("ensure_shared_memory", "lto", "abi", "abi_info")
+)
+
+
+def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
+    """Stand in for `numba.cuda.jit`; signatures and the compiler's options are accepted."""
+    unknown = set(options) - JIT_OPTIONS
+    if unknown:
+        raise TypeError(f"cuda.jit has no option {', '.join(sorted(unknown))}")
+    if callable(func_or_sig) and hasattr(func_or_sig, "__code__"):
+        return Kernel(func_or_sig, device)
+    return lambda function: Kernel(function, device)
+
+
+def install() -> None:
+    """Let `numba.cuda.jit` make kernels for the interpreter, in this process."""
+    from numba import cuda
+
+    cuda.jit = jit

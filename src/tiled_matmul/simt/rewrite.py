@@ -1,0 +1,1289 @@
+"""Turns a kernel's source into a Python function that one thread of the interpreter can run.
+
+The statements stay what they are, with their line numbers, so tracebacks, prints and debuggers work.
+Four things change in the syntax tree. An element of an array is read and written through a call that
+checks bounds and leaves a record. A barrier becomes a `yield`, which hands over to the next thread.
+Names of `numba.cuda` become values of the thread. Numbers get Numba's types: where a value is seen
+to be an index that stays small it remains a Python int, everything else is a typed scalar.
+
+When recording, each turn of each loop has a number, the path, so that the accesses that the threads
+of a warp make in one instruction can be put together afterwards. An access's key is
+path · (number of sites) + site.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import operator
+import types
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.simt import values
+from tiled_matmul.simt.errors import StepLimit, TypingError, Unsupported
+from tiled_matmul.simt.source import Source, python_function, read
+
+# What the rewriter knows of a value: an int is the bits that a small Python int may need, OTHER is
+# a typed scalar, ARRAY an array, a tuple holds what is known of its parts. None: never assigned.
+OTHER, ARRAY, SIZES = "scalar", "array", "sizes"
+SMALL = 31  # bits taken for sizes, block numbers and loop counters
+ROUNDS = 8
+
+LANE_VALUES = {
+    **{f"threadIdx.{axis}": (f"threadIdx_{axis}", 10) for axis in "xyz"},
+    **{f"blockIdx.{axis}": (f"blockIdx_{axis}", SMALL) for axis in "xyz"},
+    **{f"blockDim.{axis}": (f"blockDim_{axis}", 11) for axis in "xyz"},
+    **{f"gridDim.{axis}": (f"gridDim_{axis}", SMALL) for axis in "xyz"},
+    "laneid": ("laneid", 5),
+    "warpsize": ("warpsize", 6),
+}
+BARRIERS = {"syncthreads_count": "count", "syncthreads_and": "and", "syncthreads_or": "or"}
+# Collectives of a warp: how many operands follow the mask.
+COLLECTIVES = {
+    "syncwarp": 0,
+    "shfl_sync": 2,
+    "shfl_up_sync": 2,
+    "shfl_down_sync": 2,
+    "shfl_xor_sync": 2,
+    "all_sync": 1,
+    "any_sync": 1,
+    "eq_sync": 1,
+    "ballot_sync": 1,
+    "match_any_sync": 1,
+    "match_all_sync": 1,
+}
+FENCES = ("threadfence", "threadfence_block", "threadfence_system")
+ATOMIC_OPERANDS = {"cas": 2}
+BINARY = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+
+
+def _bits_of(value: Any, count: int = 32) -> int:
+    return int(value) & (1 << count) - 1
+
+
+LANE_FUNCTIONS: dict[str, Callable] = {
+    "popc": lambda x: values.i64(int(x).bit_count() if x >= 0 else _bits_of(x, 64).bit_count()),
+    "clz": lambda x: values.i64(32 - _bits_of(x).bit_length()),
+    "ffs": lambda x: values.i64((_bits_of(x, 64) & -_bits_of(x, 64)).bit_length()),
+    "brev": lambda x: values.u64(int(f"{_bits_of(x):032b}"[::-1], 2)),
+    "fma": values.fma,
+    "selp": lambda condition, x, y: x if condition else y,
+    "cbrt": values.reals(math.cbrt),
+    "nanosleep": lambda ns: None,
+    "lanemask_lt": None,
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the source that reads or writes an array, or waits.
+
+    `op` is "load", "store", "atomic" or "barrier"; `text` is the source, such as "a[row, k]", and
+    `array` how the source calls the array.
+    """
+
+    id: int
+    line: int
+    column: int
+    op: str
+    text: str
+    array: str
+    function: str
+    file: str
+
+
+@dataclass
+class Standin:
+    """Python that runs in place of an intrinsic: `function(access, *arguments)`."""
+
+    function: Callable
+    ops: tuple[str, ...]
+
+
+STANDINS: dict[int, tuple[Any, Standin]] = {}
+
+
+def stands_for(intrinsic: Any, *ops: str) -> Callable[[Callable], Callable]:
+    """Decorate the Python that the interpreter runs where a kernel calls `intrinsic`.
+
+    `ops` names what it does to arrays, in order: "load", "store". The function gets one `Access`
+    for each of them, then the call's arguments.
+    """
+
+    def register(function: Callable) -> Callable:
+        # The intrinsic is kept, so that its id stays its own.
+        STANDINS[id(intrinsic)] = (intrinsic, Standin(function, ops))
+        return function
+
+    return register
+
+
+class Access:
+    """One access of an intrinsic to an array: a whole vector at once."""
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+    def load(self, array: Any, index: Any, count: int = 1) -> tuple:
+        """Return `count` neighbouring elements from `index` (an int or a tuple of ints)."""
+        return array.span(_index_tuple(index), count, self.key)
+
+    def store(self, array: Any, index: Any, elements: Iterable) -> None:
+        """Write neighbouring elements from `index`."""
+        elements = tuple(elements)
+        array.span(_index_tuple(index), len(elements), self.key, elements)
+
+
+def _index_tuple(index: Any) -> tuple:
+    return index if isinstance(index, tuple) else (index,)
+
+
+class Paths:
+    """Numbers for the turns of loops: the same turn of the same loop has one number everywhere."""
+
+    def __init__(self, sites: int, positions: list[int]) -> None:
+        self.sites = sites
+        self.positions = positions  # of each loop: how many sites stand before it in the source
+        self.parents: list[tuple[int, int, int]] = [(-1, -1, 0)]
+        self._turns: dict[tuple[int, int], list[int]] = {}
+
+    def turns(self, path: int, loop: int) -> Iterator[int]:
+        """Yield the path of each turn of a loop that is entered on `path`."""
+        known = self._turns.setdefault((path, loop), [])
+        turn = 0
+        while True:
+            if turn == len(known):
+                known.append(len(self.parents) * self.sites)
+                self.parents.append((path // self.sites, loop, turn))
+            yield known[turn]
+            turn += 1
+
+
+    def program_order(self, key: int) -> tuple[tuple[int, int], ...]:
+        """Return what sorts keys in the order in which a thread comes by them."""
+        path, site = divmod(key, self.sites)
+        steps = [(site, 0)]
+        while path:
+            path, loop, turn = self.parents[path]
+            steps.append((self.positions[loop], turn))
+        return tuple(reversed(steps))
+
+
+@dataclass
+class Program:
+    """A kernel ready to run: `function(lane, path, *arguments)`, a generator if it `waits`."""
+
+    name: str
+    function: Callable
+    waits: bool
+    sites: list[Site]
+    sources: dict[str, Source]
+    space: dict[str, Any]
+    loops: list[int]
+
+    def place(self, site: int) -> str:
+        """Return "line N of NAME: text" of a site."""
+        at = self.sites[site]
+        return f"line {at.line} of {at.function}: {self.sources[at.function].line(at.line)}"
+
+
+@dataclass
+class _Compiled:
+    name: str
+    waits: bool
+    returns: Any
+
+
+@dataclass
+class _Shared:
+    """What all functions of one program have in common."""
+
+    record: bool
+    cuda: Any
+    sites: list[Site] = field(default_factory=list)
+    space: dict[str, Any] = field(default_factory=dict)
+    compiled: dict[tuple, _Compiled] = field(default_factory=dict)
+    sources: dict[str, Source] = field(default_factory=dict)
+    open: list[Callable] = field(default_factory=list)
+    loops: list[int] = field(default_factory=list)  # how many sites stand before each
+
+    def constant(self, value: Any) -> str:
+        for name, known in self.space.items():
+            if known is value:
+                return name
+        name = f"_simt_{len(self.space)}"
+        self.space[name] = value
+        return name
+
+
+def rewrite(kernel: Any, arguments: Iterable[Any], record: bool, max_steps: int) -> Program:
+    """Return the program of a kernel for arguments as `memory.bind` makes them.
+
+    Raises Unsupported or TypingError with the line, KernelError where there is no source.
+    """
+    import numba.cuda
+
+    function = python_function(kernel)
+    shared = _Shared(record, numba.cuda)
+    shared.space |= _helpers(max_steps)
+    kinds = tuple(_kind_of(argument) for argument in arguments)
+    entry = _compile(shared, function, kinds)
+    if entry.returns is not None:
+        raise TypingError(f"{function.__name__} returns a value; a kernel writes to its arguments")
+    return Program(
+        function.__name__,
+        shared.space[entry.name],
+        entry.waits,
+        shared.sites,
+        shared.sources,
+        shared.space,
+        shared.loops,
+    )
+
+
+def _kind_of(argument: Any) -> Any:
+    if isinstance(argument, bool):
+        return OTHER
+    if type(argument) is int:
+        return max(SMALL, argument.bit_length())
+    if isinstance(argument, tuple):
+        return tuple(_kind_of(part) for part in argument)
+    return OTHER if isinstance(argument, (values.Narrow, np.generic)) else ARRAY
+
+
+def _compile(shared: _Shared, function: Callable, kinds: tuple) -> _Compiled:
+    key = (function, kinds)
+    if key in shared.compiled:
+        return shared.compiled[key]
+    source = read(function)
+    if function in shared.open:
+        raise Unsupported(f"{source.name} calls itself; kernels here have no recursion")
+    shared.open.append(function)
+    shared.sources[source.name] = source
+    try:
+        translator = _Translator(shared, function, source, kinds)
+        tree = translator.translate()
+    finally:
+        shared.open.pop()
+    name = tree.name
+    code = compile(ast.Module([tree], []), source.file, "exec")
+    exec(code, shared.space)
+    made = _Compiled(name, translator.waits, translator.returns)
+    shared.compiled[key] = made
+    return made
+
+
+def _helpers(max_steps: int) -> dict[str, Any]:
+    """Return what rewritten code calls by name."""
+    steps = [0]
+
+    def tick(line: int, name: str) -> None:
+        steps[0] += 1
+        if steps[0] > max_steps:
+            raise StepLimit(
+                f"the loop in line {line} of {name} took more than {max_steps:,} turns in one "
+                "block; does it end? (trace takes max_steps=)"
+            )
+
+    def span(turns: range, line: int, name: str) -> Any:
+        if len(turns) <= max_steps >> 4:
+            return turns
+        return (tick(line, name) or turn for turn in turns)
+
+    def typed_range(line: int, name: str, *ends: Any) -> Any:
+        turns = span(range(*(values.index(end) for end in ends)), line, name)
+        if any(isinstance(end, values.u64) for end in ends):
+            return map(values.u64, turns)
+        return map(values.i64, turns)
+
+    def restart() -> None:
+        steps[0] = 0
+
+    return {
+        "__builtins__": builtins,
+        "_simt_tick": tick,
+        "_simt_span": span,
+        "_simt_range": typed_range,
+        "_simt_restart": restart,
+        "_simt_int64": values.int64,
+        "_simt_i64": lambda value: value if type(value) is values.i64 else values.wide(value),
+        "_simt_index": values.index,
+        "_simt_divide": values.divide,
+        "_simt_power": values.power,
+        "_simt_left": values.shift_left,
+        "_simt_right": values.shift_right,
+        "_simt_bit": values.bitwise,
+        "_simt_and": operator.and_,
+        "_simt_or": operator.or_,
+        "_simt_xor": operator.xor,
+        "_simt_invert": values.invert,
+        "_simt_negative": values.negative,
+        "_simt_min": values.minimum,
+        "_simt_max": values.maximum,
+        "_simt_abs": values.absolute,
+        "_simt_int": values.to_int,
+        "_simt_float": values.to_float,
+        "_simt_round": values.rounded,
+        "_simt_slice": slice,
+        "_simt_access": Access,
+    }
+
+
+def _join(x: Any, y: Any) -> Any:
+    """Return what is known of a value that is sometimes x and sometimes y."""
+    if x is None or x == y:
+        return y
+    if y is None:
+        return x
+    if isinstance(x, int) and isinstance(y, int):
+        return max(x, y)
+    if isinstance(x, tuple) and isinstance(y, tuple) and len(x) == len(y):
+        return tuple(_join(a, b) for a, b in zip(x, y, strict=True))
+    return OTHER
+
+
+def _is_int(kind: Any) -> bool:
+    return isinstance(kind, int)
+
+
+class _Translator:
+    """Translates one function. The body is gone through until the kinds of its names are settled."""
+
+    def __init__(self, shared: _Shared, function: Callable, source: Source, kinds: tuple) -> None:
+        self.shared = shared
+        self.function = function
+        self.source = source
+        self.parameters = [argument.arg for argument in source.tree.args.args]
+        others = source.tree.args
+        if others.vararg or others.kwarg or others.kwonlyargs or others.posonlyargs:
+            raise Unsupported(f"{source.name} takes *, ** or / arguments")
+        if len(kinds) != len(self.parameters):
+            raise TypingError(
+                f"{source.name} takes {len(self.parameters)} arguments "
+                f"({', '.join(self.parameters)}), got {len(kinds)}"
+            )
+        self.env: dict[str, Any] = dict(zip(self.parameters, kinds, strict=True))
+        self.locals = set(self.parameters) | {
+            node.id
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        self.closure = dict(
+            zip(
+                function.__code__.co_freevars,
+                (cell.cell_contents for cell in function.__closure__ or ()),
+                strict=True,
+            )
+        )
+        self.waits = False
+
+    @property
+    def returns(self) -> Any:
+        """What is known of the value that the function returns; None: it returns nothing."""
+        return self.env.get("return")
+
+    # The way through the body.
+
+    def translate(self) -> ast.FunctionDef:
+        first_site, first_loop = len(self.shared.sites), len(self.shared.loops)
+        for round_number in range(ROUNDS + 1):
+            del self.shared.sites[first_site:]
+            del self.shared.loops[first_loop:]
+            self.waits, self.temporaries = False, 0
+            before = dict(self.env)
+            body = self.block(self.source.tree.body)
+            if self.env == before:
+                break
+            if round_number == ROUNDS - 1:
+                for name, kind in self.env.items():
+                    if _is_int(kind) and kind != before.get(name):
+                        self.env[name] = 63
+        name = f"{self.source.name}_{len(self.shared.compiled)}"
+        arguments = [ast.arg("_simt_lane"), ast.arg("_simt_path")]
+        arguments += [ast.arg(parameter) for parameter in self.parameters]
+        tree = ast.FunctionDef(
+            name=name,
+            args=ast.arguments([], arguments, None, [], [], None, []),
+            body=body or [ast.Pass()],
+            decorator_list=[],
+            returns=None,
+        )
+        if hasattr(ast, "TypeAlias"):  # Python 3.12 and later
+            tree.type_params = []
+        ast.copy_location(tree, self.source.tree)
+        return ast.fix_missing_locations(tree)
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for statement in statements:
+            made = getattr(self, f"do_{type(statement).__name__}", None)
+            if made is None:
+                raise self.unsupported(statement, f"a {type(statement).__name__} statement")
+            for new in made(statement):
+                for node in ast.walk(new):
+                    if not hasattr(node, "lineno") and isinstance(node, (ast.expr, ast.stmt)):
+                        ast.copy_location(node, statement)
+                out.append(new)
+        return out
+
+    def unsupported(self, node: ast.AST, what: str) -> Unsupported:
+        return Unsupported(f"{what} is not supported in a kernel, {self.source.place(node)}")
+
+    def mistyped(self, node: ast.AST, what: str) -> TypingError:
+        return TypingError(f"{what}, {self.source.place(node)}")
+
+    # Statements.
+
+    def do_Expr(self, node: ast.Expr) -> list[ast.stmt]:  # noqa: N802
+        if isinstance(node.value, ast.Constant):
+            return [ast.copy_location(ast.Pass(), node)]
+        value, _ = self.expression(node.value)
+        return [ast.copy_location(ast.Expr(value), node)]
+
+    def do_Pass(self, node: ast.Pass) -> list[ast.stmt]:  # noqa: N802
+        return [node]
+
+    do_Break = do_Continue = do_Pass  # noqa: N815
+
+    def do_Assert(self, node: ast.Assert) -> list[ast.stmt]:  # noqa: N802
+        test, _ = self.expression(node.test)
+        return [ast.copy_location(ast.Assert(test, node.msg), node)]
+
+    def do_Raise(self, node: ast.Raise) -> list[ast.stmt]:  # noqa: N802
+        return [node]
+
+    def do_Return(self, node: ast.Return) -> list[ast.stmt]:  # noqa: N802
+        left = _assign(_attribute("left"), ast.Constant(node.lineno))
+        empty = node.value is None or (
+            isinstance(node.value, ast.Constant) and node.value.value is None
+        )
+        if empty:
+            return [left, ast.copy_location(ast.Return(None), node)]
+        value, kind = self.expression(node.value)
+        self.assigned("return", kind)
+        if self.returns == OTHER:
+            value = self.typed(value, kind)
+        return [ast.copy_location(ast.Return(value), node)]
+
+    def do_If(self, node: ast.If) -> list[ast.stmt]:  # noqa: N802
+        test, _ = self.expression(node.test)
+        made = ast.If(test, self.block(node.body), self.block(node.orelse))
+        return [ast.copy_location(made, node)]
+
+    def do_While(self, node: ast.While) -> list[ast.stmt]:  # noqa: N802
+        if node.orelse:
+            raise self.unsupported(node, "while … else")
+        loop = self.new_loop()
+        test, _ = self.expression(node.test)
+        tick = _call("_simt_tick", ast.Constant(node.lineno), ast.Constant(self.source.name))
+        body: list[ast.stmt] = [ast.Expr(tick)]
+        turns, outside = f"_simt_turns{loop}", f"_simt_outside{loop}"
+        if self.shared.record:
+            body.append(_assign(_store("_simt_path"), _call("next", _load(turns))))
+        body += self.block(node.body)
+        made: list[ast.stmt] = [ast.copy_location(ast.While(test, body, []), node)]
+        if self.shared.record:
+            paths = _call("_simt_turns", _load("_simt_path"), ast.Constant(loop))
+            made = [
+                _assign(_store(outside), _load("_simt_path")),
+                _assign(_store(turns), paths),
+                *made,
+                _assign(_store("_simt_path"), _load(outside)),
+            ]
+        return made
+
+    def do_For(self, node: ast.For) -> list[ast.stmt]:  # noqa: N802
+        if node.orelse:
+            raise self.unsupported(node, "for … else")
+        if not isinstance(node.target, ast.Name):
+            raise self.unsupported(node, "a loop over more than one name")
+        loop = self.new_loop()
+        turns, kind = self.turns(node.iter)
+        self.assigned(node.target.id, kind)
+        body: list[ast.stmt] = []
+        if _is_int(kind) and self.env[node.target.id] == OTHER:
+            body.append(
+                _assign(_store(node.target.id), _call("_simt_i64", _load(node.target.id)))
+            )
+        body += self.block(node.body)
+        if not self.shared.record:
+            made = ast.For(_store(node.target.id), turns, body, [])
+            return [ast.copy_location(made, node)]
+        outside = f"_simt_outside{loop}"
+        paths = _call("_simt_turns", _load("_simt_path"), ast.Constant(loop))
+        both = ast.Tuple([_store(node.target.id), _store("_simt_path")], ast.Store())
+        made = ast.For(both, _call("zip", turns, paths), body, [])
+        return [
+            _assign(_store(outside), _load("_simt_path")),
+            ast.copy_location(made, node),
+            _assign(_store("_simt_path"), _load(outside)),
+        ]
+
+    def new_loop(self) -> int:
+        self.shared.loops.append(len(self.shared.sites))
+        return len(self.shared.loops) - 1
+
+    def turns(self, node: ast.expr) -> tuple[ast.expr, Any]:
+        """Return (what a for loop walks over, the kind of its turns)."""
+        if isinstance(node, ast.Call) and self.resolve(node.func) == (True, range):
+            if node.keywords or not 1 <= len(node.args) <= 3:
+                raise self.mistyped(node, "range takes one to three numbers")
+            ends = [self.expression(argument) for argument in node.args]
+            where = ast.Constant(node.lineno), ast.Constant(self.source.name)
+            if all(_is_int(kind) for _, kind in ends):
+                bits = max(SMALL, *(kind for _, kind in ends))
+                turns = _call("range", *(end for end, _ in ends))
+                constant = all(isinstance(argument, ast.Constant) for argument in node.args)
+                small = constant and all(abs(argument.value) < 1 << 16 for argument in node.args)
+                return (turns if small else _call("_simt_span", turns, *where)), bits
+            return _call("_simt_range", *where, *(self.typed(*end) for end in ends)), OTHER
+        value, kind = self.expression(node)
+        if not isinstance(kind, tuple):
+            raise self.unsupported(node, "a loop over anything but range(…) or a tuple")
+        joined = None
+        for part in kind:
+            joined = _join(joined, part)
+        return value, joined
+
+    def do_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:  # noqa: N802
+        if node.value is None:
+            return [ast.copy_location(ast.Pass(), node)]
+        return self.assign(node.target, node.value, node)
+
+    def do_Assign(self, node: ast.Assign) -> list[ast.stmt]:  # noqa: N802
+        if len(node.targets) == 1:
+            return self.assign(node.targets[0], node.value, node)
+        value, kind = self.expression(node.value)
+        name = self.temporary(kind)
+        made: list[ast.stmt] = [_assign(_store(name), value)]
+        for target in node.targets:
+            made += self.assign(target, ast.copy_location(_load(name), node), node)
+        return made
+
+    def do_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:  # noqa: N802
+        target = node.target
+        if isinstance(target, ast.Name):
+            value = ast.BinOp(ast.copy_location(_load(target.id), node), node.op, node.value)
+            return self.assign(target, ast.copy_location(value, node), node)
+        if not isinstance(target, ast.Subscript):
+            raise self.unsupported(node, "an assignment to an attribute")
+        # The array and its indices are computed once and then used twice.
+        made: list[ast.stmt] = []
+        array, kind = self.expression(target.value)
+        holder = self.temporary(kind)
+        made.append(_assign(_store(holder), array))
+        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        names = []
+        for part in parts:
+            index, index_kind = self.index(part)
+            names.append(self.temporary(index_kind))
+            made.append(_assign(_store(names[-1]), index))
+        text, called = self.text(target), self.text(target.value)
+        indices = [_load(name) for name in names]
+        load = self.element(node, holder, indices, "load", text, called)
+        value, value_kind = self.binary(node, node.op, (load, OTHER), self.expression(node.value))
+        value = self.typed(value, value_kind)
+        store = self.element(node, holder, indices, "store", text, called, value)
+        return [*made, ast.copy_location(ast.Expr(store), node)]
+
+    def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+        if isinstance(target, ast.Name):
+            made, kind = self.expression(value, name=target.id)
+            if _is_int(kind) and self.adds_to(target.id, value):
+                kind = min(kind, max(SMALL, self.env.get(target.id) or 0))
+            self.assigned(target.id, kind)
+            if self.env[target.id] == OTHER:
+                made = self.typed(made, kind)
+            return [ast.copy_location(_assign(_store(target.id), made), node)]
+        if isinstance(target, ast.Subscript):
+            return [ast.copy_location(ast.Expr(self.store(target, value, node)), node)]
+        if isinstance(target, ast.Tuple):
+            return self.unpack(target, value, node)
+        raise self.unsupported(node, f"an assignment to {ast.unparse(target)}")
+
+    def unpack(self, target: ast.Tuple, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+        made, kind = self.expression(value)
+        if not isinstance(kind, tuple):
+            kind = (SMALL if kind == SIZES else OTHER,) * len(target.elts)
+        if len(kind) != len(target.elts):
+            raise self.mistyped(node, f"{len(kind)} values for {len(target.elts)} names")
+        names = [self.temporary(part) for part in kind]
+        holders = ast.Tuple([_store(name) for name in names], ast.Store())
+        out: list[ast.stmt] = [_assign(holders, made)]
+        for part, name in zip(target.elts, names, strict=True):
+            out += self.assign(part, ast.copy_location(_load(name), node), node)
+        return out
+
+    def adds_to(self, name: str, value: ast.expr) -> bool:
+        """Does this only add to a name something that does not depend on it?
+
+        Such a sum takes more turns than anybody waits for to leave 64 bits.
+        """
+        if not isinstance(value, ast.BinOp) or not isinstance(value.op, (ast.Add, ast.Sub)):
+            return False
+        used = [n.id for n in ast.walk(value) if isinstance(n, ast.Name)]
+        return isinstance(value.left, ast.Name) and used.count(name) == 1 == (
+            value.left.id == name
+        )
+
+    def assigned(self, name: str, kind: Any) -> None:
+        self.env[name] = _join(self.env.get(name), kind)
+
+    def temporary(self, kind: Any) -> str:
+        self.temporaries += 1
+        name = f"_simt_t{self.temporaries}"
+        self.locals.add(name)
+        self.env[name] = kind
+        return name
+
+    # Expressions. Each returns (the new tree, what is known of its value).
+
+    def expression(self, node: ast.expr, name: str = "") -> tuple[ast.expr, Any]:
+        if isinstance(node, ast.Call):
+            made, kind = self.call(node, name)
+        else:
+            method = getattr(self, f"see_{type(node).__name__}", None)
+            if method is None:
+                raise self.unsupported(node, f"{type(node).__name__} ({self.text(node)})")
+            made, kind = method(node)
+        return ast.copy_location(made, node), kind
+
+    def typed(self, made: ast.expr, kind: Any) -> ast.expr:
+        """Return the tree of a value as a typed scalar."""
+        if not _is_int(kind):
+            return made
+        if isinstance(made, ast.Constant):
+            return _load(self.shared.constant(values.i64(made.value)))
+        return _call("_simt_i64", made)
+
+    def see_Constant(self, node: ast.Constant) -> tuple[ast.expr, Any]:  # noqa: N802
+        return self.constant(node, node.value)
+
+    def constant(self, node: ast.expr, value: Any) -> tuple[ast.expr, Any]:
+        if isinstance(value, (bool, np.bool_)):
+            return ast.Constant(bool(value)), OTHER
+        if type(value) is int:
+            if value.bit_length() > 63:
+                return _load(self.shared.constant(values.u64(value))), OTHER
+            return ast.Constant(value), value.bit_length()
+        if type(value) is float:
+            return _load(self.shared.constant(values.f64(value))), OTHER
+        if isinstance(value, np.generic) and value.dtype in values.DTYPES:
+            return _load(self.shared.constant(values.carrier(value.dtype)(value))), OTHER
+        if isinstance(value, (str, type(None))):
+            return ast.Constant(value), OTHER
+        if isinstance(value, tuple):
+            parts = [self.constant(node, part) for part in value]
+            made = ast.Tuple([part for part, _ in parts], ast.Load())
+            return made, tuple(kind for _, kind in parts)
+        if isinstance(value, np.ndarray):
+            raise self.unsupported(node, "an array from outside: pass it as an argument;")
+        raise self.unsupported(node, f"{self.text(node)}, a {type(value).__name__},")
+
+    def see_Name(self, node: ast.Name) -> tuple[ast.expr, Any]:  # noqa: N802
+        if node.id in self.locals:
+            return _load(node.id), self.env.get(node.id)
+        return self.outside(node)
+
+    def outside(self, node: ast.expr) -> tuple[ast.expr, Any]:
+        """A name, or a dotted one, that does not belong to the function."""
+        feature = self.feature(node)
+        if feature is not None:
+            if feature in LANE_VALUES:
+                attribute, bits = LANE_VALUES[feature]
+                return _attribute(attribute, ast.Load()), bits
+            if feature in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
+                return _attribute(feature, ast.Load()), OTHER
+            raise self.unsupported(node, f"cuda.{feature}")
+        found, value = self.resolve(node)
+        if not found:
+            raise self.mistyped(node, f"{self.text(node)} is not defined")
+        dtype = _numba_dtype(value)
+        if dtype is not None:
+            return _load(self.shared.constant(dtype)), OTHER
+        return self.constant(node, value)
+
+    def see_Attribute(self, node: ast.Attribute) -> tuple[ast.expr, Any]:  # noqa: N802
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if isinstance(root, ast.Name) and root.id not in self.locals:
+            return self.outside(node)
+        value, _ = self.expression(node.value)
+        kind: Any = OTHER
+        if node.attr in ("shape", "strides"):
+            kind = SIZES
+        elif node.attr in ("size", "ndim", "itemsize", "nbytes"):
+            kind = SMALL
+        elif node.attr == "T":
+            kind = ARRAY
+        elif node.attr in ("x", "y", "z"):
+            kind = SMALL
+        elif node.attr != "dtype":
+            raise self.unsupported(node, f"attribute .{node.attr}")
+        return ast.Attribute(value, node.attr, ast.Load()), kind
+
+    def see_Tuple(self, node: ast.Tuple) -> tuple[ast.expr, Any]:  # noqa: N802
+        parts = [self.expression(part) for part in node.elts]
+        made = ast.Tuple([part for part, _ in parts], ast.Load())
+        return made, tuple(kind for _, kind in parts)
+
+    def see_Subscript(self, node: ast.Subscript) -> tuple[ast.expr, Any]:  # noqa: N802
+        value, kind = self.expression(node.value)
+        if kind == SIZES:
+            index, _ = self.index(node.slice)
+            return ast.Subscript(value, index, ast.Load()), SMALL
+        if isinstance(kind, tuple):
+            index, _ = self.index(node.slice)
+            part: Any = None
+            if isinstance(node.slice, ast.Constant) and -len(kind) <= node.slice.value < len(kind):
+                part = kind[node.slice.value]
+            else:
+                for each in kind:
+                    part = _join(part, each)
+            return ast.Subscript(value, index, ast.Load()), part
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        indices = [self.index(part)[0] for part in parts]
+        made = self.element(
+            node, value, indices, "load", self.text(node), self.text(node.value)
+        )
+        is_view = any(isinstance(part, ast.Slice) for part in parts)
+        return made, ARRAY if is_view else OTHER
+
+    def store(self, target: ast.Subscript, value: ast.expr, node: ast.stmt) -> ast.expr:
+        array, _ = self.expression(target.value)
+        made = self.typed(*self.expression(value))
+        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        indices = [self.index(part)[0] for part in parts]
+        text, called = self.text(target), self.text(target.value)
+        return self.element(node, array, indices, "store", text, called, made)
+
+    def index(self, node: ast.expr) -> tuple[ast.expr, Any]:
+        """An index: a Python int, a slice, or a tuple of them from elsewhere."""
+        if isinstance(node, ast.Slice):
+            ends = [
+                ast.Constant(None) if end is None else self.expression(end)[0]
+                for end in (node.lower, node.upper, node.step)
+            ]
+            return _call("_simt_slice", *ends), OTHER
+        if isinstance(node, ast.Constant) and node.value is Ellipsis:
+            return node, OTHER
+        made, kind = self.expression(node)
+        if kind == OTHER:
+            return _call("_simt_index", made), SMALL
+        return made, kind
+
+    def element(
+        self,
+        node: ast.AST,
+        array: ast.expr | str,
+        indices: list[ast.expr],
+        op: str,
+        text: str,
+        called: str,
+        value: ast.expr | None = None,
+    ) -> ast.expr:
+        """The call that reads or writes an element."""
+        array = _load(array) if isinstance(array, str) else array
+        key = self.key(node, op, text, called)
+        stored = [] if value is None else [value]
+        if len(indices) > 3:
+            name = "get" if value is None else "put"
+            call = ast.Attribute(array, name, ast.Load())
+            return ast.Call(call, [ast.Tuple(indices, ast.Load()), *stored, key], [])
+        call = ast.Attribute(array, f"{'l' if value is None else 's'}{len(indices)}", ast.Load())
+        return ast.Call(call, [*indices, *stored, key], [])
+
+    def key(self, node: ast.AST, op: str, text: str, called: str) -> ast.expr:
+        """A new site, and the tree of its key."""
+        site = Site(
+            len(self.shared.sites),
+            node.lineno,
+            node.col_offset,
+            op,
+            text,
+            called,
+            self.source.name,
+            self.source.file,
+        )
+        self.shared.sites.append(site)
+        number = ast.Constant(site.id)
+        if not self.shared.record:
+            return number
+        return ast.BinOp(_load("_simt_path"), ast.Add(), number)
+
+    def text(self, node: ast.expr) -> str:
+        return ast.unparse(node)
+
+    def see_BinOp(self, node: ast.BinOp) -> tuple[ast.expr, Any]:  # noqa: N802
+        left, right = self.expression(node.left), self.expression(node.right)
+        return self.binary(node, node.op, left, right)
+
+    def binary(self, node: ast.AST, op: ast.operator, left: tuple, right: tuple) -> tuple:
+        (x, x_kind), (y, y_kind) = left, right
+        if isinstance(x_kind, tuple) and isinstance(y_kind, tuple) and isinstance(op, ast.Add):
+            return ast.BinOp(x, op, y), x_kind + y_kind
+        if _is_int(x_kind) and _is_int(y_kind):
+            return self.whole(op, x, y, x_kind, y_kind)
+        if None in (x_kind, y_kind):  # not known in this round yet
+            return ast.BinOp(x, op, y), None
+        x, y = self.typed(x, x_kind), self.typed(y, y_kind)
+        called = {
+            ast.Pow: "_simt_power",
+            ast.LShift: "_simt_left",
+            ast.RShift: "_simt_right",
+        }.get(type(op))
+        if called:
+            return _call(called, x, y), OTHER
+        bitwise = {ast.BitAnd: "_simt_and", ast.BitOr: "_simt_or", ast.BitXor: "_simt_xor"}
+        if type(op) in bitwise:
+            return _call("_simt_bit", _load(bitwise[type(op)]), x, y), OTHER
+        if isinstance(op, ast.MatMult):
+            raise self.unsupported(node, "@")
+        if isinstance(x, (ast.Compare, ast.BoolOp)):
+            x = _call("_simt_i64", x)
+        if isinstance(y, (ast.Compare, ast.BoolOp)):
+            y = _call("_simt_i64", y)
+        return ast.BinOp(x, op, y), OTHER
+
+    def whole(self, op: ast.operator, x: ast.expr, y: ast.expr, m: int, n: int) -> tuple:
+        """An operation on two small Python ints that may need m and n bits."""
+        constant = y.value if isinstance(y, ast.Constant) else None
+        made: ast.expr = ast.BinOp(x, op, y)
+        if isinstance(op, ast.Div):
+            return _call("_simt_divide", x, y), OTHER
+        if isinstance(op, ast.Pow):
+            return _call("_simt_power", x, y), OTHER
+        if isinstance(op, (ast.Add, ast.Sub)):
+            bits = max(m, n) + 1
+        elif isinstance(op, ast.Mult):
+            bits = m + n
+        elif isinstance(op, ast.LShift):
+            bits = 64 if constant is None else m + constant
+            if constant is None or not 0 <= constant < 64:
+                return _call("_simt_left", self.typed(x, m), self.typed(y, n)), OTHER
+        elif isinstance(op, ast.Mod):
+            bits = n
+        elif isinstance(op, (ast.FloorDiv, ast.RShift)):
+            bits = m
+        else:
+            bits = max(m, n)
+        if isinstance(x, ast.Constant) and isinstance(y, ast.Constant) and type(op) in BINARY:
+            try:
+                return self.constant(made, BINARY[type(op)](x.value, y.value))
+            except (ZeroDivisionError, ValueError):
+                pass
+        if bits > 63:
+            return _call("_simt_int64", made), 63
+        return made, bits
+
+    def see_UnaryOp(self, node: ast.UnaryOp) -> tuple[ast.expr, Any]:  # noqa: N802
+        value, kind = self.expression(node.operand)
+        if isinstance(node.op, ast.Not):
+            return ast.UnaryOp(node.op, value), OTHER
+        if _is_int(kind):
+            if isinstance(value, ast.Constant) and isinstance(node.op, ast.USub):
+                return ast.Constant(-value.value), kind
+            return ast.UnaryOp(node.op, value), kind
+        called = {ast.Invert: "_simt_invert", ast.USub: "_simt_negative"}.get(type(node.op))
+        return (_call(called, value), OTHER) if called else (value, kind)
+
+    def see_BoolOp(self, node: ast.BoolOp) -> tuple[ast.expr, Any]:  # noqa: N802
+        return ast.BoolOp(node.op, [self.expression(value)[0] for value in node.values]), OTHER
+
+    def see_Compare(self, node: ast.Compare) -> tuple[ast.expr, Any]:  # noqa: N802
+        left, _ = self.expression(node.left)
+        right = [self.expression(value)[0] for value in node.comparators]
+        return ast.Compare(left, node.ops, right), OTHER
+
+    def see_IfExp(self, node: ast.IfExp) -> tuple[ast.expr, Any]:  # noqa: N802
+        test, _ = self.expression(node.test)
+        yes, no = self.expression(node.body), self.expression(node.orelse)
+        kind = _join(yes[1], no[1])
+        if kind == OTHER:
+            yes, no = (self.typed(*yes), OTHER), (self.typed(*no), OTHER)
+        return ast.IfExp(test, yes[0], no[0]), kind
+
+    # Calls.
+
+    def call(self, node: ast.Call, name: str) -> tuple[ast.expr, Any]:
+        feature = self.feature(node.func)
+        if feature is not None:
+            return self.cuda_call(node, feature, name)
+        found, value = self.resolve(node.func)
+        if not found:
+            if isinstance(node.func, ast.Attribute):
+                raise self.unsupported(node, f"method .{node.func.attr}()")
+            raise self.mistyped(node, f"{self.text(node.func)} is not defined")
+        if id(value) in STANDINS:
+            return self.standin(node, STANDINS[id(value)][1])
+        dtype = _numba_dtype(value)
+        if dtype is not None:
+            return self.cast(node, dtype)
+        if value in (print, breakpoint):
+            return self.plain(node, value)
+        if node.keywords and not _is_device_function(value):
+            raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
+        table = _functions()
+        if _hashable(value) and value in table:
+            arguments = [self.expression(argument) for argument in node.args]
+            ints = bool(arguments) and all(_is_int(kind) for _, kind in arguments)
+            trees = [tree for tree, _ in arguments]
+            if value is len:
+                return _call("len", *trees), SMALL
+            if ints and value in (min, max, abs, int) and len(trees) + (value is abs or value is int) > 1:
+                return _call(value.__name__, *trees), max(kind for _, kind in arguments)
+            return _call(self.shared.constant(table[value]), *trees), OTHER
+        if _is_device_function(value):
+            return self.device_call(node, value)
+        if isinstance(value, types.FunctionType):
+            raise self.unsupported(
+                node, f"{value.__name__}(), a plain function: decorate it with @cuda.jit(device=True);"
+            )
+        raise self.unsupported(node, f"{self.text(node.func)}()")
+
+    def plain(self, node: ast.Call, function: Callable) -> tuple[ast.expr, Any]:
+        arguments = [self.expression(argument)[0] for argument in node.args]
+        return ast.Call(_load(function.__name__), arguments, node.keywords), OTHER
+
+    def cast(self, node: ast.Call, dtype: np.dtype) -> tuple[ast.expr, Any]:
+        if len(node.args) != 1 or node.keywords:
+            raise self.mistyped(node, f"{dtype} takes one value")
+        value, kind = self.expression(node.args[0])
+        signed = dtype.kind == "i" and dtype.itemsize >= 4
+        if _is_int(kind) and signed and kind < 8 * dtype.itemsize:
+            return value, kind
+        name = f"_simt_cast_{dtype}"
+        self.shared.space.setdefault(name, values.caster(dtype))
+        return _call(name, value), OTHER
+
+    def device_call(self, node: ast.Call, kernel: Any) -> tuple[ast.expr, Any]:
+        function = python_function(kernel)
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        given = [self.expression(argument) for argument in node.args]
+        keywords = {k.arg: self.expression(k.value) for k in node.keywords}
+        for parameter in names[len(given) :]:
+            if parameter in keywords:
+                given.append(keywords.pop(parameter))
+        if keywords or len(given) != len(names):
+            raise self.mistyped(
+                node, f"{function.__name__} takes ({', '.join(names)}), got {self.text(node)}"
+            )
+        if any(kind is None for _, kind in given):
+            return ast.Constant(None), None
+        kinds = tuple(_widened(kind) for _, kind in given)
+        compiled = _compile(self.shared, function, kinds)
+        path: ast.expr = _load("_simt_path")
+        if self.shared.record:
+            turns = _call("_simt_turns", path, ast.Constant(self.new_loop()))
+            path = _call("next", turns)
+        arguments = [tree for tree, _ in given]
+        made: ast.expr = _call(compiled.name, _load("_simt_lane"), path, *arguments)
+        if compiled.waits:
+            self.waits = True
+            made = ast.YieldFrom(made)
+        return made, compiled.returns
+
+    def standin(self, node: ast.Call, standin: Standin) -> tuple[ast.expr, Any]:
+        text = self.text(node)
+        array = self.text(node.args[0]) if node.args else ""
+        accesses = [
+            _call("_simt_access", self.key(node, op, text, array)) for op in standin.ops
+        ]
+        given = [self.expression(argument) for argument in node.args]
+        arguments = [tree for tree, _ in given]
+        return _call(self.shared.constant(standin.function), *accesses, *arguments), OTHER
+
+    def cuda_call(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
+        if feature in ("grid", "gridsize"):
+            return self.grid(node, feature)
+        if feature in ("shared.array", "local.array"):
+            return self.array(node, feature, name)
+        if feature in FENCES:
+            return ast.Constant(None), OTHER
+        if feature.startswith("atomic."):
+            return self.atomic(node, feature.removeprefix("atomic."))
+        operands = [self.typed(*self.expression(argument)) for argument in node.args]
+        if node.keywords:
+            raise self.unsupported(node, f"a keyword in cuda.{feature}")
+        if feature == "syncthreads":
+            return self.wait(node, None)
+        if feature in BARRIERS:
+            return self.wait(node, BARRIERS[feature], *operands)
+        if feature == "activemask":
+            return self.wait(node, feature)
+        if feature in COLLECTIVES:
+            if feature == "syncwarp" and not operands:
+                operands = [ast.Constant(0xFFFFFFFF)]
+            if len(operands) != COLLECTIVES[feature] + 1:
+                raise self.mistyped(node, f"cuda.{feature} takes a mask and its operands")
+            return self.wait(node, feature, *operands)
+        if feature == "lanemask_lt":
+            return _attribute("lanemask_lt", ast.Load()), 32
+        if feature in LANE_FUNCTIONS:
+            return _call(self.shared.constant(LANE_FUNCTIONS[feature]), *operands), OTHER
+        raise self.unsupported(node, f"cuda.{feature}")
+
+    def wait(self, node: ast.Call, kind: str | None, *operands: ast.expr) -> tuple:
+        """A barrier: the thread yields its key, or (key, kind, operands…)."""
+        self.waits = True
+        key = self.key(node, "barrier", self.text(node), "")
+        if kind is None:
+            return ast.Yield(key), OTHER
+        parts = [key, ast.Constant(kind), *operands]
+        return ast.Yield(ast.Tuple(parts, ast.Load())), OTHER
+
+    def grid(self, node: ast.Call, feature: str) -> tuple[ast.expr, Any]:
+        axes = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+        if axes not in (1, 2, 3) or node.keywords:
+            raise self.mistyped(node, f"cuda.{feature} takes 1, 2 or 3")
+        parts = [_attribute(f"{feature}_{axis}", ast.Load()) for axis in "xyz"[:axes]]
+        if axes == 1:
+            return parts[0], SMALL
+        return ast.Tuple(parts, ast.Load()), (SMALL,) * axes
+
+    def array(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
+        given = dict(zip(("shape", "dtype"), node.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in node.keywords}
+        if not {"shape", "dtype"} <= set(given) or set(given) > {"shape", "dtype", "alignment"}:
+            raise self.mistyped(node, f"cuda.{feature} takes shape, dtype and alignment")
+        self.check_constant(given["shape"], feature)
+        shape, _ = self.expression(given["shape"])
+        dtype, _ = self.expression(given["dtype"])
+        alignment = self.expression(given["alignment"])[0] if "alignment" in given else None
+        where = _load(self.shared.constant((self.function, node.lineno, node.col_offset)))
+        name = name or "shared array" if feature == "shared.array" else name or "local array"
+        if feature == "local.array":
+            return _method("local", ast.Constant(name), shape, dtype), ARRAY
+        return _method(
+            "shared", where, ast.Constant(name), shape, dtype, alignment or ast.Constant(None)
+        ), ARRAY
+
+    def check_constant(self, node: ast.expr, feature: str) -> None:
+        """Numba wants the shape of such an array to be one constant, or a tuple of them."""
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+        for part in parts:
+            if isinstance(part, ast.Constant):
+                continue
+            if isinstance(part, (ast.Name, ast.Attribute)):
+                root = part
+                while isinstance(root, ast.Attribute):
+                    root = root.value
+                if isinstance(root, ast.Name) and (
+                    root.id not in self.locals or self.is_named_constant(root.id)
+                ):
+                    continue
+            raise self.mistyped(
+                node,
+                f"the shape of cuda.{feature} must be a constant: {self.text(part)} is computed; "
+                "give a number, or a name that is defined outside of the kernel",
+            )
+
+    def is_named_constant(self, name: str) -> bool:
+        """Is this local name assigned once, from a number?"""
+        assigned = [
+            node
+            for node in ast.walk(self.source.tree)
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        ]
+        plain = [
+            node
+            for node in ast.walk(self.source.tree)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+        ]
+        return name not in self.parameters and len(assigned) == 1 == len(plain)
+
+    def atomic(self, node: ast.Call, name: str) -> tuple[ast.expr, Any]:
+        from tiled_matmul.simt.memory import ATOMICS
+
+        if name == "compare_and_swap" and len(node.args) == 3:
+            zero = ast.copy_location(ast.Constant(0), node)
+            arguments, name = [node.args[0], zero, *node.args[1:]], "cas"
+        else:
+            arguments = node.args
+        if name not in ATOMICS:
+            raise self.unsupported(node, f"cuda.atomic.{name}")
+        if node.keywords or len(arguments) != 2 + ATOMIC_OPERANDS.get(name, 1):
+            raise self.mistyped(node, f"cuda.atomic.{name} takes an array, an index and a value")
+        array, _ = self.expression(arguments[0])
+        place = arguments[1]
+        parts = place.elts if isinstance(place, ast.Tuple) else [place]
+        indices = [self.index(part)[0] for part in parts]
+        operands = [self.typed(*self.expression(argument)) for argument in arguments[2:]]
+        called = self.text(arguments[0])
+        key = self.key(node, "atomic", self.text(node), called)
+        made = ast.Call(
+            ast.Attribute(array, "atomic", ast.Load()),
+            [
+                ast.Constant(name),
+                ast.Tuple(indices, ast.Load()),
+                ast.Tuple(operands, ast.Load()),
+                key,
+            ],
+            [],
+        )
+        return made, OTHER
+
+    # What a name outside of the function stands for.
+
+    def dotted(self, node: ast.expr) -> tuple[ast.Name, list[str]] | None:
+        names: list[str] = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id in self.locals:
+            return None
+        return node, names[::-1]
+
+    def feature(self, node: ast.expr) -> str | None:
+        """Return "syncthreads" or "threadIdx.x" for a name that belongs to numba.cuda."""
+        parts = self.dotted(node)
+        if parts is None:
+            return None
+        root, names = parts
+        found, value = self.lookup(root.id)
+        if not found:
+            return None
+        while names and value is not self.shared.cuda and isinstance(value, types.ModuleType):
+            value, names = getattr(value, names[0], None), names[1:]
+        if value is self.shared.cuda:
+            feature = ".".join(names)
+            known = feature.split(".")[0]
+            if known in FEATURES:
+                return feature
+            # Types, and functions of the host, are looked up like anything else.
+            attribute = getattr(value, known, None) if known else None
+            if known and (_numba_dtype(attribute) is not None or _is_device_function(attribute)):
+                return None
+            return feature or None
+        for known in FEATURES:
+            if value is not None and value is getattr(self.shared.cuda, known, None):
+                return ".".join([known, *names])
+        return None
+
+    def lookup(self, name: str) -> tuple[bool, Any]:
+        for space in (self.closure, self.function.__globals__, vars(builtins)):
+            if name in space:
+                return True, space[name]
+        return False, None
+
+    def resolve(self, node: ast.expr) -> tuple[bool, Any]:
+        """Return (whether it is there, the Python object that a dotted name stands for)."""
+        parts = self.dotted(node)
+        if parts is None:
+            return False, None
+        root, names = parts
+        found, value = self.lookup(root.id)
+        for name in names:
+            if not found or not hasattr(value, name):
+                return False, None
+            value = getattr(value, name)
+        return found, value
+
+
+FEATURES = (
+    *("threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize", "grid", "gridsize"),
+    *("shared", "local", "const", "atomic", "syncthreads", "activemask", "cg"),
+    *(*BARRIERS, *COLLECTIVES, *FENCES, *LANE_FUNCTIONS),
+)
+
+
+def _widened(kind: Any) -> Any:
+    """Fewer versions of a device function: all small ints alike."""
+    if _is_int(kind):
+        return SMALL if kind <= SMALL else 63
+    return tuple(_widened(part) for part in kind) if isinstance(kind, tuple) else kind
+
+
+def _is_device_function(value: Any) -> bool:
+    return isinstance(getattr(value, "py_func", None), types.FunctionType)
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _numba_dtype(value: Any) -> np.dtype | None:
+    """Return the dtype that a Numba or numpy scalar type stands for, or None."""
+    name = None
+    if isinstance(value, type) and issubclass(value, np.generic):
+        name = value
+    elif type(value).__name__ in ("Integer", "Float", "Boolean"):
+        name = str(value)
+    if name is None:
+        return None
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        return None
+    return dtype if dtype in values.DTYPES else None
+
+
+def _functions() -> dict[Any, Callable]:
+    """Return what runs in place of a function of Python, math or numpy."""
+    table: dict[Any, Callable] = {
+        len: len,
+        min: values.minimum,
+        max: values.maximum,
+        abs: values.absolute,
+        int: values.to_int,
+        float: values.to_float,
+        bool: bool,
+        round: values.rounded,
+        pow: values.power,
+    }
+    for name, function in values.MATH.items():
+        table[getattr(math, name)] = function
+        twin = getattr(np, name.replace("asin", "arcsin").replace("acos", "arccos"), None)
+        if isinstance(twin, np.ufunc) and twin.nin == 1 and twin.nout == 1:
+            table[twin] = function
+    return table
+
+
+# Small trees.
+
+
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _store(name: str) -> ast.Name:
+    return ast.Name(name, ast.Store())
+
+
+def _assign(target: ast.expr, value: ast.expr) -> ast.Assign:
+    return ast.Assign([target], value)
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(_load(name), list(arguments), [])
+
+
+def _attribute(name: str, context: ast.expr_context | None = None) -> ast.Attribute:
+    return ast.Attribute(_load("_simt_lane"), name, context or ast.Store())
+
+
+def _method(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(_attribute(name, ast.Load()), list(arguments), [])

@@ -1,0 +1,428 @@
+"""`trace`: run a kernel in the interpreter and keep what each of its threads did."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.notebook import Table, table as show_table
+from tiled_matmul.simt import hardware, table
+from tiled_matmul.simt.findings import Finding, Findings, element, site_ops
+from tiled_matmul.simt.kernel import MAX_STEPS, prepare
+from tiled_matmul.simt.memory import ArrayInfo, Log
+from tiled_matmul.simt.rewrite import Site
+from tiled_matmul.simt.table import OPS
+
+SHOWN_FINDINGS = 8
+
+
+@dataclass(frozen=True)
+class GlobalCounts:
+    """What some requests asked of global memory.
+
+    A request is an access instruction of one warp. `sectors` are distinct pieces of 32 bytes in
+    each, `lanes` the threads' accesses, and `asked_bytes` what the threads wanted.
+    """
+
+    requests: int
+    sectors: int
+    lanes: int
+    asked_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in all the sectors: what is moved where no cache helps."""
+        return self.sectors * hardware.SECTOR_BYTES
+
+
+@dataclass(frozen=True)
+class SharedCounts:
+    """What some requests asked of shared memory. A wavefront serves one word of each bank."""
+
+    requests: int
+    wavefronts: int
+    bank_conflicts: int
+    lanes: int
+    asked_bytes: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """One access instruction of one warp, lane by lane.
+
+    `elements` are flat, row-major; `addresses` are in bytes from where the array's allocation
+    begins. `sectors` is empty for shared memory, `banks` (of each lane's first word) and
+    `wavefronts` for global memory.
+    """
+
+    site: Site
+    array: ArrayInfo
+    phase: int
+    lanes: tuple[int, ...]
+    elements: tuple[int, ...]
+    indices: tuple[tuple[int, ...], ...]
+    addresses: tuple[int, ...]
+    sectors: tuple[int, ...]
+    banks: tuple[int, ...]
+    wavefronts: int
+
+
+ACCESS = np.dtype(
+    [
+        ("block", np.int64),
+        ("thread", np.int16),
+        ("warp", np.int16),
+        ("lane", np.int8),
+        ("phase", np.int64),
+        ("site", np.int32),
+        ("array", np.int16),
+        ("element", np.int64),
+        ("request", np.int64),
+    ]
+)
+
+
+def trace(
+    kernel: Any,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    *args: Any,
+    sharedmem: int = 0,
+    blocks: Iterable[tuple[int, ...]] | None = None,
+    order: str = "forward",
+    seed: int = 0,
+    max_steps: int = MAX_STEPS,
+) -> Trace:
+    """Run a kernel in the interpreter and return what its threads did.
+
+    `kernel` is a function or `@cuda.jit` of one; `grid` and `block` are sizes (x, y, z) as in a
+    launch, `args` its arguments (tensors, arrays, numbers), which are written as in a launch.
+    `sharedmem` is dynamic shared memory in bytes. `blocks` lists the blocks (x, y, z) to run, all
+    if None. `order` is how blocks, and threads between barriers, follow each other: "forward",
+    "reverse", or "shuffle" with `seed`. `max_steps` bounds the turns of a block's `while` loops.
+
+    An index out of bounds reads 0 or writes nothing, and a barrier that not all threads reach lets
+    go who came; both are findings. Raises KernelError, TypeError or ValueError for what cannot run.
+    """
+    log = Log()
+    runner, numbers, finish = prepare(
+        kernel, grid, block, args, log, sharedmem, blocks, order, seed, max_steps
+    )
+    runner.run(numbers)
+    finish()
+    return Trace(runner, log, numbers)
+
+
+class Trace:
+    """The record of one launch: counts, findings, and every access."""
+
+    def __init__(self, runner: Any, log: Log, numbers: Sequence[int]) -> None:
+        self._runner, self._log = runner, log
+        self.name = runner.program.name
+        self.grid, self.block = tuple(runner.grid), tuple(runner.block)
+        self.order = runner.order
+        self.blocks = tuple(tuple(runner.block_place(number)) for number in sorted(numbers))
+        self.arrays: tuple[ArrayInfo, ...] = tuple(runner.memory.arrays)
+        self.sites: tuple[Site, ...] = tuple(runner.program.sites)
+        self._ops = site_ops(self.sites)
+        found = [table.requests(piece) for piece in table.pieces(log, self._ops)]
+        self._requests = np.concatenate(found) if found else np.zeros(0, table.REQUEST)
+
+    # Counts.
+
+    def count(self, space: str, op: str, rows: Any = slice(None)) -> GlobalCounts | SharedCounts:
+        """Return the counts of a space ("global", "shared") and op ("load", "store", "atomic")."""
+        if space not in ("global", "shared") or op not in ("load", "store", "atomic"):
+            raise ValueError(f"counts are of global or shared load, store or atomic, not {space} {op}")
+        rows = self._requests[rows]
+        rows = rows[(rows["shared"] == (space == "shared")) & (rows["op"] == OPS[op])]
+        common = int(rows["lanes"].sum()), int(rows["asked_bytes"].sum())
+        if space == "global":
+            return GlobalCounts(rows.size, int(rows["sectors"].sum()), *common)
+        waves = int(rows["wavefronts"].sum())
+        return SharedCounts(rows.size, waves, waves - int(rows["least"].sum()), *common)
+
+    @property
+    def global_loads(self) -> GlobalCounts:
+        return self.count("global", "load")
+
+    @property
+    def global_stores(self) -> GlobalCounts:
+        return self.count("global", "store")
+
+    @property
+    def global_atomics(self) -> GlobalCounts:
+        return self.count("global", "atomic")
+
+    @property
+    def shared_loads(self) -> SharedCounts:
+        return self.count("shared", "load")
+
+    @property
+    def shared_stores(self) -> SharedCounts:
+        return self.count("shared", "store")
+
+    @property
+    def shared_atomics(self) -> SharedCounts:
+        return self.count("shared", "atomic")
+
+    def by_line(self) -> Table:
+        """Return the counts of each place in the source that reads or writes an array."""
+        rows = []
+        for site in self.sites:
+            mine = self._requests["site"] == site.id
+            if mine.any():
+                head = {"line": site.line, "access": site.text, "op": site.op}
+                rows.append(head | self._costs(mine))
+        return show_table(rows, ("line", "access", "op", *COSTS))
+
+    def by_array(self) -> Table:
+        """Return the counts of each array, reads and writes apart."""
+        rows = []
+        for info in self.arrays:
+            for op in ("load", "store", "atomic"):
+                mine = (self._requests["array"] == info.id) & (self._requests["op"] == OPS[op])
+                if mine.any():
+                    head = {"array": info.name, "memory": info.space, "op": op}
+                    rows.append(head | self._costs(mine))
+        return show_table(rows, ("array", "memory", "op", *COSTS))
+
+    def by_block(self) -> Table:
+        """Return the counts of each block that ran."""
+        return self._by("block", lambda row: self._runner.block_place(row))
+
+    def by_warp(self) -> Table:
+        """Return the counts of each warp, over all blocks that ran."""
+        return self._by("warp", lambda row: row)
+
+    def _by(self, column: str, label: Callable) -> Table:
+        rows = []
+        for value in np.unique(self._requests[column]):
+            named = label(int(value))
+            text = str(tuple(named)) if isinstance(named, tuple) else named
+            rows.append({column: text} | self._costs(self._requests[column] == value))
+        return show_table(rows, (column, *COSTS))
+
+    def _costs(self, mine: np.ndarray) -> dict[str, int]:
+        rows = self._requests[mine]
+        waves = int(rows["wavefronts"].sum())
+        numbers = (
+            rows.size,
+            int(rows["lanes"].sum()),
+            int(rows["sectors"].sum()),
+            waves,
+            waves - int(rows["least"].sum()),
+        )
+        return dict(zip(COSTS, numbers, strict=True))
+
+    # Findings.
+
+    @cached_property
+    def _findings(self) -> dict[str, list[Finding]]:
+        found = Findings(self._runner, self._log, list(self.arrays))
+        return {
+            "races": found.races(),
+            "out_of_bounds": found.out_of_bounds(),
+            "uninitialised_reads": found.uninitialised_reads(),
+            "divergent_barriers": found.divergent_barriers(),
+        }
+
+    @property
+    def races(self) -> list[Finding]:
+        """Accesses of different threads to the same element that nothing orders."""
+        return self._findings["races"]
+
+    @property
+    def out_of_bounds(self) -> list[Finding]:
+        """Indices outside of an array's shape, and negative ones."""
+        return self._findings["out_of_bounds"]
+
+    @property
+    def uninitialised_reads(self) -> list[Finding]:
+        """Reads of shared memory that nobody has written."""
+        return self._findings["uninitialised_reads"]
+
+    @property
+    def divergent_barriers(self) -> list[Finding]:
+        """Barriers that some threads of a block reach and others do not."""
+        return self._findings["divergent_barriers"]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All that is wrong with the kernel."""
+        return [
+            *self.divergent_barriers,
+            *self.out_of_bounds,
+            *self.uninitialised_reads,
+            *self.races,
+        ]
+
+    # Every access.
+
+    def accesses(self, block: tuple[int, ...] | None = None) -> np.ndarray:
+        """Return a row of ACCESS for each thread's access, in the order in which they ran.
+
+        `block` (x, y, z) restricts it. `element` is flat and row-major, `request` numbers the
+        instructions of all warps of a block in program order.
+        """
+        wanted = None if block is None else self._block_number(block)
+        parts = []
+        for piece in table.pieces(self._log, self._ops):
+            if wanted is not None:
+                piece = piece.take(piece.block == wanted)
+            parts += [
+                self._access_rows(piece.take(piece.block == number))
+                for number in dict.fromkeys(piece.block.tolist())
+            ]
+        return np.concatenate(parts) if parts else np.zeros(0, ACCESS)
+
+    def _access_rows(self, piece: table.Piece) -> np.ndarray:
+        made = np.zeros(piece.size, ACCESS)
+        for name in ("block", "thread", "phase", "site", "array"):
+            made[name] = getattr(piece, name)
+        made["warp"] = piece.thread >> table.WARP_SHIFT
+        made["lane"] = piece.thread & hardware.WARP - 1
+        made["element"] = self._elements(piece)
+        keys, inverse = np.unique(piece.key, return_inverse=True)
+        paths = self._runner.paths
+        ordered = sorted(range(keys.size), key=lambda i: paths.program_order(int(keys[i])))
+        rank = np.empty(keys.size, np.int64)
+        rank[ordered] = np.arange(keys.size)
+        both, _ = table.pack(made["warp"].astype(np.int64), rank[inverse])
+        _, made["request"] = np.unique(both, return_inverse=True)
+        return made
+
+    def _elements(self, piece: table.Piece) -> np.ndarray:
+        flat = np.zeros(piece.size, np.int64)
+        for number in np.unique(piece.array):
+            info = self.arrays[number]
+            rows = np.flatnonzero(piece.array == number)
+            contiguous = (piece.address[rows] - info.start) // info.itemsize
+            if info.strides != _row_major(info):
+                found = {int(a): element(info, int(a)) for a in np.unique(piece.address[rows])}
+                contiguous = [
+                    int(np.ravel_multi_index(found[int(a)], info.shape)) if info.shape else 0
+                    for a in piece.address[rows]
+                ]
+            flat[rows] = contiguous
+        return flat
+
+    def requests(self, block: tuple[int, ...] = (0, 0), warp: int = 0) -> list[Request]:
+        """Return the access instructions of one warp, in program order."""
+        number = self._block_number(block)
+        warps = -(-int(np.prod(self.block)) // hardware.WARP)
+        if not 0 <= warp < warps:
+            raise ValueError(f"a block of {self.block} has warps 0 to {warps - 1}, got {warp}")
+        parts = [
+            piece.take((piece.block == number) & (piece.thread >> table.WARP_SHIFT == warp))
+            for piece in table.pieces(self._log, self._ops)
+        ]
+        parts = [part for part in parts if part.size]
+        if not parts:
+            return []
+        piece = table.Piece(
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in table.Piece.__dataclass_fields__
+            )
+        )
+        paths = self._runner.paths
+        keys = sorted(np.unique(piece.key).tolist(), key=paths.program_order)
+        elements = self._elements(piece)
+        by_key = np.argsort(piece.key, kind="stable")
+        starts = np.searchsorted(piece.key[by_key], keys, side="left")
+        ends = np.searchsorted(piece.key[by_key], keys, side="right")
+        return [
+            self._request(piece.take(rows), elements[rows])
+            for rows in (
+                np.sort(by_key[low:high]) for low, high in zip(starts, ends, strict=True)
+            )
+        ]
+
+    def _request(self, piece: table.Piece, elements: np.ndarray) -> Request:
+        order = np.argsort(piece.thread, kind="stable")
+        piece, elements = piece.take(order), elements[order]
+        info = self.arrays[int(piece.array[0])]
+        lanes = piece.thread & hardware.WARP - 1
+        start = info.start // hardware.ALIGNMENT * hardware.ALIGNMENT
+        shared = info.space == "shared"
+        addresses = piece.address if shared else piece.address - start
+        waves = 0
+        if shared:
+            zeros = np.zeros(piece.size, np.int64)
+            waves = int(hardware.wavefronts(zeros, lanes, piece.address, piece.width, 1)[0][0])
+        banks = addresses // hardware.BANK_BYTES % hardware.BANKS if shared else ()
+        last = addresses + piece.width - 1
+        sectors = () if shared else np.unique(np.r_[addresses, last] // hardware.SECTOR_BYTES)
+        indices = [np.unravel_index(int(e), info.shape) if info.shape else () for e in elements]
+        return Request(
+            self.sites[int(piece.site[0])],
+            info,
+            int(piece.phase[0]),
+            *(tuple(int(x) for x in column) for column in (lanes, elements)),
+            tuple(tuple(int(i) for i in index) for index in indices),
+            *(tuple(int(x) for x in column) for column in (addresses, sectors, banks)),
+            waves,
+        )
+
+    def _block_number(self, block: tuple[int, ...]) -> int:
+        place = (*block, 0, 0, 0)[:3]
+        if tuple(place) not in self.blocks:
+            raise ValueError(f"block {tuple(block)} was not followed; the grid is {self.grid}")
+        return place[0] + self.grid[0] * (place[1] + self.grid[1] * place[2])
+
+    def source_line(self, line: int) -> str:
+        """Return the text of a line of the kernel's file or cell, stripped."""
+        return next(iter(self._runner.program.sources.values())).line(line)
+
+    # How it is shown.
+
+    def summary(self) -> Table:
+        """Return a table of what the kernel asked of each memory."""
+        rows = []
+        for space in ("global", "shared"):
+            for op in ("load", "store", "atomic"):
+                chosen = (self._requests["shared"] == (space == "shared")) & (
+                    self._requests["op"] == OPS[op]
+                )
+                if chosen.any():
+                    rows.append({"memory": space, "op": op} | self._costs(chosen))
+        return show_table(rows, ("memory", "op", *COSTS))
+
+    def _lines(self) -> tuple[str, list[str]]:
+        blocks = f"{len(self.blocks)} of the grid's blocks, " if self._partial else ""
+        head = f"{self.name}, grid {self.grid}, block {self.block}: {blocks}"
+        found = [str(finding) for finding in self.findings]
+        head += f"{len(found)} findings" if len(found) != 1 else "1 finding"
+        if len(found) > SHOWN_FINDINGS:
+            more = len(found) - SHOWN_FINDINGS
+            found = [*found[:SHOWN_FINDINGS], f"… and {more} more, in .findings"]
+        return head, found
+
+    @property
+    def _partial(self) -> bool:
+        return len(self.blocks) < self.grid[0] * self.grid[1] * self.grid[2]
+
+    def __repr__(self) -> str:
+        head, found = self._lines()
+        return "\n".join([head, repr(self.summary()), *(f"- {text}" for text in found)])
+
+    def _repr_html_(self) -> str:
+        head, found = self._lines()
+        items = "".join(f"<li>{html.escape(text)}</li>" for text in found)
+        items = f"<ul>{items}</ul>" if items else ""
+        return f"<p>{html.escape(head)}</p>{self.summary()._repr_html_()}{items}"
+
+
+COSTS = ("requests", "lanes", "sectors", "wavefronts", "bank conflicts")
+
+
+def _row_major(info: ArrayInfo) -> tuple[int, ...]:
+    from tiled_matmul.simt.memory import row_major
+
+    return row_major(info.shape, info.itemsize)

@@ -1,0 +1,202 @@
+"""The interpreter counts what a GPU's counters count: the stored counters of one, case by case.
+
+`tests/data/h200_counters.json` was taken by `tools/take_counters.py` from `counted_kernels.CASES`.
+"""
+
+import importlib.util
+import json
+from types import SimpleNamespace
+
+import pytest
+from counted_kernels import CASES, cuda_coalesced_kernel, load_strided, tree_sum_interleaved
+
+from tiled_matmul import ROOT
+from tiled_matmul.simt import trace
+
+STORED = ROOT / "tests" / "data" / "h200_counters.json"
+BY_NAME = {case.name: case for case in CASES}
+
+GLOBAL = {
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": lambda t: t.global_loads.requests,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": lambda t: t.global_loads.sectors,
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": lambda t: t.global_stores.requests,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": lambda t: t.global_stores.sectors,
+}
+SHARED_STORES = {
+    "smsp__inst_executed_op_shared_st.sum": lambda t: t.shared_stores.requests,
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": lambda t: t.shared_stores.wavefronts,
+}
+SHARED_LOADS = {
+    "smsp__inst_executed_op_shared_ld.sum": lambda t: t.shared_loads.requests,
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": lambda t: t.shared_loads.wavefronts,
+}
+COUNTERS = {**GLOBAL, **SHARED_STORES, **SHARED_LOADS}
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    """The file, with each case's counters by name."""
+    whole = json.loads(STORED.read_text(encoding="utf-8"))
+    for case in whole["cases"].values():
+        case |= zip(whole["metrics"], case.pop("counters"), strict=True)
+    return whole
+
+
+def traced(case, kernel=None, arguments=None):
+    """Return the trace of a case, or of its launch with another kernel or other arguments."""
+    given = case.make_args() if arguments is None else arguments
+    return trace(kernel or case.kernel, case.grid, case.block, *given, sharedmem=case.sharedmem)
+
+
+def differences(counters: dict, run) -> dict[str, tuple[int, int]]:
+    """Return {counter: (the GPU's, the trace's)} of all that differ."""
+    both = {name: (counters[name], count(run)) for name, count in COUNTERS.items()}
+    return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_the_interpreter_counts_and_computes_what_the_gpu_does(name, stored):
+    case = BY_NAME[name]
+    arguments = case.make_args()
+    run = traced(case, arguments=arguments)
+    found = differences(stored["cases"][name], run)
+    allowed = (GLOBAL if case.unrolled else {}) | (SHARED_LOADS if case.merged_shared_loads else {})
+    assert {counter: pair for counter, pair in found.items() if counter not in allowed} == {}
+    for position, expected in case.expect(*case.make_args()).items():
+        assert (arguments[position] == expected).all()
+
+
+def test_the_exceptions_are_few_and_are_exceptions(stored):
+    # An exception that no longer differs would hide the next fault.
+    merged = {case.name for case in CASES if case.merged_shared_loads}
+    unrolled = {case.name for case in CASES if case.unrolled}
+    assert merged == {"tiles, flat"}
+    assert unrolled == {"grid stride ragged", "trips by lane"}
+    for names, counters in ((merged, SHARED_LOADS), (unrolled, GLOBAL)):
+        for name in names:
+            found = differences(stored["cases"][name], traced(BY_NAME[name]))
+            assert set(found) & set(counters), f"{name} agrees: no exception"
+
+
+def test_each_case_is_stored_as_it_is_launched_now(stored):
+    assert len(BY_NAME) == len(CASES)
+    assert list(stored["cases"]) == list(BY_NAME)
+    for name, case in BY_NAME.items():
+        counters = stored["cases"][name]
+        assert counters["grid"] == tool.in_three(case.grid), name
+        assert counters["block"] == tool.in_three(case.block), name
+        for counter in COUNTERS:
+            assert type(counters[counter]) is int and counters[counter] >= 0, (name, counter)
+
+
+def test_the_counters_say_where_they_come_from(stored):
+    provenance = stored["provenance"]
+    assert provenance["compute_capability"] == "9.0"
+    assert "H200" in provenance["gpu"]
+    for key in ("driver", "date", "commit"):
+        assert provenance[key]
+    assert {"python", "numpy", "numba", "numba-cuda", "ncu"} <= set(provenance["versions"])
+
+
+# Planted faults: a trace of something else must not pass for the stored launch.
+
+
+def test_another_stride_does_not_match(stored):
+    case = BY_NAME["load stride 2 float32"]
+    x, y, _ = BY_NAME["load stride 3 float32"].make_args()
+    run = traced(case, load_strided, [x, y, 3])
+    assert list(differences(stored["cases"][case.name], run)) == [
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    ]
+
+
+@pytest.mark.parametrize("name", ["naive 64", "naive ragged"])
+def test_another_index_map_does_not_match(name, stored):
+    assert differences(stored["cases"][name], traced(BY_NAME[name], cuda_coalesced_kernel))
+
+
+def test_another_order_of_a_reduction_does_not_match(stored):
+    case = BY_NAME["tree sum"]
+    assert differences(stored["cases"][case.name], traced(case, tree_sum_interleaved))
+
+
+@pytest.mark.parametrize(
+    "name, other",
+    [
+        ("transpose tile", "transpose tile padded"),
+        ("transpose tile float64 padded", "transpose tile float64"),
+        ("tiles, x is row", "tiles, padded"),
+        ("copy float64", "copy float32"),
+        ("view from 1, float32", "copy in blocks of 1"),
+        ("shared load float64: stride 1", "shared load float64: stride 2"),
+        ("shared load of 16 bytes: stride 1", "shared load of 16 bytes: both halves the same"),
+    ],
+)
+def test_another_kernel_does_not_match(name, other, stored):
+    assert differences(stored["cases"][name], traced(BY_NAME[other]))
+
+
+# The program that takes the counters
+
+
+def load_tool():
+    spec = importlib.util.spec_from_file_location(
+        "take_counters", ROOT / "tools" / "take_counters.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+tool = load_tool()
+
+PRINTED = """==PROF== Connected to process 7
+==PROF== Disconnected from process 7
+"ID","Kernel Name","Block Size","Grid Size","reads.sum","writes.sum"
+"","","","","sector",""
+"0","counted_kernels::copy[abi:v1](Array<float>)","(128, 1, 1)","(3, 1, 1)","1,536","8"
+"1","counted_kernels::gather[abi:v2](Array<float>)","(64, 1, 1)","(2, 1, 1)","16","2.5"
+"""
+
+
+def launched(kernel, grid, block):
+    """Return a case as far as the program looks at it."""
+    function = SimpleNamespace(py_func=SimpleNamespace(__name__=kernel))
+    return SimpleNamespace(name=kernel, kernel=function, grid=grid, block=block)
+
+
+def test_ncus_table_is_read():
+    first, second = tool.read_rows(PRINTED)
+    copy, gather = launched("copy", 3, 128), launched("gather", (2,), (64, 1))
+    assert tool.counted(copy, first, ["reads.sum", "writes.sum"]) == {
+        "kernel": "copy",
+        "grid": [3, 1, 1],
+        "block": [128, 1, 1],
+        "counters": [1536, 8],
+    }
+    assert tool.counted(gather, second, ["writes.sum"])["counters"] == [2.5]
+
+
+@pytest.mark.parametrize(
+    "case, metric, complaint",
+    [
+        (launched("scatter", 3, 128), "reads.sum", "launched scatter"),
+        (launched("copy", 4, 128), "reads.sum", "grid"),
+        (launched("copy", 3, (64, 2)), "reads.sum", "block"),
+        (launched("copy", 3, 128), "dreams.sum", "no number for dreams.sum"),
+    ],
+)
+def test_a_row_of_another_launch_is_refused(case, metric, complaint):
+    with pytest.raises(tool.CountersError, match=complaint):
+        tool.counted(case, tool.read_rows(PRINTED)[0], [metric])
+
+
+def test_what_ncu_says_instead_of_a_table_is_shown():
+    with pytest.raises(tool.CountersError, match="ERR_NVGPUCTRPERM"):
+        tool.read_rows("==ERROR== ERR_NVGPUCTRPERM - no permission\n")
+
+
+def test_counters_that_ncu_does_not_know_are_left_out_aloud(capsys):
+    known = {name.split(".")[0] for name in tool.NEEDED}
+    assert tool.choose(known | {"smsp__inst_executed"}) == [*tool.NEEDED, "smsp__inst_executed.sum"]
+    assert "left out, ncu does not know it: dram__bytes_read.sum" in capsys.readouterr().out
