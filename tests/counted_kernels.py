@@ -31,7 +31,7 @@ class Case:
     of a longer one, and numbers. `expect(*args)`, given them unharmed, returns {position: what
     the launch has to leave in that array}. `note` says what the case shows.
     `merged_shared_loads` is the reason for which the compiler's shared loads are not the source's,
-    `unrolled` the one for which lanes meet in other global accesses than in the source; "" says
+    `rearranged` the one for which lanes meet in other global accesses than in the source; "" says
     that nothing differs. `sharedmem` is the launch's dynamic shared memory in bytes.
     """
 
@@ -43,7 +43,7 @@ class Case:
     note: str
     expect: Callable[..., dict[int, np.ndarray]]
     merged_shared_loads: str = ""
-    unrolled: str = ""
+    rearranged: str = ""
     sharedmem: int = 0
 
 
@@ -278,6 +278,7 @@ case(
     lambda: [values(96), zeros(3)],
     "one lane of each warp stores",
     lambda x, y: {1: x[5::32]},
+    rearranged="the compiler moved the load behind the condition, where one lane is left",
 )
 case(
     "three neighbours",
@@ -305,7 +306,7 @@ case(
     lambda: [values(700), zeros(700)],
     "some lanes of one warp go round 6 times, the others 5 times",
     lambda x, y: {1: x},
-    unrolled="the compiler makes two loops of it, the rest and rounds of four; in the second, "
+    rearranged="the compiler makes two loops of it, the rest and rounds of four; in the second, "
     "lanes of the ragged warp are a round apart and touch more sectors",
 )
 case(
@@ -684,7 +685,7 @@ case(
     ],
     "each lane goes round 0 to 8 times",
     lambda trips, x, y: {2: np.where(np.arange(9)[:, None] < trips, x, 0).sum(0)},
-    unrolled="the compiler makes two loops of it, rounds of four and the rest; lanes that go "
+    rearranged="the compiler makes two loops of it, rounds of four and the rest; lanes that go "
     "round 3 and 4 times share rounds in the source and none in these loops",
 )
 case(
@@ -901,6 +902,7 @@ def product(name, kernel, m, n, k, grid, block, note, dtype=np.float32, **rest):
 
 
 TILE = (16, 16)
+FOURS = "four neighbours of a row of A's tile come by one 16-byte load"
 product("naive 64", cuda_naive_kernel, 64, 64, 64, (4, 4), TILE, "the ladder's rung")
 product("naive ragged", cuda_naive_kernel, 37, 45, 29, (3, 3), TILE, "the ladder's rung, ragged")
 product("naive 8x8", cuda_naive_kernel, 20, 18, 13, (3, 3), (8, 8), "the ladder's rung, 8x8 blocks")
@@ -919,7 +921,17 @@ product(
     "the ladder's rung, 8 bytes an element, a warp a row",
     dtype=np.float64,
 )
-product("tiles, x is column", tiled_x_is_column, 64, 64, 64, (4, 4), TILE, "16x16 shared tiles")
+product(
+    "tiles, x is column",
+    tiled_x_is_column,
+    64,
+    64,
+    64,
+    (4, 4),
+    TILE,
+    "16x16 shared tiles",
+    merged_shared_loads=FOURS,
+)
 product(
     "tiles, x is column, ragged",
     tiled_x_is_column,
@@ -929,10 +941,31 @@ product(
     (3, 3),
     TILE,
     "16x16 shared tiles, zeros past the edges",
+    merged_shared_loads=FOURS,
 )
-product("tiles, x is row", tiled_x_is_row, 64, 64, 64, (4, 4), TILE, "bank conflicts in the stores")
+product(
+    "tiles, x is row",
+    tiled_x_is_row,
+    64,
+    64,
+    64,
+    (4, 4),
+    TILE,
+    "bank conflicts in the stores",
+    merged_shared_loads=FOURS,
+)
 product("tiles, padded", tiled_padded, 64, 64, 64, (4, 4), TILE, "x is row, rows of 17")
-product("tiles of 32", tiled_32, 64, 64, 64, (2, 2), (32, 32), "a warp a row of the tile")
+product(
+    "tiles of 32",
+    tiled_32,
+    64,
+    64,
+    64,
+    (2, 2),
+    (32, 32),
+    "a warp a row of the tile",
+    merged_shared_loads=FOURS,
+)
 product("tiles of 32, padded", tiled_32_padded, 64, 64, 64, (2, 2), (32, 32), "rows of 33")
 product(
     "tiles, flat",
@@ -943,7 +976,7 @@ product(
     (4, 4),
     TILE,
     "flat aligned tiles with unsigned indices",
-    merged_shared_loads="four neighbours of a row of A's tile come by one 16-byte load",
+    merged_shared_loads=FOURS,
 )
 product(
     "tiles, float64",
@@ -1152,6 +1185,7 @@ case(
     lambda: [values(128), zeros(128)],
     "one lane of each warp stores",
     lambda x, y: {1: x[9::32][(np.arange(128) + 7) % 4]},
+    rearranged="the compiler moved the load behind the condition, where one lane is left",
 )
 case(
     "three shared arrays",
@@ -1165,6 +1199,7 @@ case(
             np.float32
         )
     },
+    rearranged="the compiler loads once what the source loads twice",
 )
 case(
     "dynamic shared",

@@ -9,6 +9,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from tiled_matmul.simt import stands_for
+
 LOAD = """{{
 .reg .u64 address;
 cvta.to.{space}.u64 address, $4;
@@ -81,3 +83,18 @@ def load4_global(typingctx, array, index):
 def store4_global(typingctx, array, index, x, y, z, w):
     """Write x, y, z, w to array[index : index + 4] in global memory."""
     return _store(array, "global")
+
+
+# What the interpreter runs in their place.
+
+
+@stands_for(load4_shared, "load")
+@stands_for(load4_global, "load")
+def _load4(access, array, index):
+    return access.load(array, index, 4)
+
+
+@stands_for(store4_shared, "store")
+@stands_for(store4_global, "store")
+def _store4(access, array, index, x, y, z, w):
+    access.store(array, index, (x, y, z, w))

@@ -620,14 +620,14 @@ def barrier_in_the_branch_of_one_thread(a, out):
     out[tx] = s[tx]
 
 
-@faulty(2, 8, vectors(13, 13), divergent("barrier"))
+@faulty(2, 8, vectors(13, 13), divergent("leave", "barrier"))
 @cuda.jit
 def early_return_before_a_barrier(a, out):
     s = cuda.shared.array(8, float32)
     tx = cuda.threadIdx.x
     i = cuda.grid(1)
     if i >= a.size:
-        return
+        return  # fault: leave
     s[tx] = a[i]
     cuda.syncthreads()  # fault: barrier
     out[i] = s[tx] + s[0]

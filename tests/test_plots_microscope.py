@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from numba import cuda, float32
+from numba import cuda, float32, int32
 
 from tiled_matmul.plots import microscope, style
 from tiled_matmul.simt import trace
@@ -72,6 +72,18 @@ def every_other_kernel(vector):
         vector[i] = float32(i)
 
 
+def histogram_kernel(x, bins):
+    s = cuda.shared.array(4, int32)
+    i = cuda.threadIdx.x
+    if i < 4:
+        s[i] = 0
+    cuda.syncthreads()
+    cuda.atomic.add(s, x[i], 1)
+    cuda.syncthreads()
+    if i < 4:
+        bins[i] = s[i]
+
+
 def zeros(*shape):
     return np.zeros(shape, dtype=np.float32)
 
@@ -126,6 +138,16 @@ def test_counts_are_the_traces(tiled):
     np.testing.assert_array_equal(microscope.counts(tiled, "sa"), np.full((4, 4), 32))
 
 
+def test_counts_of_one_block_show_what_it_needs(tiled):
+    strip = np.zeros((8, 8))
+    strip[4:] = 1
+    np.testing.assert_array_equal(microscope.counts(tiled, "a", block=(0, 1)), strip)
+    alt = microscope.heat_map(tiled, "a", block=(0, 1)).alt
+    assert "32 of 64 elements of a are never loaded, the others once, by block (0, 1)" in alt
+    assert "0 times: 32 squares; 1 times: 32 squares" in alt
+    assert "32 times, by 4 blocks together" in microscope.heat_map(tiled, "sa").alt
+
+
 def test_every_figure_is_well_formed_and_drawn_twice_the_same(tiled, transposes):
     def figures():
         return [
@@ -147,6 +169,7 @@ def test_a_heat_maps_title_says_what_it_shows(tiled):
     assert "Each element of a is loaded twice" in title_of(microscope.heat_map(tiled, "a"))
     once = microscope.heat_map(tiled, "c", "store")
     assert "Each element of c is stored once" in title_of(once)
+    assert "No element of c is loaded" in title_of(microscope.heat_map(tiled, "c"))
     assert "1 times: 64 squares" in once.alt
 
 
@@ -249,6 +272,20 @@ def test_the_timeline_counts_what_is_read_again(tiled, transposes, x_is_row):
     assert "8 warps" in naive
 
 
+def test_atomic_operations_are_updates():
+    x = np.array([0, 1, 1, 1] * 10, dtype=np.int32)
+    t = trace(histogram_kernel, 1, 40, x, np.zeros(4, dtype=np.int32))
+    np.testing.assert_array_equal(microscope.counts(t, "s", "atomic"), [10, 30, 0, 0])
+    assert "2 of 4 elements of s are never updated, others up to 30 times" in (
+        microscope.heat_map(t, "s", "atomic").alt
+    )
+    figure = microscope.timeline(t)
+    assert "is read once" in figure.alt and "40 threads" in figure.alt
+    assert "phase 1: load x, update s" in figure.svg
+    second = microscope.find_request(t, array="s", nth=1)
+    assert "32 lanes, 2 banks: 1 wavefront" in microscope.warp_views([second], [""]).alt
+
+
 def test_phases_start_together_behind_the_longest_warp():
     fields = [(name, int) for name in ("phase", "warp", "request")]
     rows = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 2), (1, 1, 1), (1, 1, 1)]
@@ -300,8 +337,8 @@ def test_colours_follow_names_and_copies(tiled, transposes):
         ({"line": 1}, r"at line 1; lines where it does: \d+"),
         ({"warp": 1}, "no warp 1; a block has warps 0 to 0"),
         ({"warp": -1}, "no warp -1"),
-        ({"block": (2, 0)}, r"block \(2, 0\); blocks there are: \(0, 0, 0\), \(1, 0, 0\)"),
-        ({"block": (-1, 0)}, r"block \(-1, 0\)"),
+        ({"block": (2, 0)}, r"block \(2, 0, 0\); blocks there are: \(0, 0, 0\), \(1, 0, 0\)"),
+        ({"block": (-1, 0)}, r"block \(-1, 0, 0\)"),
         ({"array": "d"}, r"no array called 'd'; it has a \(global\)"),
         ({"nth": 99}, "no request 99; warp 0 of block .* makes 25"),
         ({"nth": -1}, "no request -1"),
@@ -318,7 +355,9 @@ def test_unknown_arrays_ops_blocks_and_names_are_refused(tiled):
         microscope.heat_map(tiled, "A")
     with pytest.raises(ValueError, match="one of 'load', 'store', 'atomic', not 'loads'"):
         microscope.heat_map(tiled, "a", "loads")
-    with pytest.raises(ValueError, match=r"block \(0, 2\)"):
+    with pytest.raises(ValueError, match=r"block \(2, 2, 0\)"):
+        microscope.heat_map(tiled, "a", block=(2, 2))
+    with pytest.raises(ValueError, match=r"block \(0, 2, 0\)"):
         microscope.timeline(tiled, (0, 2))
     with pytest.raises(ValueError, match="1 requests and 2 names"):
         microscope.warp_views([microscope.find_request(tiled)], ["one", "two"])
@@ -328,5 +367,5 @@ def test_a_block_that_was_not_followed_is_refused():
     a, b, c = zeros(8, 8), zeros(8, 8), zeros(8, 8)
     t = trace(tiled_kernel, (2, 2), (TILE, TILE), a, b, c, blocks=[(1, 1)])
     microscope.timeline(t, (1, 1))
-    with pytest.raises(ValueError, match=r"block \(0, 0\); blocks there are: \(1, 1, 0\)$"):
+    with pytest.raises(ValueError, match=r"block \(0, 0, 0\); blocks there are: \(1, 1, 0\)$"):
         microscope.timeline(t)

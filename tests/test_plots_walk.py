@@ -222,7 +222,7 @@ def test_regions_are_slices_where_they_can_be(tiled):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"block": (0, 3)}, r"block \(0, 3\); blocks there are: \(0, 0, 0\), \(1, 0, 0\)"),
+        ({"block": (0, 3)}, r"block \(0, 3, 0\); blocks there are: \(0, 0, 0\), \(1, 0, 0\)"),
         ({"block": (0, 0), "warp": 8}, "no warp 8; a block has warps 0 to 7"),
     ],
 )

@@ -139,15 +139,23 @@ def array_of(t: Trace, finding):
 
 
 def accesses_of(t: Trace, finding, thread: tuple) -> np.ndarray:
-    """Return the accesses of one thread to the finding's element from the finding's lines."""
-    array = array_of(t, finding)
-    element = np.ravel_multi_index(finding.index, array.shape)
+    """Return one thread's accesses from the finding's lines to the bytes of its element."""
     rows = t.accesses(block=thread[0])
     x, y, z = thread[1]
-    linear = x + t.block[0] * (y + t.block[1] * z)
-    rows = rows[(rows["thread"] == linear) & (rows["array"] == array.id)]
-    rows = rows[rows["element"] == element]
-    return rows[[t.sites[site].line in finding.lines for site in rows["site"]]]
+    rows = rows[rows["thread"] == x + t.block[0] * (y + t.block[1] * z)]
+    wanted = finding.space, address(array_of(t, finding), finding.index)
+    kept = []
+    for row in rows:
+        array = t.arrays[row["array"]]
+        index = np.unravel_index(row["element"], array.shape)
+        at_fault = t.sites[row["site"]].line in finding.lines
+        kept.append(at_fault and (array.space, address(array, index)) == wanted)
+    return rows[kept]
+
+
+def address(array, index: tuple) -> int:
+    """Return where an element lies; two arrays that overlap have addresses in common."""
+    return array.start + sum(i * step for i, step in zip(index, array.strides, strict=True))
 
 
 def test_a_race_is_found_though_its_values_are_equal():

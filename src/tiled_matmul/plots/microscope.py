@@ -20,6 +20,7 @@ from tiled_matmul.plots import style
 from tiled_matmul.simt.traffic import SECTOR_BYTES, WARP
 
 DONE = {"load": "loaded", "store": "stored", "atomic": "updated"}
+DO = {"load": "load", "store": "store", "atomic": "update"}
 BANK_BYTES, BANKS = 4, 32
 LINE_BYTES = BANK_BYTES * BANKS  # or four sectors: what a row of a warp's figure shows
 MOST_CELLS = 64  # rows and columns of a heat map
@@ -27,11 +28,12 @@ MOST_LEVELS = 6
 MOST_THREADS = 64  # that a timeline draws one by one; of larger blocks it draws the warps
 MOST_STEPS = 240
 LANES, ROWS, PITCH = 2.6, 7.0, 1.4  # a warp's figure downwards, in cells of four bytes
+MOST_CHARACTERS = 60  # that fit the width beside nothing else
 NUMBERED = 12  # matrices of so many columns have room for numbers
 
 LEGENDS = {
     "global": "a row: 128 bytes; framed: a sector; pale: brought along",
-    "shared": "a row: 128 bytes; a column: a bank; red: it is busy",
+    "shared": "a row: 128 bytes; a column: a bank; red: asked for several words",
 }
 
 Box = tuple[float, float, float, float]  # x, y, width, height
@@ -66,16 +68,12 @@ def array_named(t, name: str):
 
 def accesses_of(t, block: tuple[int, ...]) -> np.ndarray:
     """Return `t.accesses` of one block. Raises ValueError for a block that made none."""
-    x, y, z = (*block, 0, 0)[:3]
-    if 0 <= x < t.grid[0] and 0 <= y < t.grid[1] and 0 <= z < t.grid[2]:
-        accesses = t.accesses((x, y, z))
-        if accesses.size:
-            return accesses
-    width, height, _ = t.grid
-    numbers = sorted(set(t.accesses()["block"].tolist()))
-    known = [f"({n % width}, {n // width % height}, {n // width // height})" for n in numbers]
-    listed = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
-    raise ValueError(f"nothing was followed in block {tuple(block)}; blocks there are: {listed}")
+    place = (*block, 0, 0)[:3]
+    accesses = t.accesses(place) if place in t.blocks else np.empty(0)
+    if not accesses.size:
+        listed = ", ".join(map(str, t.blocks[:8])) + (", …" if len(t.blocks) > 8 else "")
+        raise ValueError(f"no access was followed in block {place}; blocks there are: {listed}")
+    return accesses
 
 
 def find_request(
@@ -117,31 +115,32 @@ def find_request(
     return found[nth]
 
 
-def counts(t, array: str, op: str = "load") -> np.ndarray:
+def counts(t, array: str, op: str = "load", block: tuple[int, ...] | None = None) -> np.ndarray:
     """Return how often threads touched each element, in the array's shape.
 
-    `op` is "load", "store" or "atomic". Raises ValueError for an unknown array or op.
+    `op` is "load", "store" or "atomic". Only the threads of `block` count; None stands for all
+    blocks that were followed. Raises ValueError for an unknown array, op or block.
     """
     info = array_named(t, array)
     if op not in DONE:
         raise ValueError(f"op must be one of {', '.join(map(repr, DONE))}, not {op!r}")
-    accesses = t.accesses()
+    accesses = t.accesses() if block is None else accesses_of(t, block)
     wanted = [site.id for site in t.sites if site.op == op]
     mine = (accesses["array"] == info.id) & np.isin(accesses["site"], wanted)
-    elements = accesses["element"][mine]
-    size = math.prod(info.shape)
-    inside = elements[(elements >= 0) & (elements < size)]
-    return np.bincount(inside, minlength=size).reshape(info.shape)
+    touched = np.bincount(accesses["element"][mine], minlength=math.prod(info.shape))
+    return touched.reshape(info.shape)
 
 
 def reads_per_store(t, accesses: np.ndarray) -> tuple[int, int] | None:
     """Return the fewest and the most reads of an element between two stores to it.
 
-    Only shared arrays count, and of them what is stored at all; None if nothing is.
+    Only shared arrays count, and of them what is stored at all; None if nothing is. Atomic
+    operations are neither.
     """
     shared = [array.id for array in t.arrays if array.space == "shared"]
     stores = [site.id for site in t.sites if site.op == "store"]
-    mine = accesses[np.isin(accesses["array"], shared)]
+    loads = [site.id for site in t.sites if site.op == "load"]
+    mine = accesses[np.isin(accesses["array"], shared) & np.isin(accesses["site"], stores + loads)]
     mine = mine[np.lexsort((mine["element"], mine["array"]))]  # stable: time stays in order
     stored = np.isin(mine["site"], stores)
     if not stored.any():
@@ -184,17 +183,17 @@ def in_rows(values: np.ndarray) -> np.ndarray:
 
 
 @style.styled
-def heat_map(t, array: str, op: str = "load") -> style.Figure:
-    """Draw how often threads of all followed blocks touched each element of an array.
+def heat_map(t, array: str, op: str = "load", block: tuple[int, ...] | None = None) -> style.Figure:
+    """Draw how often threads touched each element of an array; arguments and errors as `counts`.
 
     Vectors are drawn in lines of 32. Of a matrix with more than 64 rows or columns, a square stands
-    for several elements and shows their average. Errors as `counts`.
+    for several elements and shows their average.
     """
     info = array_named(t, array)
-    touched = counts(t, array, op)
+    touched = counts(t, array, op, block)
     shown, edge = _coarser(in_rows(touched))
     rows, columns = shown.shape
-    fig, ax = style.draw(1.1 + rows * min(4.3 / columns, 0.33))
+    fig, ax = style.draw(1.1 + rows * min(4.3 / columns, 4.5 / rows, 0.33))
     style.bare(ax, columns, rows)
     color = colors(t.arrays, t.sites)[info.id]
     levels = _levels(shown)
@@ -222,6 +221,10 @@ def heat_map(t, array: str, op: str = "load") -> style.Figure:
         title_fontsize=8,
     )
     finding = _heat_finding(array, touched, DONE[op])
+    if block is not None:
+        finding += f", by block {tuple(block)}"
+    elif info.space == "shared" and len(t.blocks) > 1:
+        finding += f", by {len(t.blocks)} blocks together"
     style.title(fig, finding)
     numbers = "; ".join(f"{text} times: {int(cells.sum())} squares" for text, cells, _ in levels)
     squares = "a square an element" if edge == 1 else f"a square {edge} by {edge} elements"
@@ -292,8 +295,8 @@ def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
     block that was not followed.
     """
     accesses = accesses_of(t, block)
-    unit = "thread" if math.prod(t.block) <= MOST_THREADS else "warp"
-    rows = int(accesses[unit].max()) + 1
+    threads = math.prod(t.block)
+    unit, rows = ("thread", threads) if threads <= MOST_THREADS else ("warp", -(-threads // WARP))
     starts, ends, step = _steps(accesses)
     phases = max(int((ends <= MOST_STEPS).sum()), 1)
     last = min(int(ends[phases - 1]), MOST_STEPS)
@@ -342,7 +345,8 @@ def _request(ax: Axes, request, name: str) -> None:
     shared = request.array.space == "shared"
     left, bottom = ax.get_xlim()[0], ax.get_ylim()[0]
     middle = {"va": "center", "fontsize": 8}
-    doing = f"{request.site.op} {request.site.text}, line {request.site.line}"
+    doing = f"line {request.site.line}: {DO[request.site.op]} {request.site.text}"
+    doing = doing if len(doing) <= MOST_CHARACTERS else doing[: MOST_CHARACTERS - 1] + "…"
     if name:
         ax.text(left, -1.0, f"{name}: {_short_cost(request)}", fontweight="bold", **middle)
     ax.text(left, 0.5, doing, **middle)
@@ -387,7 +391,7 @@ def _request(ax: Axes, request, name: str) -> None:
 def _inset(box: Box) -> Box:
     """Return the box with a margin, so that neighbours can be told apart."""
     x, y, width, height = box
-    return x + 0.1, y + 0.1, width - 0.2, height - 0.2
+    return x + 0.1 * width, y + 0.1, 0.8 * width, height - 0.2
 
 
 def _cell(address: int, size: int, tops: dict[int, float]) -> Box:
@@ -458,6 +462,8 @@ def times(number: int) -> str:
 
 def _heat_finding(name: str, touched: np.ndarray, done: str) -> str:
     low, high, never = int(touched.min()), int(touched.max()), int((touched == 0).sum())
+    if high == 0:
+        return f"No element of {name} is {done}"
     if low == high:
         return f"Each element of {name} is {done} {times(low)}"
     if never:
@@ -508,7 +514,7 @@ def _phases(t, accesses: np.ndarray) -> list[str]:
     pairs, first = np.unique(keys, axis=0, return_index=True)
     done: dict[int, dict[str, None]] = {}
     for phase, site in pairs[np.argsort(first)].tolist():
-        done.setdefault(phase, {})[f"{t.sites[site].op} {t.sites[site].array}"] = None
+        done.setdefault(phase, {})[f"{DO[t.sites[site].op]} {t.sites[site].array}"] = None
     kinds: dict[str, list[int]] = {}
     for phase, touched in sorted(done.items()):
         kinds.setdefault(", ".join(touched), []).append(phase)

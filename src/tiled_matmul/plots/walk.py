@@ -218,7 +218,7 @@ def _step(t, panels: Sequence[Panel], name: str, accesses: np.ndarray, unit: str
     for (op, threads, again), regions in sentences.items():
         who = f"{'; ' if words else ''}{microscope.counted(threads, unit)} "
         words += ", " if threads == before else who
-        words += f"{op}{'s' if threads == 1 else ''} {_and(regions)}"
+        words += f"{microscope.DO[op]}{'s' if threads == 1 else ''} {_and(regions)}"
         words += f", each element {microscope.times(again)}" if again > 1 else ""
         before = threads
     shown = tuple(lines.items())[:MOST_LINES]
@@ -248,7 +248,7 @@ def _slice(indices: np.ndarray) -> str:
     if indices.size == 1:
         return str(indices[0])
     step = int(indices[1] - indices[0])
-    return f"{indices[0]}:{indices[-1] + 1}" + (f":{step}" if step > 1 else "")
+    return f"{indices[0]}:{indices[-1]}" + (f":{step}" if step > 1 else "")
 
 
 def _and(parts: Sequence[str]) -> str:

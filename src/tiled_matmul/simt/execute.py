@@ -1,8 +1,8 @@
 """Runs a program: block after block, thread after thread, each up to its next barrier.
 
-Between two barriers the threads of a block run one after another, in an order that can be chosen, so
-the same launch gives the same result every time. What a GPU does at once and in no order happens
-here in one order; `findings` says where another order could have given another result.
+Between two barriers the threads of a block run one after another, in an order that can be chosen,
+so the same launch gives the same result every time. What a GPU does at once and in no order
+happens here in one order; `findings` says where another order could give another result.
 """
 
 from __future__ import annotations
@@ -305,9 +305,7 @@ class Runner:
             return self._dynamic(where, name, dtype)
         info = self.memory.shared(where, name, shape, dtype, alignment)
         data = shared_data(info.dtype, info.size)
-        return Array(
-            self.memory, info, data, info.dtype, info.shape, row_major(info.shape, 1), 0
-        )
+        return Array(self.memory, info, data, info.dtype, info.shape, row_major(info.shape, 1), 0)
 
     def _dynamic(self, where: tuple, name: str, dtype: Any) -> Array:
         info = self.memory.dynamic(where, name, dtype, self.sharedmem)

@@ -1,9 +1,9 @@
 """What is wrong with a kernel, found from the record of what its threads did.
 
-Two accesses race if they touch the same bytes, at least one writes, at most one is atomic, different
-threads make them, and nothing orders them: a barrier of the block, `syncwarp` between lanes that
-both took part, or nothing at all between blocks. What was written does not matter, and neither does
-the order in which the interpreter happened to run the threads.
+Two accesses race if they touch the same bytes, at least one writes, at most one is atomic,
+different threads make them, and nothing orders them. A barrier orders the threads of a block, and
+`syncwarp` lanes that both took part; nothing orders blocks. What was written does not matter, and
+neither does the order in which the interpreter happened to run the threads.
 """
 
 from __future__ import annotations
@@ -89,17 +89,18 @@ class Findings:
     # What was found, as findings.
 
     def races(self) -> list[Finding]:
-        made = [self._race(key, *found) for key, found in self.conflicts.items()]
+        made = [self._race(*found) for found in self.conflicts.values()]
         return sorted(made, key=lambda f: (f.lines, f.array))
 
     def uninitialised_reads(self) -> list[Finding]:
-        return [self._uninitialised(*key, *found) for key, found in self.uninitialised.items()]
+        made = [self._uninitialised(*found) for found in self.uninitialised.values()]
+        return sorted(made, key=lambda f: (f.lines, f.array))
 
     def out_of_bounds(self) -> list[Finding]:
         grouped: dict[tuple, list[Miss]] = {}
         for miss in self.log.misses:
             line = self.sites[miss.site].line
-            grouped.setdefault((miss.kind, miss.array.name, line, miss.site), []).append(miss)
+            grouped.setdefault((miss.kind, miss.array.name, line), []).append(miss)
         made = [self._miss(min(found, key=_miss_order), len(found)) for found in grouped.values()]
         return sorted(made, key=lambda f: (f.lines, f.kind))
 
@@ -172,7 +173,12 @@ class Findings:
         if not rows.size:
             return
         x, y = x[rows], y[rows]
-        names = low.site[x], low.array[x].astype(np.int64), low.site[y], low.array[y].astype(np.int64)
+        names = (
+            low.site[x],
+            low.array[x].astype(np.int64),
+            low.site[y],
+            low.array[y].astype(np.int64),
+        )
         pairs, _ = table.pack(*names)
         _, first, counts = np.unique(pairs, return_index=True, return_counts=True)
         for at, count in zip(first, counts, strict=True):
@@ -268,7 +274,7 @@ class Findings:
         if (self.sites[two.site].line, two.site) < (self.sites[one.site].line, one.site):
             one, two = two, one
         lines = self.sites[one.site].line, self.sites[two.site].line
-        key = lines, self._name(one), self._name(two), one.op, two.op, one.block == two.block
+        key = lines, self._name(one)
         known = self.conflicts.get(key)
         if known is None:
             self.conflicts[key] = [one, two, count]
@@ -280,7 +286,7 @@ class Findings:
     def _name(self, row: _Row) -> str:
         return self.arrays[row.array].name
 
-    def _race(self, key: tuple, one: _Row, two: _Row, count: int) -> Finding:
+    def _race(self, one: _Row, two: _Row, count: int) -> Finding:
         info = self.arrays[one.array]
         index = element(info, one.address)
         name = f"{info.name}[{', '.join(map(str, index))}]"
@@ -335,14 +341,19 @@ class Findings:
         piece = piece.take(piece.shared)
         if not piece.size:
             return
-        order = np.arange(piece.size)
         place, _ = table.pack(piece.block - piece.block.min(), piece.address)
-        wrote = np.flatnonzero(piece.op != LOAD)
-        reads = np.flatnonzero(piece.op != STORE)
-        by_phase = wrote[np.lexsort((order[wrote], piece.phase[wrote], place[wrote]))]
+        # An atomic needs a value that a store left; a load may read what an atomic made of it.
+        self._unwritten(piece, place, piece.op == LOAD, piece.op != LOAD)
+        self._unwritten(piece, place, piece.op == ATOMIC, piece.op == STORE)
+
+    def _unwritten(
+        self, piece: Piece, place: np.ndarray, reading: np.ndarray, writing: np.ndarray
+    ) -> None:
+        """Keep those of the `reading` rows that no `writing` row comes before."""
+        reads, wrote = np.flatnonzero(reading), np.flatnonzero(writing)
+        by_phase = wrote[np.lexsort((piece.phase[wrote], place[wrote]))]
         starts = table.first_rows(place[by_phase])
-        written = place[by_phase][starts]
-        first_phase = piece.phase[by_phase][starts]
+        written, first_phase = place[by_phase][starts], piece.phase[by_phase][starts]
         at = np.searchsorted(written, place[reads])
         known = at < written.size
         known[known] = written[at[known]] == place[reads][known]
@@ -357,22 +368,19 @@ class Findings:
             rows = rows[piece.phase[rows] == phase[i]]
             mine = piece.thread[rows] == piece.thread[reads[i]]
             bad[i] = mine.all() and not (rows < reads[i]).any()
-        rows = reads[bad]
-        if not rows.size:
-            return
-        names, _ = table.pack(piece.site[rows], piece.array[rows].astype(np.int64))
-        _, first, counts = np.unique(names, return_index=True, return_counts=True)
-        for i, count in zip(first, counts, strict=True):
-            row = _row(piece, int(rows[i]))
-            known_row = self.uninitialised.setdefault((row.site, row.array), [row, 0])
-            known_row[1] += int(count)
+        for i in reads[bad]:
+            row = _row(piece, int(i))
+            known_row = self.uninitialised.setdefault(
+                (self.sites[row.site].line, self._name(row)), [row, 0]
+            )
+            known_row[1] += 1
             if (row.block, row.thread) < (known_row[0].block, known_row[0].thread):
                 known_row[0] = row
 
-    def _uninitialised(self, site: int, array: int, row: _Row, count: int) -> Finding:
-        info = self.arrays[array]
+    def _uninitialised(self, row: _Row, count: int) -> Finding:
+        info = self.arrays[row.array]
         index = element(info, row.address)
-        line = self.sites[site].line
+        line = self.sites[row.site].line
         return Finding(
             "uninitialised read",
             info.space,
@@ -380,7 +388,7 @@ class Findings:
             index,
             (self._who(row.block, row.thread),),
             (line,),
-            (self._text(site),),
+            (self._text(row.site),),
             count,
             f"{thread_text(self.runner, row.block, row.thread)} reads "
             f"{info.name}[{', '.join(map(str, index))}] in line {line}, and nobody has written it.",

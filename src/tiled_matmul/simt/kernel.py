@@ -120,7 +120,11 @@ class Kernel:
         what = "device function" if self.device else "kernel"
         raise TypeError(
             f"{self.__name__} is a {what}: "
-            + ("kernels call it" if self.device else f"launch it as {self.__name__}[grid, block](…)")
+            + (
+                "kernels call it"
+                if self.device
+                else f"launch it as {self.__name__}[grid, block](…)"
+            )
         )
 
     def forall(self, count: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Launch:

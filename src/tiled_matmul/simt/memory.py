@@ -1,4 +1,4 @@
-"""Arrays as a kernel sees them: bounds are checked, every access has an address and leaves a record.
+"""Arrays as a kernel sees them: bounds are checked, and every access leaves a record.
 
 An array's addresses are those that it would have on a GPU as far as anybody can see them: each
 allocation begins on a multiple of 512 bytes, a view where it lies in its allocation, and static

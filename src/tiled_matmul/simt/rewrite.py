@@ -1,10 +1,10 @@
 """Turns a kernel's source into a Python function that one thread of the interpreter can run.
 
-The statements stay what they are, with their line numbers, so tracebacks, prints and debuggers work.
-Four things change in the syntax tree. An element of an array is read and written through a call that
-checks bounds and leaves a record. A barrier becomes a `yield`, which hands over to the next thread.
-Names of `numba.cuda` become values of the thread. Numbers get Numba's types: where a value is seen
-to be an index that stays small it remains a Python int, everything else is a typed scalar.
+The statements stay what they are, with their line numbers: tracebacks, prints and debuggers work.
+Four things change in the syntax tree. An element of an array is read and written through a call
+that checks bounds and leaves a record. A barrier becomes a `yield`, which hands over to the next
+thread. Names of `numba.cuda` become values of the thread. Numbers get Numba's types: where a value
+is seen to be an index that stays small it remains a Python int, all else is a typed scalar.
 
 When recording, each turn of each loop has a number, the path, so that the accesses that the threads
 of a warp make in one instruction can be put together afterwards. An access's key is
@@ -173,7 +173,6 @@ class Paths:
                 self.parents.append((path // self.sites, loop, turn))
             yield known[turn]
             turn += 1
-
 
     def program_order(self, key: int) -> tuple[tuple[int, int], ...]:
         """Return what sorts keys in the order in which a thread comes by them."""
@@ -363,7 +362,7 @@ def _is_int(kind: Any) -> bool:
 
 
 class _Translator:
-    """Translates one function. The body is gone through until the kinds of its names are settled."""
+    """Translates one function, again and again until the kinds of its names are settled."""
 
     def __init__(self, shared: _Shared, function: Callable, source: Source, kinds: tuple) -> None:
         self.shared = shared
@@ -402,9 +401,11 @@ class _Translator:
 
     def translate(self) -> ast.FunctionDef:
         first_site, first_loop = len(self.shared.sites), len(self.shared.loops)
+        compiled = dict(self.shared.compiled)
         for round_number in range(ROUNDS + 1):
             del self.shared.sites[first_site:]
             del self.shared.loops[first_loop:]
+            self.shared.compiled = dict(compiled)
             self.waits, self.temporaries = False, 0
             before = dict(self.env)
             body = self.block(self.source.tree.body)
@@ -518,9 +519,7 @@ class _Translator:
         self.assigned(node.target.id, kind)
         body: list[ast.stmt] = []
         if _is_int(kind) and self.env[node.target.id] == OTHER:
-            body.append(
-                _assign(_store(node.target.id), _call("_simt_i64", _load(node.target.id)))
-            )
+            body.append(_assign(_store(node.target.id), _call("_simt_i64", _load(node.target.id))))
         body += self.block(node.body)
         if not self.shared.record:
             made = ast.For(_store(node.target.id), turns, body, [])
@@ -589,13 +588,13 @@ class _Translator:
         holder = self.temporary(kind)
         made.append(_assign(_store(holder), array))
         parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-        names = []
+        indices = []
         for part in parts:
             index, index_kind = self.index(part)
-            names.append(self.temporary(index_kind))
-            made.append(_assign(_store(names[-1]), index))
+            name = self.temporary(index_kind)
+            made.append(_assign(_store(name), index))
+            indices.append((_load(name), index_kind))
         text, called = self.text(target), self.text(target.value)
-        indices = [_load(name) for name in names]
         load = self.element(node, holder, indices, "load", text, called)
         value, value_kind = self.binary(node, node.op, (load, OTHER), self.expression(node.value))
         value = self.typed(value, value_kind)
@@ -638,9 +637,7 @@ class _Translator:
         if not isinstance(value, ast.BinOp) or not isinstance(value.op, (ast.Add, ast.Sub)):
             return False
         used = [n.id for n in ast.walk(value) if isinstance(n, ast.Name)]
-        return isinstance(value.left, ast.Name) and used.count(name) == 1 == (
-            value.left.id == name
-        )
+        return isinstance(value.left, ast.Name) and used.count(name) == 1 == (value.left.id == name)
 
     def assigned(self, name: str, kind: Any) -> None:
         self.env[name] = _join(self.env.get(name), kind)
@@ -759,18 +756,15 @@ class _Translator:
                     part = _join(part, each)
             return ast.Subscript(value, index, ast.Load()), part
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        indices = [self.index(part)[0] for part in parts]
-        made = self.element(
-            node, value, indices, "load", self.text(node), self.text(node.value)
-        )
-        is_view = any(isinstance(part, ast.Slice) for part in parts)
-        return made, ARRAY if is_view else OTHER
+        indices = [self.index(part) for part in parts]
+        made = self.element(node, value, indices, "load", self.text(node), self.text(node.value))
+        return made, ARRAY if any(kind == ARRAY for _, kind in indices) else OTHER
 
     def store(self, target: ast.Subscript, value: ast.expr, node: ast.stmt) -> ast.expr:
         array, _ = self.expression(target.value)
         made = self.typed(*self.expression(value))
         parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-        indices = [self.index(part)[0] for part in parts]
+        indices = [self.index(part) for part in parts]
         text, called = self.text(target), self.text(target.value)
         return self.element(node, array, indices, "store", text, called, made)
 
@@ -781,9 +775,9 @@ class _Translator:
                 ast.Constant(None) if end is None else self.expression(end)[0]
                 for end in (node.lower, node.upper, node.step)
             ]
-            return _call("_simt_slice", *ends), OTHER
+            return _call("_simt_slice", *ends), ARRAY
         if isinstance(node, ast.Constant) and node.value is Ellipsis:
-            return node, OTHER
+            return node, ARRAY
         made, kind = self.expression(node)
         if kind == OTHER:
             return _call("_simt_index", made), SMALL
@@ -793,7 +787,7 @@ class _Translator:
         self,
         node: ast.AST,
         array: ast.expr | str,
-        indices: list[ast.expr],
+        indices: list[tuple[ast.expr, Any]],
         op: str,
         text: str,
         called: str,
@@ -803,12 +797,13 @@ class _Translator:
         array = _load(array) if isinstance(array, str) else array
         key = self.key(node, op, text, called)
         stored = [] if value is None else [value]
-        if len(indices) > 3:
+        trees = [tree for tree, _ in indices]
+        if len(indices) > 3 or not all(_is_int(kind) for _, kind in indices):
             name = "get" if value is None else "put"
             call = ast.Attribute(array, name, ast.Load())
-            return ast.Call(call, [ast.Tuple(indices, ast.Load()), *stored, key], [])
-        call = ast.Attribute(array, f"{'l' if value is None else 's'}{len(indices)}", ast.Load())
-        return ast.Call(call, [*indices, *stored, key], [])
+            return ast.Call(call, [ast.Tuple(trees, ast.Load()), *stored, key], [])
+        call = ast.Attribute(array, f"{'l' if value is None else 's'}{len(trees)}", ast.Load())
+        return ast.Call(call, [*trees, *stored, key], [])
 
     def key(self, node: ast.AST, op: str, text: str, called: str) -> ast.expr:
         """A new site, and the tree of its key."""
@@ -947,14 +942,19 @@ class _Translator:
             trees = [tree for tree, _ in arguments]
             if value is len:
                 return _call("len", *trees), SMALL
-            if ints and value in (min, max, abs, int) and len(trees) + (value is abs or value is int) > 1:
+            if (
+                ints
+                and value in (min, max, abs, int)
+                and len(trees) + (value is abs or value is int) > 1
+            ):
                 return _call(value.__name__, *trees), max(kind for _, kind in arguments)
             return _call(self.shared.constant(table[value]), *trees), OTHER
         if _is_device_function(value):
             return self.device_call(node, value)
         if isinstance(value, types.FunctionType):
             raise self.unsupported(
-                node, f"{value.__name__}(), a plain function: decorate it with @cuda.jit(device=True);"
+                node,
+                f"{value.__name__}(), a plain function: decorate it with @cuda.jit(device=True);",
             )
         raise self.unsupported(node, f"{self.text(node.func)}()")
 
@@ -1003,9 +1003,7 @@ class _Translator:
     def standin(self, node: ast.Call, standin: Standin) -> tuple[ast.expr, Any]:
         text = self.text(node)
         array = self.text(node.args[0]) if node.args else ""
-        accesses = [
-            _call("_simt_access", self.key(node, op, text, array)) for op in standin.ops
-        ]
+        accesses = [_call("_simt_access", self.key(node, op, text, array)) for op in standin.ops]
         given = [self.expression(argument) for argument in node.args]
         arguments = [tree for tree, _ in given]
         return _call(self.shared.constant(standin.function), *accesses, *arguments), OTHER

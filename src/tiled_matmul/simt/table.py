@@ -31,7 +31,7 @@ REQUEST = np.dtype(
         ("asked_bytes", np.int32),
         ("sectors", np.int16),
         ("wavefronts", np.int16),
-        ("least", np.int16),  # wavefronts that the width alone makes necessary
+        ("conflicts", np.int16),
     ]
 )
 
@@ -160,8 +160,13 @@ def requests(piece: Piece) -> np.ndarray:
     made["sectors"] = hardware.distinct_sectors(
         number[~shared], piece.address[~shared], starts.size
     )
-    lane = piece.thread[shared] & hardware.WARP - 1
-    made["wavefronts"], made["least"] = hardware.wavefronts(
-        number[shared], lane, piece.address[shared], piece.width[shared], starts.size
+    banked = piece.take(shared)
+    made["wavefronts"], made["conflicts"] = hardware.wavefronts(
+        number[shared],
+        banked.thread & hardware.WARP - 1,
+        banked.address,
+        banked.width,
+        banked.op == LOAD,
+        starts.size,
     )
     return made

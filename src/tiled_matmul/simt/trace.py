@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tiled_matmul.notebook import Table, table as show_table
+from tiled_matmul.notebook import Table
+from tiled_matmul.notebook import table as show_table
 from tiled_matmul.simt import hardware, table
 from tiled_matmul.simt.findings import Finding, Findings, element, site_ops
 from tiled_matmul.simt.kernel import MAX_STEPS, prepare
@@ -138,14 +139,16 @@ class Trace:
     def count(self, space: str, op: str, rows: Any = slice(None)) -> GlobalCounts | SharedCounts:
         """Return the counts of a space ("global", "shared") and op ("load", "store", "atomic")."""
         if space not in ("global", "shared") or op not in ("load", "store", "atomic"):
-            raise ValueError(f"counts are of global or shared load, store or atomic, not {space} {op}")
+            raise ValueError(
+                f"counts are of global or shared load, store or atomic, not {space} {op}"
+            )
         rows = self._requests[rows]
         rows = rows[(rows["shared"] == (space == "shared")) & (rows["op"] == OPS[op])]
         common = int(rows["lanes"].sum()), int(rows["asked_bytes"].sum())
         if space == "global":
             return GlobalCounts(rows.size, int(rows["sectors"].sum()), *common)
-        waves = int(rows["wavefronts"].sum())
-        return SharedCounts(rows.size, waves, waves - int(rows["least"].sum()), *common)
+        waves, conflicts = int(rows["wavefronts"].sum()), int(rows["conflicts"].sum())
+        return SharedCounts(rows.size, waves, conflicts, *common)
 
     @property
     def global_loads(self) -> GlobalCounts:
@@ -210,15 +213,8 @@ class Trace:
 
     def _costs(self, mine: np.ndarray) -> dict[str, int]:
         rows = self._requests[mine]
-        waves = int(rows["wavefronts"].sum())
-        numbers = (
-            rows.size,
-            int(rows["lanes"].sum()),
-            int(rows["sectors"].sum()),
-            waves,
-            waves - int(rows["least"].sum()),
-        )
-        return dict(zip(COSTS, numbers, strict=True))
+        sums = (int(rows[name].sum()) for name in ("lanes", "sectors", "wavefronts", "conflicts"))
+        return dict(zip(COSTS, (rows.size, *sums), strict=True))
 
     # Findings.
 
@@ -339,9 +335,7 @@ class Trace:
         ends = np.searchsorted(piece.key[by_key], keys, side="right")
         return [
             self._request(piece.take(rows), elements[rows])
-            for rows in (
-                np.sort(by_key[low:high]) for low, high in zip(starts, ends, strict=True)
-            )
+            for rows in (np.sort(by_key[low:high]) for low, high in zip(starts, ends, strict=True))
         ]
 
     def _request(self, piece: table.Piece, elements: np.ndarray) -> Request:
@@ -355,7 +349,9 @@ class Trace:
         waves = 0
         if shared:
             zeros = np.zeros(piece.size, np.int64)
-            waves = int(hardware.wavefronts(zeros, lanes, piece.address, piece.width, 1)[0][0])
+            loads = piece.op == table.LOAD
+            costs = hardware.wavefronts(zeros, lanes, piece.address, piece.width, loads, 1)
+            waves = int(costs[0][0])
         banks = addresses // hardware.BANK_BYTES % hardware.BANKS if shared else ()
         last = addresses + piece.width - 1
         sectors = () if shared else np.unique(np.r_[addresses, last] // hardware.SECTOR_BYTES)

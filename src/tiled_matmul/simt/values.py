@@ -250,7 +250,7 @@ def divide(x: int, y: int) -> np.float64:
 
 
 def reals(function: Callable) -> Callable:
-    """Return a function of `math` as Numba has it: float32 in, float32 out; integers are float64."""
+    """Return a function of `math` as in Numba: float32 gives float32, integers give float64."""
 
     def call(*values: Any) -> Any:
         values = tuple(wide(value, value) for value in values)
