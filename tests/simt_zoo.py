@@ -874,6 +874,17 @@ def integers_never_written(out):
     out[tx] = s[tx]  # fault: load
 
 
+@faulty(1, 8, vectors(8, 1), unwritten("s", "load"))
+@cuda.jit
+def read_by_one_lane_before_another_writes(a, out):
+    s = cuda.shared.array(1, float32)
+    if cuda.laneid == 0:
+        out[0] = s[0]  # fault: load
+    cuda.syncwarp()
+    if cuda.laneid == 1:
+        s[0] = a[0]
+
+
 # --- faulty in two ways at once -------------------------------------------------------------------
 
 
@@ -902,6 +913,15 @@ def stored_twice_and_read_without_barrier(a, out):
     s[tx % 4] = a[tx]  # fault: store
     if tx < 4:
         out[tx] = s[3 - tx]  # fault: load
+
+
+@faulty(1, 8, vectors(8, 8), negative("out", "left"), race("out", "left", "last"))
+@cuda.jit
+def negative_index_wraps_onto_another_threads_element(a, out):
+    tx = cuda.threadIdx.x
+    out[tx - 1] = a[tx]  # fault: left
+    if tx == 7:
+        out[7] = 0  # fault: last
 
 
 # --- correct: products ----------------------------------------------------------------------------

@@ -536,6 +536,8 @@ def test_races_and_results_agree_with_all_pairs(build, program):
         assert {(f.array, *f.index) for f in t.races} <= racing
         assert {(f.array, *f.lines) for f in t.uninitialised_reads} == unwritten
         assert not t.out_of_bounds and not t.divergent_barriers
+        for f in t.findings:
+            assert f.texts == tuple(t.source_line(line).strip() for line in f.lines)
         if not races and not unwritten:
             for name, result in zip(GLOBAL, args, strict=True):
                 np.testing.assert_array_equal(result, run.memory[name], err_msg=name)

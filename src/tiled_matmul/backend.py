@@ -3,6 +3,8 @@
 Numba and Triton read their simulator switches when they are imported, so the decision has to fall
 before either is. `select()` decides once per process; the set-up cell of each notebook calls it,
 and so does importing `tiled_matmul.ladder`. `TILED_MATMUL_BACKEND=gpu|simulator` overrides it.
+Without a GPU, `numba.cuda.jit` makes kernels for the interpreter of `simt/`; Numba's own simulator
+is switched on too, for what stands around kernels: `cuda.synchronize`, `cuda.to_device`, streams.
 """
 
 from __future__ import annotations
@@ -126,6 +128,10 @@ def select() -> Backend:
             os.environ[switch] = "1" if simulate else "0"
         # Teaching grids are small on purpose; the warning would be printed into every cell.
         os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
+        if simulate:
+            from tiled_matmul.simt.kernel import install
+
+            install()
         _selected = chosen
     return _selected
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tiled_matmul.backend import select
 from tiled_matmul.ladder.arguments import positive
+from tiled_matmul.simt.hardware import MAX_GRID, MAX_THREADS
+from tiled_matmul.simt.kernel import run, watched
 
-MAX_THREADS = 1024  # a block's limit on every GPU since compute capability 2.0
-MAX_GRID_YZ = 65535
+MAX_GRID_YZ = MAX_GRID[1]
 
 
 def check_block(block: tuple[int, int]) -> tuple[int, int]:
@@ -36,10 +37,10 @@ def covering_grid(extent_x: int, extent_y: int, block: tuple[int, int]) -> tuple
 def launch(kernel, grid: tuple, block: tuple, *tensors) -> None:
     """Launch a Numba kernel on torch tensors, in the order of torch's current stream.
 
-    In the simulators, runs it to its end on CPU tensors.
+    Without a GPU, or where somebody watches, the interpreter runs it to its end.
     """
-    if not select().on_gpu:
-        kernel[grid, block](*tensors)
+    if not select().on_gpu or watched():
+        run(kernel, grid, block, *tensors)
         return
     import torch
     from numba import cuda

@@ -248,7 +248,7 @@ def _slice(indices: np.ndarray) -> str:
     if indices.size == 1:
         return str(indices[0])
     step = int(indices[1] - indices[0])
-    return f"{indices[0]}:{indices[-1]}" + (f":{step}" if step > 1 else "")
+    return f"{indices[0]}:{indices[-1] + 1}" + (f":{step}" if step > 1 else "")
 
 
 def _and(parts: Sequence[str]) -> str:

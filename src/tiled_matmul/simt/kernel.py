@@ -12,7 +12,7 @@ import numpy as np
 from tiled_matmul.simt.execute import ORDERS, Dim3, Runner
 from tiled_matmul.simt.hardware import MAX_BLOCK, MAX_GRID, MAX_THREADS, SHARED_BYTES
 from tiled_matmul.simt.memory import Log, Memory, bind
-from tiled_matmul.simt.rewrite import rewrite
+from tiled_matmul.simt.rewrite import FEATURES, rewrite
 from tiled_matmul.simt.source import python_function
 
 MAX_STEPS = 10_000_000
@@ -196,7 +196,31 @@ def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
 
 
 def install() -> None:
-    """Let `numba.cuda.jit` make kernels for the interpreter, in this process."""
+    """Let `numba.cuda.jit` make kernels for the interpreter, in this process.
+
+    The names of `numba.cuda` that only kernels use are there as well, so that they can be imported.
+    """
     from numba import cuda
 
     cuda.jit = jit
+    for name in FEATURES:
+        if not hasattr(cuda, name):
+            setattr(cuda, name, _InKernels(name))
+
+
+class _InKernels:
+    """What a name of `numba.cuda` that only kernels use is outside of them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, *arguments: Any) -> None:
+        raise TypeError(f"cuda.{self._name} is for kernels, and this is not one")
+
+    def __getattr__(self, name: str) -> _InKernels:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _InKernels(f"{self._name}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<cuda.{self._name}, for kernels>"

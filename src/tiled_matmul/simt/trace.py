@@ -56,14 +56,15 @@ class SharedCounts:
 class Request:
     """One access instruction of one warp, lane by lane.
 
-    `elements` are flat, row-major; `addresses` are in bytes from where the array's allocation
-    begins. `sectors` is empty for shared memory, `banks` (of each lane's first word) and
+    `elements` are flat, row-major, the first where a lane takes several at once; `width` is what a
+    lane takes, in bytes. `addresses` are in bytes from where the array's allocation begins. `sectors` is empty for shared memory, `banks` (of each lane's first word) and
     `wavefronts` for global memory.
     """
 
     site: Site
     array: ArrayInfo
     phase: int
+    width: int
     lanes: tuple[int, ...]
     elements: tuple[int, ...]
     indices: tuple[tuple[int, ...], ...]
@@ -83,6 +84,7 @@ ACCESS = np.dtype(
         ("site", np.int32),
         ("array", np.int16),
         ("element", np.int64),
+        ("width", np.int16),
         ("request", np.int64),
     ]
 )
@@ -136,13 +138,30 @@ class Trace:
 
     # Counts.
 
-    def count(self, space: str, op: str, rows: Any = slice(None)) -> GlobalCounts | SharedCounts:
-        """Return the counts of a space ("global", "shared") and op ("load", "store", "atomic")."""
+    def count(
+        self,
+        space: str,
+        op: str,
+        line: int | None = None,
+        array: int | None = None,
+        block: tuple[int, ...] | None = None,
+        warp: int | None = None,
+    ) -> GlobalCounts | SharedCounts:
+        """Return the counts of a space ("global", "shared") and op ("load", "store", "atomic").
+
+        `line` in the source, `array` (its id), `block` (x, y, z) and `warp` restrict them.
+        """
         if space not in ("global", "shared") or op not in ("load", "store", "atomic"):
             raise ValueError(
                 f"counts are of global or shared load, store or atomic, not {space} {op}"
             )
-        rows = self._requests[rows]
+        rows = self._requests
+        if line is not None:
+            rows = rows[np.isin(rows["site"], [s.id for s in self.sites if s.line == line])]
+        number = None if block is None else self._block_number(block)
+        for column, value in (("array", array), ("block", number), ("warp", warp)):
+            if value is not None:
+                rows = rows[rows[column] == value]
         rows = rows[(rows["shared"] == (space == "shared")) & (rows["op"] == OPS[op])]
         common = int(rows["lanes"].sum()), int(rows["asked_bytes"].sum())
         if space == "global":
@@ -263,8 +282,8 @@ class Trace:
     def accesses(self, block: tuple[int, ...] | None = None) -> np.ndarray:
         """Return a row of ACCESS for each thread's access, in the order in which they ran.
 
-        `block` (x, y, z) restricts it. `element` is flat and row-major, `request` numbers the
-        instructions of all warps of a block in program order.
+        `block` (x, y, z) restricts it. `element` is flat and row-major, `width` the access's bytes,
+        `request` numbers the instructions of all warps of a block in program order.
         """
         wanted = None if block is None else self._block_number(block)
         parts = []
@@ -279,7 +298,7 @@ class Trace:
 
     def _access_rows(self, piece: table.Piece) -> np.ndarray:
         made = np.zeros(piece.size, ACCESS)
-        for name in ("block", "thread", "phase", "site", "array"):
+        for name in ("block", "thread", "phase", "site", "array", "width"):
             made[name] = getattr(piece, name)
         made["warp"] = piece.thread >> table.WARP_SHIFT
         made["lane"] = piece.thread & hardware.WARP - 1
@@ -360,6 +379,7 @@ class Trace:
             self.sites[int(piece.site[0])],
             info,
             int(piece.phase[0]),
+            int(piece.width[0]),
             *(tuple(int(x) for x in column) for column in (lanes, elements)),
             tuple(tuple(int(i) for i in index) for index in indices),
             *(tuple(int(x) for x in column) for column in (addresses, sectors, banks)),
@@ -372,9 +392,9 @@ class Trace:
             raise ValueError(f"block {tuple(block)} was not followed; the grid is {self.grid}")
         return place[0] + self.grid[0] * (place[1] + self.grid[1] * place[2])
 
-    def source_line(self, line: int) -> str:
-        """Return the text of a line of the kernel's file or cell, stripped."""
-        return next(iter(self._runner.program.sources.values())).line(line)
+    def source_line(self, site: Site) -> str:
+        """Return the text of the line where a site stands, stripped."""
+        return self._runner.program.sources[site.function].line(site.line)
 
     # How it is shown.
 

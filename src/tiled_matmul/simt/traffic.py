@@ -1,30 +1,42 @@
-"""Counts what the warps of a kernel ask of global memory.
-
-The threads of a warp load together. The hardware looks at their addresses at once and moves whole
-sectors of 32 bytes, each once, however many lanes want it and however little of it they want.
-Matrices are row-major, and each starts at the start of a sector, as an allocation does.
-Source: NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory".
-"""
+"""What a trace says about memory traffic, beside what arithmetic predicts and a GPU measured."""
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tiled_matmul import ROOT
+from tiled_matmul.notebook import Table, table
 from tiled_matmul.problem import Problem
+from tiled_matmul.simt.hardware import SECTOR_BYTES
 
-WARP = 32
-SECTOR_BYTES = 32
+if TYPE_CHECKING:
+    from tiled_matmul.simt.trace import Trace
+
+COUNTERS = ROOT / "tests" / "data" / "h200_counters.json"
+MEASURED = {
+    "load requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "load sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "store requests": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "store sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "shared load requests": "smsp__sass_inst_executed_op_shared_ld.sum",
+    "shared load wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "shared store requests": "smsp__sass_inst_executed_op_shared_st.sum",
+    "shared store wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+}
 
 
 @dataclass(frozen=True)
-class Traffic:
-    """What some warps loaded from A and B over all steps of k, counted in sectors.
+class Fetched:
+    """The sectors of global memory that a block's loads asked for, and what a cache would fetch.
 
-    `requests` loads were made by whole warps and asked for `asked` sectors, `distinct` of them
-    different. `missed` had to be fetched into a least-recently-used cache that started empty.
+    `requests` loads by whole warps asked for `asked` sectors, `distinct` of them different.
+    `missed` had to be fetched into a least-recently-used cache that started empty.
     """
 
     requests: int
@@ -33,111 +45,118 @@ class Traffic:
     missed: int
 
 
-def touched(addresses: np.ndarray, itemsize: int) -> set[int]:
-    """Return the numbers of the 32-byte sectors that one request touches.
-
-    `addresses` holds the byte address of each active lane's element, at most 32 of them;
-    `itemsize` is the element's size in bytes. Raises ValueError for more lanes, negative
-    addresses or an itemsize that is not positive.
-    """
-    addresses = np.asarray(addresses, dtype=np.int64).ravel()
-    if addresses.size > WARP:
-        raise ValueError(f"a warp has {WARP} lanes, got {addresses.size} addresses")
-    if itemsize < 1:
-        raise ValueError(f"itemsize must be positive, got {itemsize}")
-    if (addresses < 0).any():
-        raise ValueError(f"addresses must not be negative, got {addresses.min()}")
-    last = addresses + itemsize - 1
+def counted(t: Trace) -> dict[str, int]:
+    """Return a trace's counts under the names of `measured`."""
     return {
-        int(sector)
-        for low, high in zip(addresses // SECTOR_BYTES, last // SECTOR_BYTES, strict=True)
-        for sector in range(low, high + 1)
+        "load requests": t.global_loads.requests,
+        "load sectors": t.global_loads.sectors,
+        "store requests": t.global_stores.requests,
+        "store sectors": t.global_stores.sectors,
+        "shared load requests": t.shared_loads.requests,
+        "shared load wavefronts": t.shared_loads.wavefronts,
+        "shared store requests": t.shared_stores.requests,
+        "shared store wavefronts": t.shared_stores.wavefronts,
     }
 
 
-def sectors(addresses: np.ndarray, itemsize: int) -> int:
-    """Return how many sectors one request touches; arguments and errors as `touched`."""
-    return len(touched(addresses, itemsize))
+def measured(name: str) -> dict[str, int]:
+    """Return what Nsight Compute counted on an H200 for a launch of `tests/counted_kernels.py`.
 
-
-def element_addresses(rows, columns, row_length: int, itemsize: int) -> np.ndarray:
-    """Return byte addresses of elements [rows, columns] of a row-major matrix that starts at 0."""
-    return (np.asarray(rows) * row_length + np.asarray(columns)) * itemsize
-
-
-def lanes_of(warp, lane) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rows, columns), each (warps, 32): the element of C that each lane of each warp owns.
-
-    `warp` and `lane` are integer arrays of C's shape that a kernel filled: who wrote this element.
-    A lane that owns none has -1. Raises ValueError for arrays that differ in shape, numbers that
-    cannot be, or a lane that stands at two elements.
+    Raises ValueError that lists similar names for one that was not measured.
     """
-    warp, lane = np.asarray(warp), np.asarray(lane)
-    if warp.ndim != 2 or warp.shape != lane.shape:
-        raise ValueError(f"warp and lane must be 2-D and alike, got {warp.shape} and {lane.shape}")
-    if warp.min() < 0 or lane.min() < 0 or lane.max() >= WARP:
-        raise ValueError(
-            f"warps count from 0 and lanes from 0 to {WARP - 1}; got warps from {warp.min()}, "
-            f"lanes from {lane.min()} to {lane.max()}"
-        )
-    rows, columns = (np.full((int(warp.max()) + 1, WARP), -1) for _ in range(2))
-    for i, j in np.ndindex(warp.shape):
-        place = warp[i, j], lane[i, j]
-        if rows[place] >= 0:
-            raise ValueError(f"warp {place[0]}, lane {place[1]} stands at two elements")
-        rows[place], columns[place] = i, j
-    return rows, columns
+    stored = json.loads(COUNTERS.read_text(encoding="utf-8"))
+    if name not in stored["cases"]:
+        word = name.split()[0] if name.split() else ""
+        near = [known for known in stored["cases"] if word and word in known][:8]
+        hint = f"; there are {', '.join(near)}" if near else ""
+        raise ValueError(f"no counters were taken of {name!r}{hint}")
+    counters = dict(zip(stored["metrics"], stored["cases"][name]["counters"], strict=True))
+    return {ours: counters[theirs] for ours, theirs in MEASURED.items()}
 
 
-def requests(rows, columns, k: int, problem: Problem) -> dict[str, np.ndarray]:
-    """Return the byte addresses that one warp asks for, by matrix.
+def reuse(t: Trace) -> Table:
+    """Return, for each array in global memory, what was moved beside what had to be.
 
-    `rows` and `columns` say which element of C each lane owns (-1: none). "A" and "B" are its loads
-    of A[row, k] and B[k, column] at this one k, "C" its store of C[row, column] after the last.
+    "asked for" are the threads' accesses in bytes, "moved" the sectors of all requests, "needed"
+    each element that was touched once. The last column is how often an element was touched.
     """
-    rows, columns = np.asarray(rows), np.asarray(columns)
-    active = rows >= 0
-    rows, columns = rows[active], columns[active]
-    itemsize = np.dtype(problem.dtype).itemsize
-    return {
-        "A": element_addresses(rows, k, problem.k, itemsize),
-        "B": element_addresses(k, columns, problem.n, itemsize),
-        "C": element_addresses(rows, columns, problem.n, itemsize),
-    }
+    accesses = t.accesses()
+    op = np.array([site.op for site in t.sites] or ["load"])[accesses["site"]]
+    rows = []
+    for info in t.arrays:
+        if info.space != "global":
+            continue
+        for name in ("load", "store", "atomic"):
+            mine = accesses[(accesses["array"] == info.id) & (op == name)]
+            if not mine.size:
+                continue
+            elements = np.unique(mine["element"]).size
+            rows.append(
+                {
+                    "array": info.name,
+                    "op": name,
+                    "asked for (bytes)": mine.size * info.itemsize,
+                    "moved (bytes)": t.count("global", name, array=info.id).bytes,
+                    "needed (bytes)": elements * info.itemsize,
+                    "times touched": mine.size / elements,
+                }
+            )
+    return table(rows)
 
 
-def step_sectors(rows, columns, k: int, problem: Problem) -> dict[str, int]:
-    """Return how many sectors one warp asks for, by matrix; arguments as `requests`."""
-    itemsize = np.dtype(problem.dtype).itemsize
-    asked = requests(rows, columns, k, problem)
-    return {name: sectors(addresses, itemsize) for name, addresses in asked.items()}
+def intensity(t: Trace, flops: int) -> float:
+    """Return FLOPs for each byte in the sectors that all requests asked for, caches left aside.
+
+    Raises ValueError for a trace that touched no global memory.
+    """
+    moved = sum(t.count("global", op).bytes for op in ("load", "store", "atomic"))
+    if not moved:
+        raise ValueError(f"{t.name} touched no global memory")
+    return flops / moved
 
 
-def loads(rows, columns, problem: Problem, room: int = 64) -> Traffic:
-    """Count the loads of these warps, (warps, 32) each, walking over k in step.
+def tiled_loads(problem: Problem, rows: int, columns: int) -> int:
+    """Return how many elements a tiled product loads from A and B, predicted.
 
-    At each k the warps come one after another and load from A, then from B. `room` is the number
-    of sectors that the cache of `Traffic.missed` holds; any sector may lie anywhere in it. Raises
-    ValueError for a room below 1.
+    Each tile of C, `rows` × `columns`, reads `rows` rows of A and `columns` columns of B:
+    M·N·K·(1/columns + 1/rows), so 2·M·N·K/T for squares of T. Ragged tiles count what exists.
+    """
+    across = -(-problem.n // columns)
+    down = -(-problem.m // rows)
+    return problem.k * (problem.m * across + problem.n * down)
+
+
+def fetched(t: Trace, block: tuple[int, ...] = (0, 0), room: int = 64) -> Fetched:
+    """Count the loads of one block, its warps taking turns, one request each.
+
+    `room` is how many sectors the cache of `Fetched.missed` holds; any sector may lie anywhere in
+    it. Raises ValueError for a room below 1.
     """
     if room < 1:
         raise ValueError(f"room must be at least one sector, got {room}")
-    itemsize = np.dtype(problem.dtype).itemsize
+    warps = -(-int(np.prod(t.block)) // 32)
+    queues = []
+    for warp in range(warps):
+        loads = [r for r in t.requests(block, warp) if r.site.op == "load" and r.sectors]
+        queues.append([[(r.array.name, sector) for sector in r.sectors] for r in loads])
     made = asked = missed = 0
     distinct: set[tuple[str, int]] = set()
     cache: OrderedDict[tuple[str, int], None] = OrderedDict()
-    for k in range(problem.k):
-        for warp_rows, warp_columns in zip(rows, columns, strict=True):
-            addresses = requests(warp_rows, warp_columns, k, problem)
-            for name in ("A", "B"):
-                wanted = sorted((name, sector) for sector in touched(addresses[name], itemsize))
-                made += 1
-                asked += len(wanted)
-                distinct.update(wanted)
-                for sector in wanted:
-                    missed += sector not in cache
-                    cache[sector] = None
-                    cache.move_to_end(sector)
-                    if len(cache) > room:
-                        cache.popitem(last=False)
-    return Traffic(made, asked, len(distinct), missed)
+    for turn in zip_longest(*queues, fillvalue=()):
+        for wanted in turn:
+            made += bool(wanted)
+            asked += len(wanted)
+            distinct.update(wanted)
+            for sector in wanted:
+                missed += sector not in cache
+                cache[sector] = None
+                cache.move_to_end(sector)
+                if len(cache) > room:
+                    cache.popitem(last=False)
+    return Fetched(made, asked, len(distinct), missed)
+
+
+def sector_elements(sectors: tuple[int, ...], itemsize: int) -> list[int]:
+    """Return the flat elements that lie in these sectors of an array that begins at one."""
+    each = SECTOR_BYTES // itemsize
+    return [sector * each + place for sector in sectors for place in range(each)]
