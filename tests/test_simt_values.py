@@ -119,11 +119,9 @@ ARITHMETIC = ("+", "-", "*", "/", "//", "%", "<", "<=", "==", "!=", ">", ">=", "
 
 
 def arithmetic(x, y):
-    return (
-        *(x + y, x - y, x * y, x / y, x // y, x % y),
-        *(x < y, x <= y, x == y, x != y, x > y, x >= y),
-        *(min(x, y), max(x, y)),
-    )
+    results = x + y, x - y, x * y, x / y, x // y, x % y
+    orders = x < y, x <= y, x == y, x != y, x > y, x >= y
+    return results + orders + (min(x, y), max(x, y))
 
 
 @pytest.mark.parametrize("y", TYPES)

@@ -1,4 +1,4 @@
-"""The command line: `python -m tiled_matmul doctor | bench | notebooks`.
+"""The command line: `python -m tiled_matmul doctor | bench | trace | notebooks`.
 
 A mistake of the caller's is one line on standard error and exit status 2, Ctrl-C is 130.
 """
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tiled_matmul.book import add_parser as add_notebooks
+from tiled_matmul.simt.cli import add_parser as add_trace
 
 DEFAULT_SHAPES = {
     "cpu": "128x128x128,512x512x512,2048x2048x2048",
@@ -52,8 +53,10 @@ def _is_expected(error: Exception) -> bool:
     """Is this an error that a user can cause and whose message says what to do?"""
     from tiled_matmul.backend import BackendError
     from tiled_matmul.check import MatmulError
+    from tiled_matmul.simt.errors import KernelError
 
-    kinds = (ValueError, TypeError, OSError, ImportError, MemoryError, BackendError, MatmulError)
+    kinds = (ValueError, TypeError, OSError, ImportError, MemoryError)
+    kinds += (BackendError, KernelError, MatmulError)
     # torch's own "out of memory" is a RuntimeError, and torch may not be loaded.
     return isinstance(error, kinds) or type(error).__name__ == "OutOfMemoryError"
 
@@ -76,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--force", action="store_true", help="time what takes long, too")
     bench.set_defaults(run=_bench)
 
+    add_trace(commands)
     add_notebooks(commands)
     return parser
 

@@ -11,8 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tiled_matmul import roofline as model
 from tiled_matmul.plots import style
-from tiled_matmul.problem import Problem
-from tiled_matmul.simt import traffic
+from tiled_matmul.simt.traffic import sector_elements
 
 
 @style.styled
@@ -97,35 +96,32 @@ def writers(without: Any, guarded: Any, rows: int, columns: int) -> style.Figure
 
 
 @style.styled
-def warp_requests(
-    warps: Mapping[str, tuple], problem: Problem, k: int, shown: int = 16
-) -> style.Figure:
+def warp_requests(warps: Mapping[str, Sequence[Any]], shown: int = 16) -> style.Figure:
     """Draw what one warp asks for at one k, for each way of dealing out C, side by side.
 
-    `warps` maps a name to (rows, columns), 32 each, of two warps. Full colour is an element that a
-    lane asked for, pale what its sector brings along. The first `shown` rows and columns of each
-    matrix are drawn.
+    `warps` maps a name to three requests of a trace: a load from A, one from B, a store to C. Full
+    colour is an element that a lane asked for, pale what its sector brings along. The first
+    `shown` rows and columns of each matrix are drawn.
     """
     fig, axes = style.draw(3.15, columns=2)
     gap, totals = 1.5, []
-    for ax, (name, (rows, columns)) in zip(axes, warps.items(), strict=True):
+    for ax, (name, requests) in zip(axes, warps.items(), strict=True):
         edge = 2 * shown + gap
         style.bare(ax, edge, edge)
-        asked = traffic.requests(rows, columns, k, problem)
-        counts = traffic.step_sectors(rows, columns, k, problem)
-        totals.append(counts["A"] + counts["B"])
-        itemsize = np.dtype(problem.dtype).itemsize
-        for letter, color, x, y, width in (
-            ("A", style.A, 0, shown + gap, problem.k),
-            ("B", style.B, shown + gap, 0, problem.n),
-            ("C", style.C, shown + gap, shown + gap, problem.n),
+        counts = [len(request.sectors) for request in requests]
+        totals.append(counts[0] + counts[1])
+        for request, color, x, y in zip(
+            requests,
+            (style.A, style.B, style.C),
+            (0, shown + gap, shown + gap),
+            (shown + gap, 0, shown + gap),
+            strict=True,
         ):
-            shade = _lit(asked[letter], itemsize, width, shown)
-            style.matrix(ax, shown, shown, color, x=x, y=y, shade=shade)
+            style.matrix(ax, shown, shown, color, x=x, y=y, shade=_lit(request, shown))
         lines = [
-            (f"A: {counts['A']}", style.A),
-            (f"B: {counts['B']}", style.B),
-            (f"C, once: {counts['C']}", style.C),
+            (f"A: {counts[0]}", style.A),
+            (f"B: {counts[1]}", style.B),
+            (f"C, once: {counts[2]}", style.C),
         ]
         ax.text(0, 1.2, name, va="center", fontsize=8, fontweight="bold")
         ax.text(0, 3.9, "sectors", va="center")
@@ -144,12 +140,12 @@ def warp_requests(
     )
 
 
-def _lit(addresses: Any, itemsize: int, row_length: int, shown: int) -> dict:
+def _lit(request: Any, shown: int) -> dict:
     """Which of the first shown × shown elements were asked for (1), which came along (0.3)?"""
-    each = traffic.SECTOR_BYTES // itemsize
-    came = [s * each + e for s in traffic.touched(addresses, itemsize) for e in range(each)]
-    shade = {divmod(element, row_length): 0.3 for element in came}
-    shade.update({divmod(int(address) // itemsize, row_length): 1.0 for address in addresses})
+    columns = request.array.shape[1]
+    came = sector_elements(request.sectors, request.array.itemsize)
+    shade = {divmod(element, columns): 0.3 for element in came}
+    shade.update(dict.fromkeys(request.indices, 1.0))
     return {(i, j): alpha for (i, j), alpha in shade.items() if i < shown and j < shown}
 
 

@@ -17,11 +17,10 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
 from tiled_matmul.plots import style
-from tiled_matmul.simt.traffic import SECTOR_BYTES, WARP
+from tiled_matmul.simt.hardware import BANK_BYTES, BANKS, SECTOR_BYTES, WARP
 
 DONE = {"load": "loaded", "store": "stored", "atomic": "updated"}
 DO = {"load": "load", "store": "store", "atomic": "update"}
-BANK_BYTES, BANKS = 4, 32
 LINE_BYTES = BANK_BYTES * BANKS  # or four sectors: what a row of a warp's figure shows
 MOST_CELLS = 64  # rows and columns of a heat map
 MOST_LEVELS = 6
@@ -126,8 +125,11 @@ def counts(t, array: str, op: str = "load", block: tuple[int, ...] | None = None
         raise ValueError(f"op must be one of {', '.join(map(repr, DONE))}, not {op!r}")
     accesses = t.accesses() if block is None else accesses_of(t, block)
     wanted = [site.id for site in t.sites if site.op == op]
-    mine = (accesses["array"] == info.id) & np.isin(accesses["site"], wanted)
-    touched = np.bincount(accesses["element"][mine], minlength=math.prod(info.shape))
+    mine = accesses[(accesses["array"] == info.id) & np.isin(accesses["site"], wanted)]
+    each = mine["width"] // info.itemsize  # of one access; more than one where it is a vector's
+    first = np.repeat(np.cumsum(each) - each, each)
+    elements = np.repeat(mine["element"], each) + np.arange(first.size) - first
+    touched = np.bincount(elements, minlength=math.prod(info.shape))
     return touched.reshape(info.shape)
 
 
@@ -363,7 +365,9 @@ def _request(ax: Axes, request, name: str) -> None:
     for row, label in labels.items():
         ax.text(-0.6, tops[row] + 0.5, label, ha="right", **middle)
     size = request.array.itemsize
-    wanted = {address: _cell(address, size, tops) for address in sorted(set(request.addresses))}
+    firsts = sorted(set(request.addresses))
+    wanted = {address: _cell(address, request.width, tops) for address in firsts}
+    covered = {first + byte for first in firsts for byte in range(0, request.width, size)}
     lines = []
     for lane, address in zip(request.lanes, request.addresses, strict=True):
         x, y, width, _ = wanted[address]
@@ -381,7 +385,7 @@ def _request(ax: Axes, request, name: str) -> None:
         return
     starts = [sector * SECTOR_BYTES for sector in request.sectors]
     came = [start + offset for start in starts for offset in range(0, SECTOR_BYTES, size)]
-    pale = [_cell(address, size, tops) for address in came if address not in wanted]
+    pale = [_cell(address, size, tops) for address in came if address not in covered]
     frames = [(*_cell(start, size, tops)[:2], SECTOR_BYTES / BANK_BYTES, 1) for start in starts]
     _boxes(ax, [_inset(box) for box in pale], facecolor=color, alpha=0.35, lw=0)
     _boxes(ax, [_inset(box) for box in wanted.values()], facecolor=color, lw=0)
@@ -421,10 +425,8 @@ def _bottom(request) -> float:
 
 def _words(request) -> list[int]:
     """Return the different words of four bytes that a request wants."""
-    size = request.array.itemsize
-    return sorted(
-        {(a + byte) // BANK_BYTES for a in request.addresses for byte in range(0, size, BANK_BYTES)}
-    )
+    offsets = range(0, request.width, BANK_BYTES)
+    return sorted({(a + byte) // BANK_BYTES for a in request.addresses for byte in offsets})
 
 
 def _crowded_banks(request) -> set[int]:

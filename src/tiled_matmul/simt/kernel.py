@@ -17,7 +17,7 @@ from tiled_matmul.simt.source import python_function
 
 MAX_STEPS = 10_000_000
 
-_watching: list[list] = []
+_watching: list[tuple[list, dict]] = []
 
 
 def dim3(what: str, given: Any, limits: tuple[int, int, int]) -> Dim3:
@@ -153,7 +153,8 @@ def run(kernel: Any, grid: Any, block: Any, *arguments: Any, sharedmem: int = 0)
     if _watching:
         from tiled_matmul.simt.trace import trace
 
-        _watching[-1].append(trace(kernel, grid, block, *arguments, sharedmem=sharedmem))
+        traces, options = _watching[-1]
+        traces.append(trace(kernel, grid, block, *arguments, sharedmem=sharedmem, **options))
         return
     runner, numbers, finish = prepare(kernel, grid, block, arguments, None, sharedmem)
     runner.run(numbers)
@@ -161,14 +162,16 @@ def run(kernel: Any, grid: Any, block: Any, *arguments: Any, sharedmem: int = 0)
 
 
 @contextmanager
-def watch():
+def watch(**options: Any):
     """Yield a list; every launch of a launcher inside the `with` is traced and appended to it.
 
     With it a rung can be looked at as it is: `with watch() as traces: cuda_naive.matmul(a, b)`.
+    `options` are those of `trace`: blocks, order, seed, max_steps.
     """
-    _watching.append([])
+    traces: list = []
+    _watching.append((traces, options))
     try:
-        yield _watching[-1]
+        yield traces
     finally:
         _watching.pop()
 

@@ -56,9 +56,10 @@ class SharedCounts:
 class Request:
     """One access instruction of one warp, lane by lane.
 
-    `elements` are flat, row-major, the first where a lane takes several at once; `width` is what a
-    lane takes, in bytes. `addresses` are in bytes from where the array's allocation begins. `sectors` is empty for shared memory, `banks` (of each lane's first word) and
-    `wavefronts` for global memory.
+    `elements` are flat, row-major, the first one where a lane takes several at once; `width` is
+    what a lane takes, in bytes. `addresses` are in bytes from where the array's allocation begins.
+    `sectors` is empty for shared memory, `banks` (of each lane's first word) and `wavefronts` for
+    global memory.
     """
 
     site: Site
@@ -201,7 +202,7 @@ class Trace:
             if mine.any():
                 head = {"line": site.line, "access": site.text, "op": site.op}
                 rows.append(head | self._costs(mine))
-        return show_table(rows, ("line", "access", "op", *COSTS))
+        return _shown(rows, ("line", "access", "op"))
 
     def by_array(self) -> Table:
         """Return the counts of each array, reads and writes apart."""
@@ -212,7 +213,7 @@ class Trace:
                 if mine.any():
                     head = {"array": info.name, "memory": info.space, "op": op}
                     rows.append(head | self._costs(mine))
-        return show_table(rows, ("array", "memory", "op", *COSTS))
+        return _shown(rows, ("array", "memory", "op"))
 
     def by_block(self) -> Table:
         """Return the counts of each block that ran."""
@@ -228,7 +229,7 @@ class Trace:
             named = label(int(value))
             text = str(tuple(named)) if isinstance(named, tuple) else named
             rows.append({column: text} | self._costs(self._requests[column] == value))
-        return show_table(rows, (column, *COSTS))
+        return _shown(rows, (column,))
 
     def _costs(self, mine: np.ndarray) -> dict[str, int]:
         rows = self._requests[mine]
@@ -408,7 +409,7 @@ class Trace:
                 )
                 if chosen.any():
                     rows.append({"memory": space, "op": op} | self._costs(chosen))
-        return show_table(rows, ("memory", "op", *COSTS))
+        return _shown(rows, ("memory", "op"))
 
     def _lines(self) -> tuple[str, list[str]]:
         blocks = f"{len(self.blocks)} of the grid's blocks, " if self._partial else ""
@@ -436,6 +437,14 @@ class Trace:
 
 
 COSTS = ("requests", "lanes", "sectors", "wavefronts", "bank conflicts")
+
+
+def _shown(rows: list[dict], head: tuple[str, ...]) -> Table:
+    """Return a table of counts without the columns of a memory that was not used."""
+    used = [cost for cost in COSTS if cost != "bank conflicts" and any(r[cost] for r in rows)]
+    if "wavefronts" in used:
+        used.append("bank conflicts")
+    return show_table(rows, (*head, *used))
 
 
 def _row_major(info: ArrayInfo) -> tuple[int, ...]:
