@@ -68,9 +68,10 @@ serve: book ## the built book on localhost, PORT=8000
 doctor: $(READY) ## what machine this is, and what it lacks
 	$(RUN) -m tiled_matmul doctor
 
-bench: $(READY) ## time the ladder on this machine, into results/<GPU>.json or RESULTS=
+bench: $(READY) ## time the ladder here, into results/<GPU>.json or RESULTS=, and the interpreter
 	@mkdir -p results; results="$(RESULTS)"; \
 	: "$${results:=results/$$($(RUN) tools/machine_name.py).json}"; set -x; $(RUN) -m tiled_matmul bench --json "$$results"
+	$(RUN) tools/bench_interpreter.py --json results/interpreter/$$($(RUN) tools/machine_name.py).json
 
 ## On a GPU machine; OFFLINE=1 where it has no network
 

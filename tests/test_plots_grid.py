@@ -2,21 +2,32 @@
 
 import numpy as np
 import pytest
+from numba import cuda
 
 from tiled_matmul.device import Peak
 from tiled_matmul.plots import grid
-from tiled_matmul.problem import Problem
-from tiled_matmul.simt import traffic
+from tiled_matmul.simt import trace
 
 PEAK = Peak("made up", 50, 400, 2000, 40, 100, "nowhere")
 
 
+@cuda.jit
+def one_step(a, b, c, down):
+    lane = cuda.threadIdx.x
+    row, col = (lane, 0) if down else (0, lane)
+    c[row, col] = a[row, 3] * b[3, col]
+
+
+def requests(down):
+    matrices = (np.zeros((64, 64), np.float32) for _ in range(3))
+    return trace(one_step, 1, 32, *matrices, down).requests()
+
+
 def test_lit_shows_the_sector_round_an_element():
-    addresses = traffic.element_addresses([1], [9], 16, 4)
-    shade = grid._lit(addresses, 4, 16, 16)
-    assert shade.pop((1, 9)) == 1.0
-    assert shade == {(1, j): 0.3 for j in range(8, 16) if j != 9}
-    assert grid._lit(addresses, 4, 16, 8) == {}
+    shade = grid._lit(requests(down=False)[0], 16)
+    assert shade.pop((0, 3)) == 1.0
+    assert shade == {(0, j): 0.3 for j in range(8) if j != 3}
+    assert grid._lit(requests(down=True)[0], 16)[(15, 3)] == 1.0
 
 
 def test_owners_finds_both_readings():
@@ -34,9 +45,7 @@ def test_writers_counts_both_faults():
 
 
 def test_warp_requests_counts_what_it_draws():
-    lanes = np.arange(32)
-    warps = {"down": (lanes, 0 * lanes), "across": (0 * lanes, lanes)}
-    alt = grid.warp_requests(warps, Problem.square(64), k=0).alt
+    alt = grid.warp_requests({"down": requests(True), "across": requests(False)}).alt
     assert "down: 33 sectors" in alt and "across: 5 sectors" in alt
 
 

@@ -254,8 +254,11 @@ def test_banks_that_are_asked_twice_are_faults(transposes):
 def test_eight_bytes_a_lane_are_no_conflict():
     array = SimpleNamespace(itemsize=8, space="shared")
     addresses = tuple(range(0, 256, 8))
-    assert microscope._crowded_banks(SimpleNamespace(array=array, addresses=addresses)) == set()
-    strided = SimpleNamespace(array=array, addresses=tuple(range(0, 512, 16)))
+    assert (
+        microscope._crowded_banks(SimpleNamespace(array=array, width=8, addresses=addresses))
+        == set()
+    )
+    strided = SimpleNamespace(array=array, width=8, addresses=tuple(range(0, 512, 16)))
     assert len(microscope._crowded_banks(strided)) == 16
 
 

@@ -229,7 +229,7 @@ class Array:
         if axes != len(self.shape):
             return lambda *index_and_key: self.get(index_and_key[:-1], index_and_key[-1])
         get, data, offset = self.get, self.data, self.offset
-        plain = isinstance(data, list) or self.dtype.kind == "f" or self.itemsize == 8
+        plain = isinstance(data, list) or self.dtype.kind == "f" or self.dtype == values.INT64
         convert = None if plain else values.carrier(self.dtype)
         recording = self._record()
         if axes == 2:
@@ -493,7 +493,7 @@ def bind(memory: Memory, names: list[str], arguments: tuple) -> tuple[list, Call
     hosts: dict[Any, Any] = {}
     for place, (name, value) in enumerate(zip(names, arguments, strict=True)):
         if isinstance(value, (bool, np.bool_)):
-            bound.append(bool(value))
+            bound.append(values.flag(value))
         elif isinstance(value, np.generic):
             checked_dtype(name, value.dtype)
             bound.append(values.carrier(value.dtype)(value))

@@ -263,7 +263,7 @@ def _kind_of(argument: Any) -> Any:
         return max(SMALL, argument.bit_length())
     if isinstance(argument, tuple):
         return tuple(_kind_of(part) for part in argument)
-    return OTHER if isinstance(argument, (values.Narrow, np.generic)) else ARRAY
+    return OTHER if isinstance(argument, (values.Typed, np.generic)) else ARRAY
 
 
 def _compile(shared: _Shared, function: Callable, kinds: tuple) -> _Compiled:
@@ -307,7 +307,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
 
     def typed_range(line: int, name: str, *ends: Any) -> Any:
         turns = span(range(*(values.index(end) for end in ends)), line, name)
-        if any(isinstance(end, values.u64) for end in ends):
+        if any(values.dtype_of(end) == values.UINT64 for end in ends):
             return map(values.u64, turns)
         return map(values.i64, turns)
 
@@ -321,7 +321,8 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_range": typed_range,
         "_simt_restart": restart,
         "_simt_int64": values.int64,
-        "_simt_i64": lambda value: value if type(value) is values.i64 else values.wide(value),
+        "_simt_i64": lambda value: value if type(value) is values.i64 else values.i64(value),
+        "_simt_flag": values.flag,
         "_simt_index": values.index,
         "_simt_divide": values.divide,
         "_simt_power": values.power,
@@ -359,6 +360,11 @@ def _join(x: Any, y: Any) -> Any:
 
 def _is_int(kind: Any) -> bool:
     return isinstance(kind, int)
+
+
+def _large(kind: Any) -> bool:
+    """May this small int have more bits than a float32 holds?"""
+    return isinstance(kind, int) and kind > 24
 
 
 class _Translator:
@@ -463,7 +469,7 @@ class _Translator:
     do_Break = do_Continue = do_Pass  # noqa: N815
 
     def do_Assert(self, node: ast.Assert) -> list[ast.stmt]:  # noqa: N802
-        test, _ = self.expression(node.test)
+        test = self.test(node.test)
         return [ast.copy_location(ast.Assert(test, node.msg), node)]
 
     def do_Raise(self, node: ast.Raise) -> list[ast.stmt]:  # noqa: N802
@@ -483,7 +489,7 @@ class _Translator:
         return [ast.copy_location(ast.Return(value), node)]
 
     def do_If(self, node: ast.If) -> list[ast.stmt]:  # noqa: N802
-        test, _ = self.expression(node.test)
+        test = self.test(node.test)
         made = ast.If(test, self.block(node.body), self.block(node.orelse))
         return [ast.copy_location(made, node)]
 
@@ -491,7 +497,7 @@ class _Translator:
         if node.orelse:
             raise self.unsupported(node, "while … else")
         loop = self.new_loop()
-        test, _ = self.expression(node.test)
+        test = self.test(node.test)
         tick = _call("_simt_tick", ast.Constant(node.lineno), ast.Constant(self.source.name))
         body: list[ast.stmt] = [ast.Expr(tick)]
         turns, outside = f"_simt_turns{loop}", f"_simt_outside{loop}"
@@ -674,7 +680,7 @@ class _Translator:
 
     def constant(self, node: ast.expr, value: Any) -> tuple[ast.expr, Any]:
         if isinstance(value, (bool, np.bool_)):
-            return ast.Constant(bool(value)), OTHER
+            return _load(self.shared.constant(values.flag(value))), OTHER
         if type(value) is int:
             if value.bit_length() > 63:
                 return _load(self.shared.constant(values.u64(value))), OTHER
@@ -851,10 +857,6 @@ class _Translator:
             return _call("_simt_bit", _load(bitwise[type(op)]), x, y), OTHER
         if isinstance(op, ast.MatMult):
             raise self.unsupported(node, "@")
-        if isinstance(x, (ast.Compare, ast.BoolOp)):
-            x = _call("_simt_i64", x)
-        if isinstance(y, (ast.Compare, ast.BoolOp)):
-            y = _call("_simt_i64", y)
         return ast.BinOp(x, op, y), OTHER
 
     def whole(self, op: ast.operator, x: ast.expr, y: ast.expr, m: int, n: int) -> tuple:
@@ -891,7 +893,7 @@ class _Translator:
     def see_UnaryOp(self, node: ast.UnaryOp) -> tuple[ast.expr, Any]:  # noqa: N802
         value, kind = self.expression(node.operand)
         if isinstance(node.op, ast.Not):
-            return ast.UnaryOp(node.op, value), OTHER
+            return _call("_simt_flag", ast.UnaryOp(node.op, value)), OTHER
         if _is_int(kind):
             if isinstance(value, ast.Constant) and isinstance(node.op, ast.USub):
                 return ast.Constant(-value.value), kind
@@ -903,12 +905,30 @@ class _Translator:
         return ast.BoolOp(node.op, [self.expression(value)[0] for value in node.values]), OTHER
 
     def see_Compare(self, node: ast.Compare) -> tuple[ast.expr, Any]:  # noqa: N802
-        left, _ = self.expression(node.left)
-        right = [self.expression(value)[0] for value in node.comparators]
-        return ast.Compare(left, node.ops, right), OTHER
+        return _call("_simt_flag", self.compare(node)), OTHER
+
+    def compare(self, node: ast.Compare) -> ast.expr:
+        sides = [self.expression(value) for value in (node.left, *node.comparators)]
+        if not all(_is_int(kind) for _, kind in sides):
+            # An int beside a float32 would be rounded to it.
+            sides = [(self.typed(*side) if _large(side[1]) else side[0], 0) for side in sides]
+        left, *right = (side for side, _ in sides)
+        return ast.Compare(left, node.ops, right)
+
+    def test(self, node: ast.expr) -> ast.expr:
+        """Return the tree of a condition, of which only counts whether it is true."""
+        if isinstance(node, ast.BoolOp):
+            made: ast.expr = ast.BoolOp(node.op, [self.test(value) for value in node.values])
+        elif isinstance(node, ast.Compare):
+            made = self.compare(node)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            made = ast.UnaryOp(node.op, self.test(node.operand))
+        else:
+            return self.expression(node)[0]
+        return ast.copy_location(made, node)
 
     def see_IfExp(self, node: ast.IfExp) -> tuple[ast.expr, Any]:  # noqa: N802
-        test, _ = self.expression(node.test)
+        test = self.test(node.test)
         yes, no = self.expression(node.body), self.expression(node.orelse)
         kind = _join(yes[1], no[1])
         if kind == OTHER:

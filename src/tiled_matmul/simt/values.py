@@ -1,11 +1,11 @@
 """Numba's scalar types, for kernels that run as Python.
 
-Numba promotes numbers by rules of its own: integers compute in 64 bits, a signed and an unsigned
-64-bit integer meet in float64, and so do float32 and any integer of 32 bits or more. numpy's
-scalars follow the same rules where all of them have types, so a value in a kernel is a numpy
-scalar: float16, float32, float64, int64, uint64. int32 is carried as int64, because whatever Numba
-does to an int32 it does in 64 bits. The other integers are `Narrow`. Plain Python ints stand for
-int64 where `rewrite` can see that they stay small: indices and loop counters.
+Numba promotes numbers by rules of its own: integers compute in 64 bits, unsigned where all of them
+are and signed otherwise; float32 meets an integer of 32 bits or more in float64. numpy's scalars
+follow the same rules for float32, float64 and int64, so these are carried as they are. int32 is
+carried as int64, because whatever Numba does to an int32 it does in 64 bits. All other integers,
+and bool, are `Typed`. Plain Python ints stand for int64 where `rewrite` can see that they stay
+small: indices and loop counters.
 Source: Numba enhancement proposal 1, "Changes in integer typing"; the tests compare with njit.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from tiled_matmul.simt.errors import TypingError
 
 f16, f32, f64 = np.float16, np.float32, np.float64
-i64, u64 = np.int64, np.uint64
+i64 = np.int64
 ZERO = i64(0)
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 DTYPES = tuple(
@@ -31,10 +31,11 @@ DTYPES = tuple(
         *("float16", "float32", "float64"),
     )
 )
+BOOL, INT64, UINT64 = np.dtype("bool"), np.dtype("int64"), np.dtype("uint64")
 
 
-class Narrow(int):
-    """An integer of a type narrower than 64 bits: it takes part in arithmetic as Numba has it."""
+class Typed(int):
+    """An integer of any type but int32 and int64: it takes part in arithmetic as Numba has it."""
 
     __array_ufunc__ = None  # numpy's scalars leave mixed arithmetic to this class
 
@@ -43,46 +44,101 @@ class Narrow(int):
         self.dtype = dtype
         return self
 
-    def beside(self, other: Any) -> Any:
-        """Return this number in the type in which it meets `other`."""
-        if isinstance(other, np.floating):
-            exact = self.dtype.itemsize < 4 and other.dtype.itemsize < 8
-            return f32(int(self)) if exact else f64(int(self))
-        unsigned = self.dtype.kind == "u" and (
-            isinstance(other, u64) or (isinstance(other, Narrow) and other.dtype.kind == "u")
-        )
-        return u64(int(self)) if unsigned else i64(int(self))
+    __hash__ = int.__hash__
+
+    def __str__(self) -> str:
+        return str(bool(self)) if self.dtype == BOOL else str(int(self))
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}({self})"
 
 
-def _narrow_operator(name: str, function: Callable) -> None:
-    def forward(self: Narrow, other: Any) -> Any:
-        mine = self.beside(other)
-        return function(mine, wide(other, self))
-
-    def backward(self: Narrow, other: Any) -> Any:
-        return function(wide(other, self), self.beside(other))
-
-    setattr(Narrow, f"__{name}__", forward)
-    setattr(Narrow, f"__r{name}__", backward)
+def u64(value: int) -> Typed:
+    """Return a uint64."""
+    return Typed(value, UINT64)
 
 
-def wide(value: Any, beside: Any = None) -> Any:
-    """Return `value` as a numpy scalar: a Python int as int64, a float as float64."""
-    if isinstance(value, Narrow):
-        return value.beside(beside)
-    if isinstance(value, (bool, np.bool_)):
-        return i64(bool(value))
-    if isinstance(value, np.generic):
-        return value
+TRUE, FALSE = Typed(1, BOOL), Typed(0, BOOL)
+
+
+def flag(value: Any) -> Typed:
+    """Return whether `value` is true, as a bool that computes as Numba's does."""
+    return TRUE if value else FALSE
+
+
+def dtype_of(value: Any) -> np.dtype:
+    """Return a value's type. Raises TypingError for what is no number."""
+    if isinstance(value, (Typed, np.generic)):
+        return value.dtype
+    if isinstance(value, bool):
+        return BOOL
     if isinstance(value, int):
-        return int64(value, i64)
+        return INT64
     if isinstance(value, float):
-        return f64(value)
+        return np.dtype(f64)
     raise TypingError(f"no number: {value!r}")
 
 
-for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow"):
-    _narrow_operator(_name, getattr(operator, _name))
+def _unsigned(value: Any) -> bool:
+    return isinstance(value, Typed) and value.dtype.kind == "u"
+
+
+def whole(value: int, unsigned: bool) -> Any:
+    """Return an integer wrapped around at 64 bits, as uint64 or int64."""
+    return u64(value & (1 << 64) - 1) if unsigned else i64(int64(value))
+
+
+def wide(value: Any, beside: Any = None) -> Any:
+    """Return `value` in the type in which it meets `beside`: a float of numpy, int64 or uint64."""
+    if isinstance(value, np.floating):
+        return value
+    dtype = dtype_of(value)
+    if isinstance(beside, np.floating) and isinstance(value, int):
+        # float16 as numba.cuda has it; the CPU's Numba knows it only as a storage type.
+        kind = {1: f16, 2: f32}.get(dtype.itemsize + (dtype == np.uint8), f64)
+        kind = kind if beside.dtype.itemsize == 2 else f32 if dtype.itemsize < 4 else f64
+        return kind(int(value))
+    if isinstance(value, float):
+        return f64(value)
+    return whole(int(value), _unsigned(value) and (beside is None or _unsigned(beside)))
+
+
+def _compute(function: Callable, x: Any, y: Any) -> Any:
+    """Return `function`(x, y) where one of them is Typed."""
+    if isinstance(x, np.floating) or isinstance(y, np.floating):
+        return function(wide(x, y), wide(y, x))
+    if function is operator.truediv:
+        return divide(int(x), int(y))
+    unsigned = _unsigned(x) and _unsigned(y)
+    m, n = int(whole(int(x), unsigned)), int(whole(int(y), unsigned))
+    if n == 0 and function in (operator.floordiv, operator.mod):
+        return whole(0, unsigned)
+    return whole(function(m, n), unsigned)
+
+
+def _compare(function: Callable, x: Typed, y: Any) -> bool:
+    if isinstance(y, (float, np.floating)):
+        return function(wide(x, y), y)
+    kinds = x.dtype, dtype_of(y)
+    if UINT64 in kinds and any(kind.kind == "i" for kind in kinds):
+        return function(float(x), float(y))  # Numba finds no integer type for both
+    return function(int(x), int(y))
+
+
+def _give_operators() -> None:
+    """Give Typed the operators that rewritten code uses as they stand."""
+    for name in ("add", "sub", "mul", "floordiv", "mod", "truediv"):
+        compute = getattr(operator, name)
+        forward = lambda x, y, compute=compute: _compute(compute, x, y)  # noqa: E731
+        backward = lambda x, y, compute=compute: _compute(compute, y, x)  # noqa: E731
+        setattr(Typed, f"__{name}__", forward)
+        setattr(Typed, f"__r{name}__", backward)
+    for name in ("lt", "le", "eq", "ne", "gt", "ge"):
+        compare = getattr(operator, name)
+        setattr(Typed, f"__{name}__", lambda x, y, compare=compare: _compare(compare, x, y))
+
+
+_give_operators()
 
 
 def int64(value: int, make: Callable = int) -> Any:
@@ -94,55 +150,55 @@ def int64(value: int, make: Callable = int) -> Any:
 
 def shift_left(x: Any, y: Any) -> Any:
     """Return x << y in x's type, 64 bits wide."""
-    x = _integer("<<", x)
-    return type(x)(_fold(int(x) << int(y), x)) if 0 <= int(y) < 64 else type(x)(0)
+    _integers("<<", x, y)
+    return whole(int(x) << int(y) if 0 <= int(y) < 64 else 0, _unsigned(x))
 
 
 def shift_right(x: Any, y: Any) -> Any:
     """Return x >> y in x's type, 64 bits wide."""
-    x = _integer(">>", x)
-    return type(x)(int(x) >> min(int(y), 63))
+    _integers(">>", x, y)
+    return whole(int(x) >> min(int(y) & 0xFFFFFFFF, 63), _unsigned(x))
 
 
 def bitwise(function: Callable, x: Any, y: Any) -> Any:
-    """Return `function`(x, y) for &, | or ^; uint64 with a signed integer gives int64."""
-    if isinstance(x, (bool, np.bool_)) and isinstance(y, (bool, np.bool_)):
-        return function(bool(x), bool(y))
-    x, y = _integer("a bitwise operator", x, y), _integer("a bitwise operator", y, x)
-    if type(x) is not type(y):
-        return i64(int64(function(int(x), int(y))))
-    return function(x, y)
+    """Return `function`(x, y) for &, | or ^: a bool for two of them, else 64 bits wide."""
+    _integers("a bitwise operator", x, y)
+    if dtype_of(x) == BOOL == dtype_of(y):
+        return flag(function(bool(x), bool(y)))
+    return whole(function(int(x), int(y)), _unsigned(x) and _unsigned(y))
 
 
 def invert(x: Any) -> Any:
-    """Return ~x."""
-    return ~_integer("~", x)
+    """Return ~x; of a bool its opposite."""
+    _integers("~", x)
+    return flag(not x) if dtype_of(x) == BOOL else whole(~int(x), _unsigned(x))
 
 
 def negative(x: Any) -> Any:
     """Return -x."""
-    return -wide(x, x)
+    return -x if isinstance(x, np.generic) else whole(-int(x), _unsigned(x))
 
 
-def _integer(sign: str, value: Any, beside: Any = None) -> Any:
-    value = wide(value, beside if beside is not None else value)
-    if not isinstance(value, np.integer):
-        raise TypingError(f"{sign} wants integers, got {value.dtype}")
-    return value
-
-
-def _fold(value: int, like: Any) -> int:
-    return value & (1 << 64) - 1 if isinstance(like, u64) else int64(value)
+def _integers(sign: str, *values: Any) -> None:
+    for value in values:
+        if dtype_of(value).kind == "f":
+            raise TypingError(f"{sign} wants integers, got {dtype_of(value)}")
 
 
 def power(x: Any, y: Any) -> Any:
-    """Return x ** y: float unless both are integers, as in Numba."""
+    """Return x ** y: an integer if both are, otherwise a float."""
+    floats = [isinstance(value, np.floating) for value in (x, y)]
+    if not any(floats):
+        unsigned = _unsigned(x) and _unsigned(y)
+        m, n = int(whole(int(x), unsigned)), int(whole(int(y), unsigned))
+        if n < 0:  # 1 / m ** -n, cut to an integer
+            return whole(m ** (n & 1) if m in (1, -1) else 0, unsigned)
+        return whole(pow(m, n, 1 << 64), unsigned)
+    if floats[0] and not floats[1]:
+        kind = f64 if type(x) is f64 else f32
+        return kind(f64(x) ** int(y))
     x, y = wide(x, y), wide(y, x)
-    if isinstance(x, np.integer) and isinstance(y, np.integer):
-        return type(x)(_fold(int(x) ** int(y), x)) if y >= 0 else f64(float(x) ** int(y))
-    if isinstance(x, np.floating) and isinstance(y, np.integer):
-        return type(x)(f64(x) ** int(y))
-    return x**y
+    return x**y if f16 not in (type(x), type(y)) else wide(f32(x) ** f32(y))
 
 
 def index(value: Any) -> int:
@@ -151,42 +207,36 @@ def index(value: Any) -> int:
         return int(value)
     if isinstance(value, np.floating):
         raise TypingError(
-            f"an index must be an integer, and this is {value.dtype} ({value!r}); in Numba uint64 "
-            "with a signed integer gives float64"
+            f"an index must be an integer, and this is {value.dtype} ({value!r}); / gives a float "
+            "even for integers, and // does not"
         )
     raise TypingError(f"an index must be an integer, got {value!r}")
 
 
 def carrier(dtype: np.dtype) -> Callable[[Any], Any]:
     """Return the function that makes a kernel's value of a stored element of this dtype."""
-    if dtype.kind == "f" or dtype.itemsize == 8:
+    if dtype.kind == "f" or dtype == INT64:
         return lambda stored: stored
     if dtype.kind == "b":
-        return bool
+        return flag
     if dtype == np.int32:
         return lambda stored: ZERO + stored
-    return lambda stored: Narrow(stored, dtype)
+    return lambda stored: Typed(stored, dtype)
 
 
 def caster(dtype: np.dtype) -> Callable[[Any], Any]:
     """Return the function that converts a kernel's value to this dtype, carried as a value."""
     if dtype.kind == "f":
-        return dtype.type
+        return lambda value: dtype.type(int(value) if isinstance(value, Typed) else value)
     if dtype.kind == "b":
-        return bool
+        return flag
     bits = 8 * dtype.itemsize
     mask, sign = (1 << bits) - 1, 1 << bits - 1 if dtype.kind == "i" else 0
-    if dtype.itemsize == 8:
-        make: Callable = dtype.type
-    elif dtype == np.int32:
-        make = i64
-    else:
-
-        def make(value: int) -> Narrow:
-            return Narrow(value, dtype)
+    signed = dtype in (np.int32, INT64)
 
     def cast(value: Any) -> Any:
-        return make((truncate(value) + sign & mask) - sign)
+        number = (truncate(value) + sign & mask) - sign
+        return i64(number) if signed else Typed(number, dtype)
 
     return cast
 
@@ -210,31 +260,34 @@ def maximum(*values: Any) -> Any:
 
 
 def _extreme(choose: Callable, values: tuple) -> Any:
-    if len(values) == 1:
-        values = tuple(values[0])
-    if all(type(value) is int for value in values):
-        return choose(values)
-    first = wide(values[0], values[-1])
+    if len(values) == 1 and isinstance(values[0], tuple):
+        values = values[0]
+    first = values[0]
     for value in values[1:]:
-        other = wide(value, first)
-        together = np.result_type(first, other).type
-        first = choose(together(first), together(other))
+        cast = caster(np.promote_types(dtype_of(first), dtype_of(value)))
+        x, y = cast(first), cast(value)
+        # As fmin and fmax on a GPU: a NaN loses.
+        first = y if x != x else x if y != y else choose(x, y)
     return first
 
 
 def absolute(value: Any) -> Any:
-    """Return |value|."""
-    return abs(value) if type(value) is int else abs(wide(value, value))
+    """Return |value| in its type; a GPU too has no +128 in int8."""
+    if not isinstance(value, Typed):
+        return abs(value)
+    return caster(np.dtype("int8") if value.dtype == BOOL else value.dtype)(abs(int(value)))
 
 
 def to_int(value: Any) -> Any:
-    """Return int(value): int64, cut towards zero; uint64 stays uint64."""
-    return value if isinstance(value, u64) else i64(int64(truncate(value)))
+    """Return int(value): an integer keeps its type, a float is cut towards zero to int64."""
+    if isinstance(value, Typed) and value.dtype != BOOL:
+        return value
+    return i64(int64(truncate(value)))
 
 
-def to_float(value: Any) -> np.float64:
-    """Return float(value)."""
-    return f64(value)
+def to_float(value: Any) -> Any:
+    """Return float(value): float32 stays what it is, an integer becomes float64."""
+    return value if isinstance(value, np.floating) else f64(int(value))
 
 
 def rounded(value: Any, digits: Any = None) -> Any:
@@ -268,9 +321,14 @@ def reals(function: Callable) -> Callable:
     return call
 
 
-def whole(function: Callable) -> Callable:
+def cut(function: Callable) -> Callable:
     """Return floor, ceil or trunc: int64 of a float."""
-    return lambda value: i64(int64(function(float(value))))
+    return lambda value: i64(int64(truncate(value) if value * 0 != 0 else function(float(value))))
+
+
+def asked(function: Callable) -> Callable:
+    """Return a function of `math` that answers yes or no."""
+    return lambda value: flag(function(float(value)))
 
 
 def _math_functions() -> dict[str, Callable]:
@@ -281,8 +339,8 @@ def _math_functions() -> dict[str, Callable]:
         *("radians", "degrees"),
     )
     table: dict[str, Callable] = {name: reals(getattr(math, name)) for name in names}
-    table |= {name: whole(getattr(math, name)) for name in ("floor", "ceil", "trunc")}
-    table |= {name: getattr(math, name) for name in ("isnan", "isinf", "isfinite")}
+    table |= {name: cut(getattr(math, name)) for name in ("floor", "ceil", "trunc")}
+    table |= {name: asked(getattr(math, name)) for name in ("isnan", "isinf", "isfinite")}
     return table
 
 
