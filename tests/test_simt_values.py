@@ -5,9 +5,11 @@ the interpreter. Values must be equal bit for bit, and their types those that `n
 
 Left out, because the CPU and a GPU differ or no result is defined: shifts by less than 0 or by more
 than 63 bits, the least int64 // -1, floats outside of an integer's range converted to it, 0 to a
-negative power in integers, NaN in min and max. `error_model="numpy"` because kernels on a GPU do not raise ZeroDivisionError.
+negative power in integers, NaN in min and max. `error_model="numpy"` because kernels on
+a GPU do not raise ZeroDivisionError.
 """
 
+import linecache
 import math
 import random
 
@@ -87,8 +89,9 @@ def undefined(what, row):
     """Is this a result that the CPU and a GPU need not share?"""
     if what in ("min", "max"):
         return any(value != value for value in row)
-    overflow = {int(value) & 2**64 - 1 for value in row if what == "//" and value == value // 1}
-    return overflow == {2**63, 2**64 - 1}
+    if what != "//" or any(isinstance(value, np.floating) for value in row):
+        return False
+    return {int(value) & 2**64 - 1 for value in row} == {2**63, 2**64 - 1}
 
 
 def check(function, *columns, ulps=0, names=None):
@@ -128,6 +131,11 @@ ARITHMETIC = ("+", "-", "*", "/", "//", "%", "<", "<=", "==", "!=", ">", ">=", "
 
 def arithmetic(x, y):
     results = x + y, x - y, x * y, x / y, x // y, x % y
+    return results + (x < y, x <= y, x == y, x != y, x > y, x >= y)
+
+
+def arithmetic_and_extremes(x, y):
+    results = x + y, x - y, x * y, x / y, x // y, x % y
     orders = x < y, x <= y, x == y, x != y, x > y, x >= y
     return results + orders + (min(x, y), max(x, y))
 
@@ -135,7 +143,9 @@ def arithmetic(x, y):
 @pytest.mark.parametrize("y", TYPES)
 @pytest.mark.parametrize("x", TYPES)
 def test_arithmetic_of_two_types(x, y):
-    check(arithmetic, *pairs(x, y), names=ARITHMETIC)
+    # Numba's min and max have learnt about bool only lately.
+    function = arithmetic if "bool" in (x, y) else arithmetic_and_extremes
+    check(function, *pairs(x, y), names=ARITHMETIC)
 
 
 BITWISE = ("&", "|", "^", "<<", ">>")
@@ -156,11 +166,12 @@ def power(x, y):
 
 
 @pytest.mark.parametrize("x", (*INTEGERS, *FLOATS))
-@pytest.mark.parametrize("y", ("int8", "int64", "uint32", "uint64", "float32", "float64"))
+@pytest.mark.parametrize("y", ("int8", "int64", "uint64", "float32", "float64"))
 def test_power(x, y):
     exponents = [e for e in (-3, -1, 0, 1, 2, 5, 0.5) if column(y, [abs(e)])[0] == abs(e)]
     exponents = [e for e in exponents if e >= 0 or y[0] in "if"]
-    bases = [b for b in VALUES[x] if b != 0]
+    # Older Numbas go through float64, which holds no more digits.
+    bases = [b for b in VALUES[x] if 1e-3 < abs(b) < 1500 or x[0] == "f" and abs(b) >= 1500]
     rows = [(b, e) for b in bases for e in exponents]
     check(power, column(x, [b for b, _ in rows]), column(y, [e for _, e in rows]), ulps=4)
 
@@ -293,7 +304,7 @@ def lcg_uint64(seed):
 def small_ints_that_grow(n):
     square = n * n
     cube = square * n
-    big = cube * cube
+    big = cube * (n + 7919) * 31  # no square: LLVM knows that those are not negative
     shifted = n << 40
     mixed = (n * 2654435761) ^ (n << 13)
     for k in range(20):
@@ -368,18 +379,15 @@ def test_closures():
 
 # --- math -----------------------------------------------------------------------------------------
 
-ROOTS = [name for name in "sin cos tan asin acos atan sinh cosh tanh asinh atanh".split()]
+ROOTS = "sin cos tan asin acos atan sinh cosh tanh asinh atanh".split()
 ROOTS += "exp expm1 log log2 log10 log1p sqrt fabs erf erfc gamma lgamma radians degrees".split()
 
 
-def calls(name, module="math"):
-    """Return a function that calls one of `math`; its source has to be a text of its own."""
-    space = {"math": math, "np": np}
-    import linecache
-
-    source = f"def call(x):\n    return {module}.{name}(x)\n"
-    file = f"<{module}.{name}>"
+def written(text):
+    """Return a function of x that returns an expression; its source can be read."""
+    source, file = f"def call(x):\n    return {text}\n", f"<{text}>"
     linecache.cache[file] = len(source), None, source.splitlines(True), file
+    space = {"math": math}
     exec(compile(source, file, "exec"), space)
     return space["call"]
 
@@ -391,7 +399,7 @@ def test_math_of_each_type(name):
         xs = column(dtype, values if dtype[0] == "f" else [1] if name == "acos" else [0, 1])
         if name in ("log", "log2", "log10", "gamma", "lgamma", "atanh") and dtype[0] != "f":
             xs = xs[:1] if name == "atanh" else xs[-1:]
-        found = interpreted(calls(name), xs)
+        found = interpreted(written(f"math.{name}(x)"), xs)
         kind = np.float32 if dtype == "float32" else np.float64
         for x, ours in zip(xs, found, strict=True):
             exact = getattr(math, name)(float(x))
@@ -424,7 +432,7 @@ def test_math_outside_of_its_domain_gives_what_a_gpu_gives():
 
     root, log, power_of, arc = interpreted(called, column("float32", (-1.0,)))[0]
     assert np.isnan(root) and np.isnan(log) and power_of == math.inf and np.isnan(arc)
-    (zero,) = interpreted(calls("log"), column("float64", (0.0,)))
+    (zero,) = interpreted(written("math.log(x)"), column("float64", (0.0,)))
     assert zero == -math.inf
 
 
@@ -443,9 +451,9 @@ def test_the_smaller_of_a_number_and_nan_is_the_number():
 
 # What numba.cuda infers for float16 + another type (cuda.compile, numba-cuda 0.30.4).
 WITH_FLOAT16 = {
-    **{name: "float16" for name in ("bool", "int8", "float16")},
-    **{name: "float32" for name in ("int16", "uint8", "float32")},
-    **{name: "float64" for name in ("uint16", "int32", "uint32", "int64", "uint64", "float64")},
+    **dict.fromkeys(("bool", "int8", "float16"), "float16"),
+    **dict.fromkeys(("int16", "uint8", "float32"), "float32"),
+    **dict.fromkeys(("uint16", "int32", "uint32", "int64", "uint64", "float64"), "float64"),
 }
 
 
@@ -508,19 +516,9 @@ def test_random_expressions_equal_njit():
         check(nested, column(x, [a for a, _ in rows]), column(y, [b for _, b in rows]))
 
 
-@pytest.mark.parametrize("what", ["&", "|", "^", "<<", ">>", "~"])
-def test_bitwise_operators_refuse_floats(what):
-    space = {"1 & x": "&", "x | 1": "|", "x ^ 2": "^", "1 << x": "<<", "x >> 1": ">>", "~x": "~"}
-    source = next(text for text, sign in space.items() if sign == what)
-    function = calls("copysign")
-    import linecache
-
-    text = f"def call(x):\n    return {source}\n"
-    linecache.cache["<bitwise>"] = len(text), None, text.splitlines(True), "<bitwise>"
-    space = {}
-    exec(compile(text, "<bitwise>", "exec"), space)
-    function = space["call"]
+@pytest.mark.parametrize("text", ["1 & x", "x | 1", "x ^ 2", "1 << x", "x >> 1", "~x"])
+def test_bitwise_operators_refuse_floats(text):
     with pytest.raises(TypingError, match="wants integers, got float32"):
-        interpreted(function, column("float32", (1.5,)))
+        interpreted(written(text), column("float32", (1.5,)))
     with pytest.raises(numba.TypingError):
-        njit(function)(np.float32(1.5))
+        njit(written(text))(np.float32(1.5))

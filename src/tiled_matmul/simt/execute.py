@@ -124,7 +124,10 @@ class Runner:
         self.divergences: list[Divergence] = []
         self.paths = Paths(max(1, len(program.sites)), program.loops)
         program.space["_simt_turns"] = self.paths.turns
-        memory.describe = program.place
+        memory.describe = lambda site: (
+            f"thread {tuple(self.thread_place(self.thread))} of block "
+            f"{tuple(self.block_place(self.number))}, {program.place(site)}"
+        )
         memory.where = lambda: (self.number, self.thread)
         self.lanes = [
             Lane(thread, Dim3(*place), self)

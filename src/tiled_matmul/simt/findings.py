@@ -223,17 +223,53 @@ class Findings:
         if not risky.any():
             return
         wanted = address[starts[risky]]
-        parts = []
+        fenced = self.runner.program.fences
+        parts, atomics = [], []
         for piece in table.pieces(self.log, self.ops):
             piece = _units(self._judged(piece))
-            parts.append(piece.take(np.isin(piece.address, wanted) & ~piece.shared))
-        both = Piece(
-            *(
-                np.concatenate([getattr(part, name) for part in parts])
-                for name in Piece.__dataclass_fields__
-            )
-        )
-        self._pairs_of_blocks(both)
+            piece = piece.take(~piece.shared)
+            parts.append(piece.take(np.isin(piece.address, wanted)))
+            if fenced:
+                atomics.append(piece.take(piece.op == ATOMIC))
+        if fenced:
+            self._fenced_pairs(table.together(parts), table.together(atomics))
+        else:
+            self._pairs_of_blocks(table.together(parts))
+
+    def _fenced_pairs(self, piece: Piece, atomics: Piece) -> None:
+        """The same in a kernel with fences, where blocks can hand over by atomics.
+
+        An access comes before one of a later block if its thread, or one beyond a barrier, then did
+        an atomic on a place on which the later block did one before.
+        """
+        places: dict[int, dict[int, list[_Row]]] = {}
+        for i in range(atomics.size):
+            row = _row(atomics, i)
+            places.setdefault(row.address, {}).setdefault(row.block, []).append(row)
+
+        def handed_over(one: _Row, two: _Row) -> bool:
+            for blocks in places.values():
+                given = [r.order for r in blocks.get(one.block, ()) if _in_turn(one, r)]
+                taken = [r.order for r in blocks.get(two.block, ()) if _in_turn(r, two)]
+                if given and taken and min(given) < max(taken):
+                    return True
+            return False
+
+        order = np.lexsort((piece.order, piece.address))
+        piece = piece.take(order)
+        starts = table.first_rows(piece.address)
+        for low, high in zip(starts, np.r_[starts[1:], piece.size], strict=True):
+            rows = [_row(piece, i) for i in range(low, high)]
+            found: dict[tuple, tuple] = {}
+            for i, one in enumerate(rows):
+                for two in rows[i + 1 :]:
+                    if one.block == two.block or not _conflicting(one.op, two.op):
+                        continue
+                    pair = one.site, two.site
+                    if pair not in found and not handed_over(one, two):
+                        found[pair] = one, two
+            for one, two in found.values():
+                self._conflict(one, two, 1)
 
     def _pairs_of_blocks(self, piece: Piece) -> None:
         who, _ = table.pack(piece.address, piece.site, piece.array.astype(np.int64))
@@ -361,13 +397,18 @@ class Findings:
         phase[known] = first_phase[at[known]]
         bad = piece.phase[reads] < phase
         for i in np.flatnonzero(piece.phase[reads] == phase):
-            # In the very phase of the first write, only the reader's own writes come before it.
+            # In the phase of the first write, is every write ordered after this read?
             low = starts[at[i]]
             high = starts[at[i] + 1] if at[i] + 1 < starts.size else by_phase.size
             rows = by_phase[low:high]
             rows = rows[piece.phase[rows] == phase[i]]
             mine = piece.thread[rows] == piece.thread[reads[i]]
-            bad[i] = mine.all() and not (rows < reads[i]).any()
+            later = mine & (rows > reads[i])
+            if (piece.clock[rows] >= 0).any():
+                read = _row(piece, int(reads[i]))
+                met = [_met(read, _row(piece, int(row)), self.log.vectors) for row in rows]
+                later |= ~mine & np.array(met)
+            bad[i] = later.all()
         for i in reads[bad]:
             row = _row(piece, int(i))
             known_row = self.uninitialised.setdefault(
@@ -482,10 +523,17 @@ class _Row:
     op: int
     array: int
     address: int
+    phase: int
+    order: int
 
 
 def _row(piece: Piece, at: int) -> _Row:
     return _Row(*(int(getattr(piece, name)[at]) for name in _Row.__dataclass_fields__))
+
+
+def _in_turn(one: _Row, two: _Row) -> bool:
+    """Does `one` come before `two` in their block: in one thread, or with a barrier between?"""
+    return one.phase < two.phase or (one.thread == two.thread and one.order < two.order)
 
 
 def _pair_order(one: _Row, two: _Row) -> tuple:

@@ -317,7 +317,7 @@ class Array:
         """Return an element, or a view where `index` has slices or too few numbers."""
         index = self._flat(index)
         if len(index) != self.ndim or any(type(i) is slice for i in index):
-            return self._slice(index)
+            return self._slice(index, key)
         element = self._element(index, key)
         if element is None:
             return values.caster(self.dtype)(0)
@@ -332,7 +332,7 @@ class Array:
         if len(index) != self.ndim or any(type(i) is slice for i in index):
             if self.info is not None or isinstance(value, Array):
                 raise Unsupported("storing to a slice: store each element in a loop")
-            view = self._slice(index)
+            view = self._slice(index, key)
             for place in np.ndindex(view.shape):
                 at = view.offset + sum(map(operator.mul, place, view.steps))
                 self.data[at] = cast(value)
@@ -401,13 +401,12 @@ class Array:
             raise TypingError(f"{len(index)} indices for an array with {self.ndim} axes")
         return tuple(i if type(i) is slice else values.index(i) for i in index)
 
-    def _slice(self, index: tuple) -> Array:
-        shape, steps, offset = [], [], self.offset
+    def _slice(self, index: tuple, key: int) -> Array:
+        shape, steps, offset, missed = [], [], self.offset, False
         index = (*index, *(slice(None),) * (self.ndim - len(index)))
         for i, extent, step in zip(index, self.shape, self.steps, strict=True):
             if type(i) is not slice:
-                if not -extent <= i < extent:
-                    raise OutOfBounds(f"row {i} of an array with {extent} rows")
+                missed |= not -extent <= i < extent
                 offset += i % extent * step
                 continue
             ends = (None if end is None else values.index(end) for end in (i.start, i.stop, i.step))
@@ -415,6 +414,14 @@ class Array:
             offset += start * step
             shape.append(max(0, len(range(start, stop, stride))))
             steps.append(stride * step)
+        if missed:
+            # Nothing of it lies in the array: a trace goes on with zeros of its own.
+            self._miss("out of bounds", index, key)
+            nothing = [values.caster(self.dtype)(0)] * math.prod(shape)
+            steps = row_major(tuple(shape), 1)
+            return Array(self.memory, None, nothing, self.dtype, tuple(shape), steps, 0)
+        if self.memory.log is not None and any(type(i) is not slice and i < 0 for i in index):
+            self._miss("negative index", index, key)
         return self._view(tuple(shape), tuple(steps), offset)
 
     def _element(self, index: tuple, key: int) -> int | None:
@@ -437,14 +444,17 @@ class Array:
         block, thread = memory.where()
         if memory.log is None:
             axis = next(
-                a for a, (i, n) in enumerate(zip(index, self.shape, strict=True)) if not -n <= i < n
+                a
+                for a, (i, n) in enumerate(zip(index, self.shape, strict=False))
+                if type(i) is not slice and not -n <= i < n
             )
             raise OutOfBounds(
-                f"{memory.describe(site)}: index {list(index)} is outside of shape "
-                f"{list(self.shape)} on axis {axis}"
+                f"{memory.describe(site)}: index {[i for i in index if type(i) is not slice]} is "
+                f"outside of shape {list(self.shape)} on axis {axis}"
             )
         info = self.info or ArrayInfo(-1, "a local array", "local", self.shape, self.dtype, 0, ())
-        memory.log.misses.append(Miss(kind, site, info, self.shape, index, block, thread))
+        numbers = tuple(i for i in index if type(i) is not slice)
+        memory.log.misses.append(Miss(kind, site, info, self.shape, numbers, block, thread))
 
 
 ATOMICS: dict[str, Callable] = {

@@ -186,7 +186,10 @@ class Paths:
 
 @dataclass
 class Program:
-    """A kernel ready to run: `function(lane, path, *arguments)`, a generator if it `waits`."""
+    """A kernel ready to run: `function(lane, path, *arguments)`, a generator if it `waits`.
+
+    `fences`: does it order its accesses for other blocks with a threadfence?
+    """
 
     name: str
     function: Callable
@@ -195,6 +198,7 @@ class Program:
     sources: dict[str, Source]
     space: dict[str, Any]
     loops: list[int]
+    fences: bool
 
     def place(self, site: int) -> str:
         """Return "line N of NAME: text" of a site."""
@@ -220,6 +224,7 @@ class _Shared:
     compiled: dict[tuple, _Compiled] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
     open: list[Callable] = field(default_factory=list)
+    fences: bool = False
     loops: list[int] = field(default_factory=list)  # how many sites stand before each
 
     def constant(self, value: Any) -> str:
@@ -253,6 +258,7 @@ def rewrite(kernel: Any, arguments: Iterable[Any], record: bool, max_steps: int)
         shared.sources,
         shared.space,
         shared.loops,
+        shared.fences,
     )
 
 
@@ -260,7 +266,7 @@ def _kind_of(argument: Any) -> Any:
     if isinstance(argument, bool):
         return OTHER
     if type(argument) is int:
-        return max(SMALL, argument.bit_length())
+        return min(63, max(SMALL, argument.bit_length()))
     if isinstance(argument, tuple):
         return tuple(_kind_of(part) for part in argument)
     return OTHER if isinstance(argument, (values.Typed, np.generic)) else ARRAY
@@ -334,6 +340,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_xor": operator.xor,
         "_simt_invert": values.invert,
         "_simt_negative": values.negative,
+        "_simt_positive": values.positive,
         "_simt_min": values.minimum,
         "_simt_max": values.maximum,
         "_simt_abs": values.absolute,
@@ -897,9 +904,12 @@ class _Translator:
         if _is_int(kind):
             if isinstance(value, ast.Constant) and isinstance(node.op, ast.USub):
                 return ast.Constant(-value.value), kind
-            return ast.UnaryOp(node.op, value), kind
+            made = ast.UnaryOp(node.op, value)
+            return (made, kind) if kind < 63 else (_call("_simt_int64", made), 63)
+        if kind is None:
+            return value, None
         called = {ast.Invert: "_simt_invert", ast.USub: "_simt_negative"}.get(type(node.op))
-        return (_call(called, value), OTHER) if called else (value, kind)
+        return _call(called or "_simt_positive", value), OTHER
 
     def see_BoolOp(self, node: ast.BoolOp) -> tuple[ast.expr, Any]:  # noqa: N802
         return ast.BoolOp(node.op, [self.expression(value)[0] for value in node.values]), OTHER
@@ -967,7 +977,9 @@ class _Translator:
                 and value in (min, max, abs, int)
                 and len(trees) + (value is abs or value is int) > 1
             ):
-                return _call(value.__name__, *trees), max(kind for _, kind in arguments)
+                made = _call(value.__name__, *trees)
+                bits = max(kind for _, kind in arguments)
+                return (_call("_simt_int64", made) if bits > 62 else made), bits
             return _call(self.shared.constant(table[value]), *trees), OTHER
         if _is_device_function(value):
             return self.device_call(node, value)
@@ -1034,6 +1046,7 @@ class _Translator:
         if feature in ("shared.array", "local.array"):
             return self.array(node, feature, name)
         if feature in FENCES:
+            self.shared.fences = True
             return ast.Constant(None), OTHER
         if feature.startswith("atomic."):
             return self.atomic(node, feature.removeprefix("atomic."))
@@ -1274,8 +1287,8 @@ def _functions() -> dict[Any, Callable]:
     }
     for name, function in values.MATH.items():
         table[getattr(math, name)] = function
-        twin = getattr(np, name.replace("asin", "arcsin").replace("acos", "arccos"), None)
-        if isinstance(twin, np.ufunc) and twin.nin == 1 and twin.nout == 1:
+        twin = values.ufunc(name)
+        if twin is not None and twin.nin == 1 and twin.nout == 1:
             table[twin] = function
     return table
 

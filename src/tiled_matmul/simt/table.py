@@ -50,6 +50,7 @@ class Piece:
     array: np.ndarray
     address: np.ndarray
     width: np.ndarray
+    order: np.ndarray
 
     def take(self, rows: np.ndarray) -> Piece:
         """Return the accesses that a mask or an index array picks."""
@@ -87,6 +88,13 @@ def pieces(log: Log, ops: np.ndarray) -> Iterator[Piece]:
         begin = end
 
 
+def together(parts: list[Piece]) -> Piece:
+    """Return the accesses of several pieces as one."""
+    return Piece(
+        *(np.concatenate([getattr(p, name) for p in parts]) for name in Piece.__dataclass_fields__)
+    )
+
+
 def _piece(log: Log, ops: np.ndarray, segments: slice, low: int, high: int) -> Piece:
     starts = np.frombuffer(log.starts, np.int64)[segments]
     lengths = np.diff(np.r_[starts, high])
@@ -108,6 +116,7 @@ def _piece(log: Log, ops: np.ndarray, segments: slice, low: int, high: int) -> P
         (slot >> ARRAY_SHIFT).astype(np.int16),
         slot >> WIDTH_BITS & ADDRESS_MASK,
         (1 << (slot & (1 << WIDTH_BITS) - 1)).astype(np.int16),
+        np.arange(low, high),
     )
 
 

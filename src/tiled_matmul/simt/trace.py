@@ -341,12 +341,7 @@ class Trace:
         parts = [part for part in parts if part.size]
         if not parts:
             return []
-        piece = table.Piece(
-            *(
-                np.concatenate([getattr(part, name) for part in parts])
-                for name in table.Piece.__dataclass_fields__
-            )
-        )
+        piece = table.together(parts)
         paths = self._runner.paths
         keys = sorted(np.unique(piece.key).tolist(), key=paths.program_order)
         elements = self._elements(piece)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -95,7 +96,7 @@ def wide(value: Any, beside: Any = None) -> Any:
     dtype = dtype_of(value)
     if isinstance(beside, np.floating) and isinstance(value, int):
         # float16 as numba.cuda has it; the CPU's Numba knows it only as a storage type.
-        kind = {1: f16, 2: f32}.get(dtype.itemsize + (dtype == np.uint8), f64)
+        kind = {1: f16, 2: f32}.get(dtype.itemsize + (dtype.kind == "u"), f64)
         kind = kind if beside.dtype.itemsize == 2 else f32 if dtype.itemsize < 4 else f64
         return kind(int(value))
     if isinstance(value, float):
@@ -169,14 +170,23 @@ def bitwise(function: Callable, x: Any, y: Any) -> Any:
 
 
 def invert(x: Any) -> Any:
-    """Return ~x; of a bool its opposite."""
+    """Return ~x: in x's type, then 64 bits wide; of a bool its opposite."""
     _integers("~", x)
-    return flag(not x) if dtype_of(x) == BOOL else whole(~int(x), _unsigned(x))
+    if dtype_of(x) == BOOL:
+        return flag(not x)
+    return positive(caster(dtype_of(x))(~int(x)))
 
 
 def negative(x: Any) -> Any:
-    """Return -x."""
-    return -x if isinstance(x, np.generic) else whole(-int(x), _unsigned(x))
+    """Return -x: in x's type, then 64 bits wide."""
+    if isinstance(x, np.generic):
+        return -x
+    return i64(-int(x)) if dtype_of(x) == BOOL else positive(caster(dtype_of(x))(-int(x)))
+
+
+def positive(x: Any) -> Any:
+    """Return +x."""
+    return x if isinstance(x, np.generic) else whole(int(x), _unsigned(x))
 
 
 def _integers(sign: str, *values: Any) -> None:
@@ -302,6 +312,13 @@ def divide(x: int, y: int) -> np.float64:
     return f64(x) / f64(y)
 
 
+def ufunc(name: str) -> np.ufunc | None:
+    """Return what numpy calls a function of `math`, if it has it."""
+    arc = {"pow": "power", "atan2": "arctan2"}
+    found = getattr(np, arc.get(name) or re.sub("^a(sin|cos|tan)", r"arc\1", name), None)
+    return found if isinstance(found, np.ufunc) else None
+
+
 def reals(function: Callable) -> Callable:
     """Return a function of `math` as in Numba: float32 gives float32, integers give float64."""
 
@@ -310,12 +327,12 @@ def reals(function: Callable) -> Callable:
         floats = [v.dtype for v in values if isinstance(v, np.floating)]
         integers = len(floats) < len(values)
         kind = np.result_type(*floats).type if floats and not integers else f64
+        numbers = [float(value) for value in values]
         try:
-            result = function(*(float(value) for value in values))
-        except OverflowError:
-            return kind(math.inf)
-        except ValueError:
-            return kind(math.nan)
+            result = function(*numbers)
+        except (OverflowError, ValueError):
+            # At its poles and outside of its domain a function of numpy gives what a GPU gives.
+            result = twin(*numbers) if (twin := ufunc(function.__name__)) else math.inf
         return tuple(kind(r) for r in result) if isinstance(result, tuple) else kind(result)
 
     return call
