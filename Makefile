@@ -104,7 +104,7 @@ test-colab: online .venv-colab/.installed chapters-exist ## the CPU tests with C
 		$(PARALLEL) --nbval-lax $(CHAPTERS)
 
 clean: ## remove what was built; .venv and wheelhouse stay
-	rm -rf _build _artifacts .site .pytest_cache .ruff_cache
+	rm -rf _build _artifacts .site .pytest_cache .ruff_cache .hypothesis
 	find src tests tools chapters \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune \
 		-exec rm -rf {} +
 

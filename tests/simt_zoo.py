@@ -885,6 +885,26 @@ def read_by_one_lane_before_another_writes(a, out):
         s[0] = a[0]
 
 
+@faulty(
+    4,
+    8,
+    lambda: (whole(32), zeros(4), zeros(1, dtype=np.int32), zeros(1)),
+    race("partial", "store", "load"),
+)
+@cuda.jit
+def block_announced_before_its_sum_is_stored(a, partial, counter, out):
+    last = cuda.shared.array(1, int32)
+    i = cuda.grid(1)
+    if cuda.threadIdx.x == 0:
+        last[0] = cuda.atomic.add(counter, 0, 1) == cuda.gridDim.x - 1
+        cuda.threadfence()
+        partial[cuda.blockIdx.x] = a[i]  # fault: store
+    cuda.syncthreads()
+    if last[0] and cuda.threadIdx.x == 1:
+        for block in range(cuda.gridDim.x):
+            out[0] += partial[block]  # fault: load
+
+
 # --- faulty in two ways at once -------------------------------------------------------------------
 
 
@@ -1433,3 +1453,37 @@ def two_arrays_of_one_shape_on_one_line(a, out):
     y[7 - tx] = a[tx]
     cuda.syncthreads()
     out[tx] = x[tx] + y[tx]
+
+
+@correct(
+    4,
+    8,
+    lambda: (whole(32), zeros(4), zeros(1, dtype=np.int32), zeros(1)),
+    lambda a, partial, counter, out: (a[::8].sum(keepdims=True),),
+)
+@cuda.jit
+def last_block_adds_what_all_have_stored(a, partial, counter, out):
+    last = cuda.shared.array(1, int32)
+    i = cuda.grid(1)
+    if cuda.threadIdx.x == 0:
+        partial[cuda.blockIdx.x] = a[i]
+        cuda.threadfence()
+        last[0] = cuda.atomic.add(counter, 0, 1) == cuda.gridDim.x - 1
+    cuda.syncthreads()
+    if last[0] and cuda.threadIdx.x == 1:
+        for block in range(cuda.gridDim.x):
+            out[0] += partial[block]
+
+
+@correct(1, 8, vectors(8, 1), lambda a, out: (a.sum(keepdims=True),))
+@cuda.jit
+def cleared_by_an_atomic_exchange(a, out):
+    s = cuda.shared.array(1, float32)
+    tx = cuda.threadIdx.x
+    if tx == 0:
+        cuda.atomic.exch(s, 0, 0)
+    cuda.syncthreads()
+    cuda.atomic.add(s, 0, a[tx])
+    cuda.syncthreads()
+    if tx == 0:
+        out[0] = s[0]

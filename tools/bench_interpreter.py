@@ -76,12 +76,12 @@ def main() -> int:
         "trace": lambda c: trace(product, grid, block, a, b, c).findings,
         "numba": lambda c: simulated[grid, block](a, b, c),
     }
+    print(f"{args.n}×{args.n}×{args.n} float32, tiles of {TILE}, {cpu_name()}", flush=True)
     times: dict[str, list[float]] = {name: [] for name in works}
     turns = ["launch", "trace"] * (TURNS // 2 + 1)
     for name in (*turns, "numba", *reversed(turns)):
         times[name].append(seconds(works[name]))
     median = {name: statistics.median(taken) for name, taken in times.items()}
-    print(f"{args.n}×{args.n}×{args.n} float32, tiles of {TILE}, {cpu_name()}")
     for name, taken in times.items():
         spread = (max(taken) - min(taken)) / median[name]
         against = f"{median['numba'] / median[name]:.1f} times as fast" if name in WANTED else ""

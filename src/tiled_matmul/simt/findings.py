@@ -357,15 +357,15 @@ class Findings:
                     "A cuda.syncthreads() that all threads of the block pass between the two, "
                     "also on the way round a loop, usually mends it."
                 )
-        rows = (one,) if one.site == two.site else (one, two)
+        texts = {line: self._text(row.site) for line, row in zip(lines, (one, two), strict=True)}
         return Finding(
             "race",
             info.space,
             info.name,
             index,
             (self._who(one.block, one.thread), self._who(two.block, two.thread)),
-            tuple(dict.fromkeys(lines)),
-            tuple(dict.fromkeys(self._text(row.site) for row in rows)),
+            tuple(texts),
+            tuple(texts.values()),
             count,
             said,
             remedy,
@@ -380,7 +380,8 @@ class Findings:
         place, _ = table.pack(piece.block - piece.block.min(), piece.address)
         # An atomic needs a value that a store left; a load may read what an atomic made of it.
         self._unwritten(piece, place, piece.op == LOAD, piece.op != LOAD)
-        self._unwritten(piece, place, piece.op == ATOMIC, piece.op == STORE)
+        sets = np.array([site.sets for site in self.sites])[piece.site]
+        self._unwritten(piece, place, (piece.op == ATOMIC) & ~sets, sets)
 
     def _unwritten(
         self, piece: Piece, place: np.ndarray, reading: np.ndarray, writing: np.ndarray

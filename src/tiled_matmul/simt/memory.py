@@ -555,18 +555,17 @@ def _tensor(name: str, tensor: Any, write_back: list, hosts: dict) -> _Operand:
         raise TypeError(f"argument {name} requires grad, and kernels have no gradient")
     if tensor.dtype not in (torch.bool, *_torch_dtypes(torch)):
         raise TypeError(f"argument {name} has dtype {tensor.dtype}, which kernels here cannot take")
-    storage = tensor.untyped_storage()
+    storage, view = tensor.untyped_storage(), tensor
     if tensor.device.type != "cpu":
+        # Tensors that share memory there share a copy here.
         key = storage.data_ptr()
         if key not in hosts:
             hosts[key] = host = storage.cpu()
-            write_back.append(lambda: storage.copy_(host))
-        view = torch.empty(0, dtype=tensor.dtype).set_(
-            hosts[key], tensor.storage_offset(), tensor.shape, tensor.stride()
-        )
+            write_back.append(lambda: tensor.untyped_storage().copy_(host))
         storage = hosts[key]
-    else:
-        view = tensor
+        view = torch.empty(0, dtype=tensor.dtype).set_(
+            storage, tensor.storage_offset(), tensor.shape, tensor.stride()
+        )
     low = storage.data_ptr()
     return _Operand(name, view.numpy(), low, low + storage.nbytes(), view.data_ptr())
 

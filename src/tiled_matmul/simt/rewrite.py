@@ -95,7 +95,7 @@ class Site:
     """A place in the source that reads or writes an array, or waits.
 
     `op` is "load", "store", "atomic" or "barrier"; `text` is the source, such as "a[row, k]", and
-    `array` how the source calls the array.
+    `array` how the source calls the array. `sets`: does it write without regard to what was there?
     """
 
     id: int
@@ -106,6 +106,7 @@ class Site:
     array: str
     function: str
     file: str
+    sets: bool
 
 
 @dataclass
@@ -829,6 +830,7 @@ class _Translator:
             called,
             self.source.name,
             self.source.file,
+            op == "store" or text.split("(")[0].endswith("atomic.exch"),
         )
         self.shared.sites.append(site)
         number = ast.Constant(site.id)
