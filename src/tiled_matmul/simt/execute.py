@@ -370,14 +370,17 @@ def _same(operands: dict, answer: Any) -> dict:
     return dict.fromkeys(operands, answer)
 
 
+_mask = values.caster(np.dtype("int32"))  # a full warp's mask is -1
+
+
 def _ballot(operands: dict[int, tuple]) -> dict[int, Any]:
     mask = sum(1 << thread % WARP for thread, (vote,) in operands.items() if vote)
-    return _same(operands, values.i64(mask))
+    return _same(operands, _mask(mask))
 
 
 def _match_any(operands: dict[int, tuple]) -> dict[int, Any]:
     return {
-        thread: values.i64(sum(1 << t % WARP for t, (other,) in operands.items() if other == value))
+        thread: _mask(sum(1 << t % WARP for t, (other,) in operands.items() if other == value))
         for thread, (value,) in operands.items()
     }
 
@@ -385,12 +388,12 @@ def _match_any(operands: dict[int, tuple]) -> dict[int, Any]:
 def _match_all(operands: dict[int, tuple]) -> dict[int, Any]:
     same = len({value for (value,) in operands.values()}) == 1
     mask = sum(1 << thread % WARP for thread in operands)
-    return _same(operands, (values.i64(mask if same else 0), same))
+    return _same(operands, (_mask(mask if same else 0), values.flag(same)))
 
 
 def _eq(operands: dict[int, tuple]) -> dict[int, Any]:
     votes = {bool(vote) for (vote,) in operands.values()}
-    return _same(operands, len(votes) == 1)
+    return _same(operands, values.flag(len(votes) == 1))
 
 
 COLLECT: dict[str, Callable[[dict], dict]] = {
@@ -398,8 +401,8 @@ COLLECT: dict[str, Callable[[dict], dict]] = {
     "shfl_up_sync": _shuffle(lambda lane, delta: lane - delta),
     "shfl_down_sync": _shuffle(lambda lane, delta: lane + delta),
     "shfl_xor_sync": _shuffle(lambda lane, mask: lane ^ mask),
-    "all_sync": lambda operands: _same(operands, all(vote for (vote,) in operands.values())),
-    "any_sync": lambda operands: _same(operands, any(vote for (vote,) in operands.values())),
+    "all_sync": lambda operands: _same(operands, values.flag(all(v for (v,) in operands.values()))),
+    "any_sync": lambda operands: _same(operands, values.flag(any(v for (v,) in operands.values()))),
     "eq_sync": _eq,
     "ballot_sync": _ballot,
     "match_any_sync": _match_any,

@@ -207,7 +207,7 @@ class Array:
         raise TypingError("an array is neither true nor false")
 
     def __getattr__(self, name: str) -> Any:
-        if len(name) == 2 and name[0] in "ls" and name[1] in "123":
+        if len(name) == 2 and name[0] in "ls" and name[1] in "0123":
             made = self._loader(int(name[1])) if name[0] == "l" else self._storer(int(name[1]))
             setattr(self, name, made)
             return made
@@ -280,7 +280,7 @@ class Array:
 
     def _storer(self, axes: int) -> Callable:
         put, data, offset, kind = self.put, self.data, self.offset, self.dtype.type
-        if axes != len(self.shape) or axes == 3:
+        if axes != len(self.shape) or axes not in (1, 2):
             return lambda *rest: put(rest[:-2], rest[-2], rest[-1])
         cast = values.caster(self.dtype)
         recording = self._record()

@@ -73,15 +73,24 @@ BINARY = {
 }
 
 
-def _bits_of(value: Any, count: int = 32) -> int:
-    return int(value) & (1 << count) - 1
+def _bits_of(value: Any) -> str:
+    """Return an integer's binary digits; int32 counts as the int64 that carries it."""
+    count = 8 * values.dtype_of(value).itemsize
+    return f"{int(value) & (1 << count) - 1:0{count}b}"
+
+
+def _reversed(value: Any) -> Any:
+    """Return brev: 64 bits are turned round only in a uint64, else the lower 32."""
+    if values.dtype_of(value) == values.UINT64:
+        return values.u64(int(_bits_of(value)[::-1], 2))
+    return values.caster(np.dtype("uint32"))(int(f"{int(value) & 0xFFFFFFFF:032b}"[::-1], 2))
 
 
 LANE_FUNCTIONS: dict[str, Callable] = {
-    "popc": lambda x: values.i64(int(x).bit_count() if x >= 0 else _bits_of(x, 64).bit_count()),
-    "clz": lambda x: values.i64(32 - _bits_of(x).bit_length()),
-    "ffs": lambda x: values.i64((_bits_of(x, 64) & -_bits_of(x, 64)).bit_length()),
-    "brev": lambda x: values.u64(int(f"{_bits_of(x):032b}"[::-1], 2)),
+    "popc": lambda x: values.i64(_bits_of(x).count("1")),
+    "clz": lambda x: values.i64((_bits_of(x) + "1").index("1")),
+    "ffs": lambda x: values.i64(_bits_of(x)[::-1].find("1") + 1),
+    "brev": _reversed,
     "fma": values.fma,
     "selp": lambda condition, x, y: x if condition else y,
     "cbrt": values.reals(math.cbrt),
@@ -295,6 +304,11 @@ def _compile(shared: _Shared, function: Callable, kinds: tuple) -> _Compiled:
     return made
 
 
+def _print(*given: Any) -> None:
+    """Print as a GPU does, where floats have six places."""
+    print(*(f"{value:f}" if isinstance(value, np.floating) else value for value in given))
+
+
 def _helpers(max_steps: int) -> dict[str, Any]:
     """Return what rewritten code calls by name."""
     steps = [0]
@@ -348,6 +362,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_int": values.to_int,
         "_simt_float": values.to_float,
         "_simt_round": values.rounded,
+        "_simt_print": _print,
         "_simt_slice": slice,
         "_simt_access": Access,
     }
@@ -994,7 +1009,8 @@ class _Translator:
 
     def plain(self, node: ast.Call, function: Callable) -> tuple[ast.expr, Any]:
         arguments = [self.expression(argument)[0] for argument in node.args]
-        return ast.Call(_load(function.__name__), arguments, node.keywords), OTHER
+        name = "_simt_print" if function is print else function.__name__
+        return ast.Call(_load(name), arguments, node.keywords), OTHER
 
     def cast(self, node: ast.Call, dtype: np.dtype) -> tuple[ast.expr, Any]:
         if len(node.args) != 1 or node.keywords:

@@ -117,7 +117,9 @@ def _compute(function: Callable, x: Any, y: Any) -> Any:
     return whole(function(m, n), unsigned)
 
 
-def _compare(function: Callable, x: Typed, y: Any) -> bool:
+def _compare(function: Callable, x: Typed, y: Any) -> Any:
+    if not isinstance(y, (int, float, np.generic)):
+        return NotImplemented
     if isinstance(y, (float, np.floating)):
         return function(wide(x, y), y)
     kinds = x.dtype, dtype_of(y)
@@ -243,20 +245,27 @@ def caster(dtype: np.dtype) -> Callable[[Any], Any]:
     bits = 8 * dtype.itemsize
     mask, sign = (1 << bits) - 1, 1 << bits - 1 if dtype.kind == "i" else 0
     signed = dtype in (np.int32, INT64)
+    # A float beyond the range gives its end; types of 8 bits are cut from one of 16.
+    low, high = (-sign, mask - sign) if bits > 8 else (-(1 << 15) if sign else 0, (1 << 15) - 1)
 
     def cast(value: Any) -> Any:
-        number = (truncate(value) + sign & mask) - sign
+        number = truncate(value)
+        if not isinstance(value, (int, np.integer)):
+            number = min(max(number, low), high)
+        number = (number + sign & mask) - sign
         return i64(number) if signed else Typed(number, dtype)
 
     return cast
 
 
 def truncate(value: Any) -> int:
-    """Return a number cut to a Python int; NaN gives 0 and infinities the end of int64."""
-    if isinstance(value, (float, np.floating)):
-        if not math.isfinite(value):
-            return 0 if math.isnan(value) else HIGH if value > 0 else LOW
+    """Return a number cut to a Python int; NaN gives 0 and infinities more than any type holds."""
+    if isinstance(value, (float, np.floating)) and not math.isfinite(value):
+        return 0 if math.isnan(value) else int(math.copysign(1 << 64, value))
     return int(value)
+
+
+_to_int64 = caster(INT64)
 
 
 def minimum(*values: Any) -> Any:
@@ -292,7 +301,7 @@ def to_int(value: Any) -> Any:
     """Return int(value): an integer keeps its type, a float is cut towards zero to int64."""
     if isinstance(value, Typed) and value.dtype != BOOL:
         return value
-    return i64(int64(truncate(value)))
+    return _to_int64(value)
 
 
 def to_float(value: Any) -> Any:
@@ -303,7 +312,7 @@ def to_float(value: Any) -> Any:
 def rounded(value: Any, digits: Any = None) -> Any:
     """Return round(value): int64 without digits, the float's type with."""
     if digits is None:
-        return i64(int64(round(float(value))))
+        return _to_int64(np.rint(f64(value)))
     return type(wide(value, value))(round(float(value), int(digits)))
 
 
@@ -340,7 +349,7 @@ def reals(function: Callable) -> Callable:
 
 def cut(function: Callable) -> Callable:
     """Return floor, ceil or trunc: int64 of a float."""
-    return lambda value: i64(int64(truncate(value) if value * 0 != 0 else function(float(value))))
+    return lambda value: _to_int64(value if value * 0 != 0 else f64(function(float(value))))
 
 
 def asked(function: Callable) -> Callable:
