@@ -32,7 +32,8 @@ class Case:
     the launch has to leave in that array}. `note` says what the case shows.
     `merged_shared_loads` is the reason for which the compiler's shared loads are not the source's,
     `rearranged` the one for which lanes meet in other global accesses than in the source; "" says
-    that nothing differs. `sharedmem` is the launch's dynamic shared memory in bytes.
+    that nothing differs. `unexplained` says what differs for no reason that is known. `sharedmem`
+    is the launch's dynamic shared memory in bytes.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Case:
     expect: Callable[..., dict[int, np.ndarray]]
     merged_shared_loads: str = ""
     rearranged: str = ""
+    unexplained: str = ""
     sharedmem: int = 0
 
 
@@ -1472,6 +1474,13 @@ def fours_back(index, x, y):
     return out.ravel()
 
 
+UNEXPLAINED = {
+    (
+        "shared",
+        "permuted below 64, some lanes, 2",
+    ): "five wavefronts, as counted; the rule that fits "
+    "all other patterns calls two of them conflicts, the GPU one"
+}
 for pattern, lanes in vector_patterns().items():
     for memory, loader, storer in (
         ("shared", vector_load_shared, vector_store_shared),
@@ -1487,6 +1496,7 @@ for pattern, lanes in vector_patterns().items():
             lambda lanes=lanes: [lanes.copy(), values(1024), zeros(128)],
             f"one 16-byte {memory} load of one warp",
             lambda index, x, y: {2: fours(x, index, y)},
+            unexplained=UNEXPLAINED.get((memory, pattern), ""),
         )
         if distinct(lanes):
             case(

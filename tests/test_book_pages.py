@@ -213,3 +213,15 @@ def test_an_unusable_address_stops_the_build(tmp_path):
     done = build(example_book(tmp_path), BOOK_REPOSITORY="someone/course")
     assert done.returncode != 0
     assert "BOOK_REPOSITORY: 'someone/course' is not an address" in done.stderr + done.stdout
+
+
+def test_counters_say_how_many_agree_and_which_do_not(tmp_path):
+    stored = ROOT / "tests" / "data" / "h200_counters.json"
+    text, faults = tables.counters_markdown(stored)
+    cases = json.loads(stored.read_text())["cases"]
+    differing = [name for name, case in cases.items() if set(case) & {"rearranged", "unexplained"}]
+    assert faults == [] and differing and all(name in text for name in differing)
+    assert f"{len(cases)} launches of" in text and "NVIDIA H200" in text
+    broken = tmp_path / "counters.json"
+    broken.write_text('{"cases": {}}')
+    assert "provenance" in tables.counters_markdown(broken)[1][0]

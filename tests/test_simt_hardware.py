@@ -8,7 +8,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from counted_kernels import CASES, cuda_coalesced_kernel, load_strided, tree_sum_interleaved
+from counted_kernels import CASES, Case, cuda_coalesced_kernel, load_strided, tree_sum_interleaved
 
 from tiled_matmul import ROOT
 from tiled_matmul.simt import trace
@@ -37,13 +37,8 @@ SHARED_LOADS = {
     ),
 }
 COUNTERS = {**GLOBAL, **SHARED_STORES, **SHARED_LOADS}
-# One pattern of 16-byte loads with few lanes: five wavefronts here and there, and the GPU calls one
-# of them a conflict where the rule that fits all other patterns calls it two.
-UNEXPLAINED = {
-    "shared load of 16 bytes: permuted below 64, some lanes, 2": {
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": (1, 2)
-    }
-}
+CONFLICTS = {name: count for name, count in SHARED_LOADS.items() if "conflicts" in name}
+EXCEPTIONS = {"merged_shared_loads": SHARED_LOADS, "rearranged": GLOBAL, "unexplained": CONFLICTS}
 
 
 @pytest.fixture(scope="module")
@@ -73,24 +68,24 @@ def test_the_interpreter_counts_and_computes_what_the_gpu_does(name, stored):
     arguments = case.make_args()
     run = traced(case, arguments=arguments)
     found = differences(stored["cases"][name], run)
-    allowed = (GLOBAL if case.rearranged else {}) | (
-        SHARED_LOADS if case.merged_shared_loads else {}
-    )
-    differing = {counter: pair for counter, pair in found.items() if counter not in allowed}
-    assert differing == UNEXPLAINED.get(name, {})
+    allowed = {
+        counter for kind, names in EXCEPTIONS.items() if getattr(case, kind) for counter in names
+    }
+    assert {counter: pair for counter, pair in found.items() if counter not in allowed} == {}
     for position, expected in case.expect(*case.make_args()).items():
         assert (arguments[position] == expected).all()
 
 
 def test_the_exceptions_are_few_and_are_exceptions(stored):
     # An exception that no longer differs would hide the next fault.
-    merged = {case.name for case in CASES if case.merged_shared_loads}
-    rearranged = {case.name for case in CASES if case.rearranged}
-    assert len(merged) + len(rearranged) + len(UNEXPLAINED) <= len(CASES) // 40
-    for names, counters in ((merged, SHARED_LOADS), (rearranged, GLOBAL)):
-        for name in names:
-            found = differences(stored["cases"][name], traced(BY_NAME[name]))
-            assert set(found) & set(counters), f"{name} agrees: no exception"
+    exceptional = 0
+    for kind, counters in EXCEPTIONS.items():
+        for case in CASES:
+            if getattr(case, kind):
+                exceptional += 1
+                found = differences(stored["cases"][case.name], traced(case))
+                assert set(found) & set(counters), f"{case.name} agrees: no exception"
+    assert exceptional <= len(CASES) // 40
 
 
 def test_each_case_is_stored_as_it_is_launched_now(stored):
@@ -100,6 +95,8 @@ def test_each_case_is_stored_as_it_is_launched_now(stored):
         counters = stored["cases"][name]
         assert counters["grid"] == tool.in_three(case.grid), name
         assert counters["block"] == tool.in_three(case.block), name
+        for reason in ("merged_shared_loads", "rearranged", "unexplained"):
+            assert counters.get(reason, "") == getattr(case, reason), f"{name}: take them again"
         for counter in COUNTERS:
             assert type(counters[counter]) is int and counters[counter] >= 0, (name, counter)
 
@@ -177,7 +174,7 @@ PRINTED = """==PROF== Connected to process 7
 def launched(kernel, grid, block):
     """Return a case as far as the program looks at it."""
     function = SimpleNamespace(py_func=SimpleNamespace(__name__=kernel))
-    return SimpleNamespace(name=kernel, kernel=function, grid=grid, block=block)
+    return Case(kernel, function, grid, block, list, "", dict)
 
 
 def test_ncus_table_is_read():

@@ -227,6 +227,18 @@ def signed_casts(x):
     return int64(x), int32(x), np.int16(x), int(x)
 
 
+def test_floats_beyond_an_integer_give_its_end():
+    """Measured on a GPU; a CPU gives anything."""
+
+    def beyond(x):
+        ends = int32(x), int32(-x), uint32(-x), uint64(-x), int64(x * 1e20), uint32(x)
+        return ends + (uint8(-x), int64(x - x + math.nan), int(-x * 1e20))
+
+    (found,) = interpreted(beyond, column("float64", (1e10,)))
+    ends = 2**31 - 1, -(2**31), 0, 0, 2**63 - 1, 2**32 - 1, 0, 0, -(2**63)
+    assert found == ends
+
+
 def test_casts_compute_in_the_type_they_give():
     def mixed(x, y):
         first = float32(x) * float32(y) + float32(1)

@@ -157,6 +157,9 @@ def counted(case, row: Mapping[str, str], metrics: Sequence[str]) -> dict:
     if name not in row["Kernel Name"]:
         raise CountersError(f"{case.name}: launched {name}, ncu counted {row['Kernel Name']}")
     stored = {"kernel": name}
+    for reason in ("merged_shared_loads", "rearranged", "unexplained"):
+        if getattr(case, reason):
+            stored[reason] = getattr(case, reason)
     for key, column, asked in (
         ("grid", "Grid Size", case.grid),
         ("block", "Block Size", case.block),

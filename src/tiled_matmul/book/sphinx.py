@@ -1,7 +1,7 @@
 """The book's own Sphinx extension: tables made from measurements, one address, no other host.
 
-Directives `tiled-ladder`, `tiled-status` and `tiled-claims` take neither arguments nor content.
-Whatever they lack is a build warning, which `-W` turns into a failed build.
+The directives `tiled-ladder`, `tiled-status`, `tiled-claims` and `tiled-counters` take neither
+arguments nor content. Whatever they lack is a build warning, which `-W` turns into a failed build.
 """
 
 from __future__ import annotations
@@ -83,6 +83,14 @@ class Claims(GeneratedTable):
         return tables.claims_markdown(root)
 
 
+class Counters(GeneratedTable):
+    def sources(self, root: Path) -> list[Path]:
+        return [root / "tests" / "data" / "h200_counters.json"]
+
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        return tables.counters_markdown(self.sources(root)[0])
+
+
 def use_address(app: Sphinx, config: Config) -> None:
     """Let BOOK_REPOSITORY replace the configured address: in buttons, set-up cells, downloads."""
     address = os.environ.get(ADDRESS_OVERRIDE)
@@ -152,6 +160,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-ladder", Ladder)
     app.add_directive("tiled-status", Status)
     app.add_directive("tiled-claims", Claims)
+    app.add_directive("tiled-counters", Counters)
     app.connect("config-inited", use_address)
     app.connect("config-inited", load_once)
     app.connect("builder-inited", remove_thebe, priority=1)

@@ -6,6 +6,7 @@ that a table can be short of a row but never short of a row in silence.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -213,3 +214,33 @@ def claims_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
         parts.append(f"**{link}**, on {machine}:\n\n{table}")
     count = ", ".join(f"{verdicts[holds]} {COUNTED[holds]}" for holds in COUNTED)
     return f"Claims: {sum(verdicts.values())}; {count}.\n\n" + "\n\n".join(parts), faults
+
+
+def counters_markdown(path: Path) -> tuple[str, list[str]]:
+    """Return how many launches a GPU's counters were taken of, and where its compiler differs."""
+    try:
+        stored = json.loads(read_text(path))
+        cases, taken = stored["cases"], stored["provenance"]
+    except (ValueError, KeyError, OSError) as error:
+        return "", [f"{path.name}: {error!r}"]
+    faults = [] if cases else [f"{path.name} holds no case"]
+    what = {
+        "merged_shared_loads": "shared loads",
+        "rearranged": "global accesses",
+        "unexplained": "bank conflicts, for no known reason",
+    }
+    rows = [
+        (name, differs, case[kind])
+        for name, case in cases.items()
+        for kind, differs in what.items()
+        if kind in case
+    ]
+    where = f"{taken['gpu']}, driver {taken['driver']}, Nsight Compute {taken['versions']['ncu']}"
+    kernels = len({case["kernel"] for case in cases.values()})
+    text = (
+        f"{len(cases)} launches of {kernels} kernels were counted on {where}, "
+        f"{taken['date'][:10]}. In {len(cases) - len(rows)} of them every count is equal. In the "
+        "others the compiler changed what the source says, but for one, which we cannot explain:"
+        "\n\n"
+    )
+    return text + markdown_table(("launch", "what differs", "why"), rows), faults

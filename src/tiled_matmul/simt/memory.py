@@ -605,11 +605,14 @@ def _array(memory: Memory, operand: _Operand, start: int) -> Array:
     if start % size:
         raise TypeError(f"argument {name} begins at an address that no {dtype} may have")
     steps = tuple(stride // size for stride in host.strides)
-    backwards = tuple(slice(None, None, -1) if step < 0 else slice(None) for step in steps)
+    backwards = (..., *(slice(None, None, -1) if s < 0 else slice(None) for s in steps))
     offset = sum((n - 1) * -step for n, step in zip(host.shape, steps, strict=True) if step < 0)
     length = 1 + sum((n - 1) * abs(step) for n, step in zip(host.shape, steps, strict=True))
     flat = np.lib.stride_tricks.as_strided(
-        host[backwards], (length if host.size else 0,), (size,), writeable=host.flags.writeable
+        host[..., *backwards],
+        (length if host.size else 0,),
+        (size,),
+        writeable=host.flags.writeable,
     )
     first = start - offset * size
     info = memory.info(name, "global", host.shape, dtype, first, host.strides)
