@@ -1475,10 +1475,15 @@ def last_block_adds_what_all_have_stored(a, partial, counter, out):
             out[0] += partial[block]
 
 
-@correct(1, 8, vectors(8, 1), lambda a, out: (a.sum(keepdims=True),))
+@correct(
+    1,
+    8,
+    lambda: (whole(8, dtype=np.int32), zeros(1, dtype=np.int32)),
+    lambda a, out: (a.sum(keepdims=True),),
+)
 @cuda.jit
 def cleared_by_an_atomic_exchange(a, out):
-    s = cuda.shared.array(1, float32)
+    s = cuda.shared.array(1, int32)
     tx = cuda.threadIdx.x
     if tx == 0:
         cuda.atomic.exch(s, 0, 0)

@@ -118,3 +118,27 @@ def test_the_driver_and_torch_agree_on_the_gpu():
     gpu, _ = backend.probe_gpu()
     assert gpu.name == torch.cuda.get_device_name(0)
     assert gpu.capability == torch.cuda.get_device_capability(0)
+
+
+def test_without_a_gpu_kernels_are_the_interpreters_and_not_numbas_simulators():
+    code = (
+        "from tiled_matmul import backend; backend.select()\n"
+        "from numba import cuda\n"
+        "from numba.cuda import grid, threadIdx\n"
+        "import numba.cuda.simulator.kernel as numbas\n"
+        "def refuse(*a): raise SystemExit('Numba ran it')\n"
+        "numbas.FakeCUDAKernel.__call__ = refuse\n"
+        "from tiled_matmul.ladder import LADDER\n"
+        "from tiled_matmul.problem import Problem\n"
+        "for rung in LADDER:\n"
+        "    if rung.device == 'gpu':\n"
+        "        rung.matmul(*Problem(5, 6, 7).inputs(device='cpu'))\n"
+        "try: cuda.grid(1)\n"
+        "except TypeError as error: print(error)\n"
+        "print(type(cuda.jit(refuse)).__module__, cuda.threadIdx.x)\n"
+    )
+    done = run_python(code, TILED_MATMUL_BACKEND="simulator")
+    assert done.stdout.splitlines() == [
+        "cuda.grid is for kernels, and this is not one",
+        "tiled_matmul.simt.kernel <cuda.threadIdx.x, for kernels>",
+    ], done.stderr

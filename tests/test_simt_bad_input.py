@@ -222,10 +222,16 @@ def test_launches_without_a_block():
         jit(fastest=True)
 
 
-@pytest.mark.parametrize("count", [0, -3, 1.5, "7"])
-def test_forall_over_no_elements(count):
-    with pytest.raises((TypeError, ValueError), match=str(count)):
+@pytest.mark.parametrize("count", [-3, 1.5, "7", None, True])
+def test_forall_over_no_number(count):
+    with pytest.raises(ValueError, match=f"forall takes a number of elements, got {count!r}"):
         jit(fine).forall(count)(out())
+
+
+def test_forall_over_no_elements():
+    result = out()
+    jit(fine).forall(0)(result)
+    assert not result.any()
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -277,7 +283,7 @@ def test_read_only_arrays_can_be_read_and_not_written():
 
 def test_arrays_that_cut_their_elements():
     raw = np.zeros(64, "uint8")
-    shifted = np.frombuffer(raw.data, "float32", 4, 1)
+    shifted = raw[1:17].view("float32")
     refused(fine, TypeError, "out begins at an address that no float32 may have", shifted, block=4)
     cut = np.lib.stride_tricks.as_strided(raw.view("float32"), (4,), (6,))
     refused(fine, TypeError, r"out has strides \(6,\) that cut its elements", cut, block=4)
@@ -319,7 +325,7 @@ def test_types_of_shared_arrays_that_are_none(dtype):
 
 
 def test_arguments_of_shared_arrays():
-    for call in ("array(4)", "array()", "array(4, float32, 16)", "array(4, float32, order=1)"):
+    for call in ("array(4)", "array()", "array(4, float32, 16, 2)", "array(4, float32, order=1)"):
         refused(written(f"tile = cuda.shared.{call}"), TypingError, "takes shape, dtype", out())
     kernel = written("tile = cuda.shared.array(4, float32, alignment=3)")
     refused(kernel, TypingError, "alignment of tile must be a power of 2, got", out())
@@ -404,7 +410,7 @@ class Thing:
         ("import math", "Import"),
         ("from math import sqrt", "ImportFrom"),
         ("yield 1", "Yield"),
-        ("a, *b = 1, 2, 3", "Starred|starred|\\*"),
+        ("a, *b = 1, 2, 3", "Starred"),
         ("a = (*out, 1)", "Starred"),
         ("if (n := 3) > 2: out[0] = n", "NamedExpr"),
         (["match out[0]:", "    case 1:", "        pass"], "Match"),
@@ -416,8 +422,8 @@ class Thing:
         ("out.flags = 1", "assignment to"),
         ("a = out.mean()", r"method .mean\(\)"),
         ("a = out.flags", "attribute .flags"),
-        ("a = out is None", "Is|is"),
-        ("a = 3 in out", "In|in"),
+        ("a = out is None", "a comparison by is"),
+        ("a = 3 in out", "a comparison by in"),
         ("a = plain(3)", r"plain\(\), a plain function: decorate it"),
         ("a = Thing()", "Thing"),
         ("a = Thing", "Thing"),
@@ -481,10 +487,9 @@ def test_what_does_not_fit_is_named_with_its_line(statement, what):
         ("out[out[0]] = 1", "an index must be an integer, and this is float32"),
         ("out[4 / 2] = 1", "an index must be an integer, and this is float64"),
         ("out[0, 0] = 1", "2 indices for an array with 1 axes"),
-        ("out[0][1] = 1", ""),
-        ("out[1:3] = 1", "slice"),
-        ("out[0] = out", "number"),
-        ("x = out + 1", "array|Array"),
+        ("out[0][1] = 1", "is no array"),
+        ("out[0] = out", r"no number: an array of shape \[8\] of float32"),
+        ("x = out + 1", r"no number: an array of shape \[8\] of float32; arithmetic"),
         ("x = out[0] & 3", "wants integers, got float32"),
         ("x = 1 << 2.0", "wants integers"),
         ("if out: x = 1", "neither true nor false"),
@@ -494,6 +499,10 @@ def test_what_does_not_fit_is_named_with_its_line(statement, what):
 )
 def test_values_of_the_wrong_kind(statement, match):
     refused(written(["x = 0", statement]), TypeError, match, out())
+
+
+def test_a_store_to_a_slice():
+    refused(written("out[1:3] = 1"), Unsupported, "storing to a slice", out())
 
 
 def test_a_kernel_that_returns_a_value():
@@ -557,9 +566,9 @@ def test_out_of_bounds_says_who_where_and_what():
     with pytest.raises(OutOfBounds) as caught:
         run(kernel, 2, (2, 4), out())
     assert str(caught.value) == (
-        "line 4 of kernel: a[y, x] = 1: index [2, 0] is outside of shape [2, 3] on axis 0"
+        "thread (0, 2, 0) of block (0, 0, 0), line 4 of kernel: a[y, x] = 1: "
+        "index [2, 0] is outside of shape [2, 3] on axis 0"
     )
-    assert caught.value.__notes__ == ["in thread (0, 2, 0) of block (0, 0, 0)"]
     assert isinstance(caught.value, IndexError)
 
 

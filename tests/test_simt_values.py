@@ -324,12 +324,28 @@ def small_ints_that_grow(n):
     return square, cube, big, shifted, mixed, big % 97, big // -3, -big, ~big, abs(big)
 
 
-@pytest.mark.parametrize("hashed", [lcg_int64, lcg_uint32, lcg_uint64, small_ints_that_grow])
+def sums_that_grow(n):
+    a, b, large, long, doubled, shifted, stepped = 0, 1, 0, 0, 1, 1, 0
+    for k in range(100):
+        a += b
+        b += a
+        large += 4611686018427387904
+        long += 2147483647 + k
+        doubled = doubled + doubled
+        shifted <<= 1
+        stepped -= n
+    return a, b, large * 3, long * long * long, doubled, shifted - 1, stepped * stepped * 5
+
+
+HASHES = [lcg_int64, lcg_uint32, lcg_uint64, small_ints_that_grow, sums_that_grow]
+
+
+@pytest.mark.parametrize("hashed", HASHES)
 def test_hashes_wrap_around(hashed):
     check(hashed, column("int64", (0, 1, -1, 12345, 2**31 - 1, 2**40, -(2**62) + 17)))
 
 
-@pytest.mark.parametrize("function", [small_ints_that_grow, lcg_int64, sums, unary, literals])
+@pytest.mark.parametrize("function", [*HASHES, sums, unary, literals])
 def test_python_ints_as_arguments(function):
     """Ints that come with the launch are int64 too, though the interpreter has them as they are."""
     device = cuda.jit(device=True)(function)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiled_matmul.simt import values
-from tiled_matmul.simt.errors import DivergentBarrier
+from tiled_matmul.simt.errors import DivergentBarrier, TypingError
 from tiled_matmul.simt.hardware import WARP
 from tiled_matmul.simt.memory import (
     Array,
@@ -160,10 +160,11 @@ class Runner:
                     lane.enter(place)
                 try:
                     self._run_block()
-                except Exception as error:
+                except Exception as raised:
+                    error = _explained(raised)
                     at = tuple(self.thread_place(self.thread))
                     error.add_note(f"in thread {at} of block {tuple(place)}")
-                    raise
+                    raise error from error.__cause__
 
     def _ordered(self, numbers: Sequence[int]) -> Sequence[int]:
         numbers = sorted(numbers)
@@ -322,6 +323,14 @@ def _event(event: Any) -> tuple[int, str | None, tuple]:
     if type(event) is tuple:
         return event[0], event[1], event[2:]
     return event, None, ()
+
+
+def _explained(error: Exception) -> Exception:
+    """Return what to raise for an error of the kernel: a number that was taken for an array."""
+    if not isinstance(error, AttributeError) or isinstance(error.obj, Array):
+        return error
+    what = f"{error.obj!r} is no array: it has no elements and no attributes"
+    return TypingError(what).with_traceback(error.__traceback__)
 
 
 class _WarpClocks:

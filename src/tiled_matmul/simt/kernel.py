@@ -13,7 +13,7 @@ from tiled_matmul.simt.execute import ORDERS, Dim3, Runner
 from tiled_matmul.simt.hardware import MAX_BLOCK, MAX_GRID, MAX_THREADS, SHARED_BYTES
 from tiled_matmul.simt.memory import Log, Memory, bind
 from tiled_matmul.simt.rewrite import FEATURES, rewrite
-from tiled_matmul.simt.source import python_function
+from tiled_matmul.simt.source import parameters, python_function
 
 MAX_STEPS = 10_000_000
 
@@ -40,7 +40,8 @@ def launch_shape(grid: Any, block: Any, sharedmem: Any) -> tuple[Dim3, Dim3]:
     threads = block.x * block.y * block.z
     if threads > MAX_THREADS:
         raise ValueError(f"block {tuple(block)} has {threads} threads; a GPU allows {MAX_THREADS}")
-    if not isinstance(sharedmem, int) or not 0 <= sharedmem <= SHARED_BYTES:
+    whole = isinstance(sharedmem, int) and not isinstance(sharedmem, bool)
+    if not whole or not 0 <= sharedmem <= SHARED_BYTES:
         raise ValueError(
             f"dynamic shared memory must be 0 to {SHARED_BYTES} bytes, got {sharedmem!r}"
         )
@@ -63,11 +64,10 @@ def prepare(
     grid, block = launch_shape(grid, block, sharedmem)
     if order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
-    if not isinstance(max_steps, int) or max_steps < 1:
+    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
         raise ValueError(f"max_steps must be a positive int, got {max_steps!r}")
     function = python_function(kernel)
-    code = function.__code__
-    names = list(code.co_varnames[: code.co_argcount])
+    names = parameters(function)
     if len(arguments) != len(names):
         raise TypeError(
             f"{function.__name__} takes {len(names)} arguments ({', '.join(names)}), "
@@ -86,9 +86,14 @@ def _block_numbers(blocks: Iterable[tuple[int, ...]] | None, grid: Dim3) -> Sequ
     if blocks is None:
         return range(grid.x * grid.y * grid.z)
     numbers = []
+    if not isinstance(blocks, Iterable) or isinstance(blocks, str):
+        raise TypeError(f"blocks must list blocks as (x, y, z), got {blocks!r}")
     for place in blocks:
-        full = (*place, 0, 0, 0)[:3] if isinstance(place, tuple) else (place, 0, 0)
-        inside = all(isinstance(p, int) and 0 <= p < n for p, n in zip(full, grid, strict=True))
+        given = tuple(place) if isinstance(place, (tuple, list)) else (place,)
+        full = (*given, 0, 0, 0)[: max(3, len(given))]
+        inside = 1 <= len(given) <= 3 and all(
+            isinstance(p, (int, np.integer)) and 0 <= p < n for p, n in zip(full, grid, strict=True)
+        )
         if not inside:
             raise ValueError(f"block {place!r} is not in the grid {tuple(grid)}")
         numbers.append(full[0] + grid.x * (full[1] + grid.y * full[2]))
@@ -127,8 +132,15 @@ class Kernel:
             )
         )
 
-    def forall(self, count: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Launch:
-        """Return a launch with a thread for each of `count` elements, in one dimension."""
+    def forall(self, count: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable:
+        """Return a launch with a thread for each of `count` elements, in one dimension.
+
+        With no elements nothing runs. Raises ValueError for any other count.
+        """
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
+            raise ValueError(f"forall takes a number of elements, got {count!r}")
+        if count == 0:
+            return lambda *arguments: None
         threads = tpb or 128
         return Launch(self, -(-count // threads), threads, sharedmem)
 

@@ -141,7 +141,7 @@ def row_major(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
 def checked_shape(name: str, shape: Any) -> tuple[int, ...]:
     """Return a shape as a tuple of positive ints. Raises TypingError."""
     shape = shape if isinstance(shape, tuple) else (shape,)
-    if not all(isinstance(n, (int, np.integer)) and n >= 1 for n in shape):
+    if not shape or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in shape):
         raise TypingError(f"the shape of {name} must be positive integers, got {shape!r}")
     return tuple(int(n) for n in shape)
 
@@ -163,6 +163,8 @@ class Array:
 
     These are closures, made when first used, because a kernel spends its life in them.
     """
+
+    __array_ufunc__ = None  # numpy's scalars do not take it for a number
 
     def __init__(self, memory: Memory, info: ArrayInfo | None, data, dtype, shape, strides, offset):
         self.memory = memory
@@ -211,7 +213,12 @@ class Array:
             made = self._loader(int(name[1])) if name[0] == "l" else self._storer(int(name[1]))
             setattr(self, name, made)
             return made
+        if name.startswith("__"):  # Python asks what else this could be
+            raise AttributeError(name)
         raise Unsupported(f"attribute .{name} of an array")
+
+    def __repr__(self) -> str:
+        return f"an array of shape {list(self.shape)} of {self.dtype}"
 
     def _view(self, shape: tuple, steps: tuple, offset: int) -> Array:
         return Array(self.memory, self.info, self.data, self.dtype, shape, steps, offset)
@@ -347,6 +354,12 @@ class Array:
         index = self._flat(index)
         if len(index) != self.ndim:
             raise TypingError(f"an atomic needs {self.ndim} indices, got {len(index)}")
+        kinds, known = ("u", "uint32 and uint64") if name in ("inc", "dec") else ("iu", "integers")
+        kinds, known = (kinds, known) if name in INTEGER_ATOMICS else ("iuf", "numbers")
+        if self.itemsize < 4 or self.dtype.kind not in kinds:
+            raise TypingError(
+                f"cuda.atomic.{name} takes {known} of 4 or 8 bytes, the array holds {self.dtype}"
+            )
         cast = values.caster(self.dtype)
         element = self._element(index, key)
         if element is None:
@@ -457,6 +470,16 @@ class Array:
         memory.log.misses.append(Miss(kind, site, info, self.shape, numbers, block, thread))
 
 
+def _no_arithmetic(array: Array, other: Any) -> None:
+    raise TypingError(f"no number: {array!r}; arithmetic takes elements")
+
+
+for _sign in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
+    setattr(Array, f"__{_sign}__", _no_arithmetic)
+    setattr(Array, f"__r{_sign}__", _no_arithmetic)
+
+
+INTEGER_ATOMICS = ("and_", "or_", "xor", "inc", "dec", "exch", "cas")
 ATOMICS: dict[str, Callable] = {
     "add": lambda old, value: old + value,
     "sub": lambda old, value: old - value,
@@ -551,6 +574,8 @@ def _operand(name: str, value: Any, write_back: list, hosts: dict) -> _Operand:
 def _tensor(name: str, tensor: Any, write_back: list, hosts: dict) -> _Operand:
     import torch
 
+    if tensor.layout != torch.strided:
+        raise TypeError(f"argument {name} must be a dense tensor, got {tensor.layout}")
     if tensor.requires_grad:
         raise TypeError(f"argument {name} requires grad, and kernels have no gradient")
     if tensor.dtype not in (torch.bool, *_torch_dtypes(torch)):
@@ -609,7 +634,7 @@ def _array(memory: Memory, operand: _Operand, start: int) -> Array:
     offset = sum((n - 1) * -step for n, step in zip(host.shape, steps, strict=True) if step < 0)
     length = 1 + sum((n - 1) * abs(step) for n, step in zip(host.shape, steps, strict=True))
     flat = np.lib.stride_tricks.as_strided(
-        host[..., *backwards],
+        host[backwards],
         (length if host.size else 0,),
         (size,),
         writeable=host.flags.writeable,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import linecache
 import math
 import operator
 import types
@@ -26,12 +27,13 @@ import numpy as np
 
 from tiled_matmul.simt import values
 from tiled_matmul.simt.errors import StepLimit, TypingError, Unsupported
-from tiled_matmul.simt.source import Source, python_function, read
+from tiled_matmul.simt.source import Source, parameters, python_function, read
 
 # What the rewriter knows of a value: an int is the bits that a small Python int may need, OTHER is
 # a typed scalar, ARRAY an array, a tuple holds what is known of its parts. None: never assigned.
 OTHER, ARRAY, SIZES = "scalar", "array", "sizes"
 SMALL = 31  # bits taken for sizes, block numbers and loop counters
+SUM = SMALL + 24  # bits taken for what they add up to
 ROUNDS = 8
 
 LANE_VALUES = {
@@ -57,6 +59,8 @@ COLLECTIVES = {
     "match_any_sync": 1,
     "match_all_sync": 1,
 }
+COMPARISONS = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+OPERANDS = {"syncthreads": 0, "activemask": 0, "lanemask_lt": 0, "fma": 3, "selp": 3}
 FENCES = ("threadfence", "threadfence_block", "threadfence_system")
 ATOMIC_OPERANDS = {"cas": 2}
 BINARY = {
@@ -213,7 +217,8 @@ class Program:
     def place(self, site: int) -> str:
         """Return "line N of NAME: text" of a site."""
         at = self.sites[site]
-        return f"line {at.line} of {at.function}: {self.sources[at.function].line(at.line)}"
+        text = linecache.getline(at.file, at.line).strip()
+        return f"line {at.line} of {at.function}: {text}"
 
 
 @dataclass
@@ -397,10 +402,7 @@ class _Translator:
         self.shared = shared
         self.function = function
         self.source = source
-        self.parameters = [argument.arg for argument in source.tree.args.args]
-        others = source.tree.args
-        if others.vararg or others.kwarg or others.kwonlyargs or others.posonlyargs:
-            raise Unsupported(f"{source.name} takes *, ** or / arguments")
+        self.parameters = parameters(function)
         if len(kinds) != len(self.parameters):
             raise TypingError(
                 f"{source.name} takes {len(self.parameters)} arguments "
@@ -634,7 +636,7 @@ class _Translator:
         if isinstance(target, ast.Name):
             made, kind = self.expression(value, name=target.id)
             if _is_int(kind) and self.adds_to(target.id, value):
-                kind = min(kind, max(SMALL, self.env.get(target.id) or 0))
+                kind = SUM
             self.assigned(target.id, kind)
             if self.env[target.id] == OTHER:
                 made = self.typed(made, kind)
@@ -646,6 +648,9 @@ class _Translator:
         raise self.unsupported(node, f"an assignment to {ast.unparse(target)}")
 
     def unpack(self, target: ast.Tuple, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+        for part in target.elts:
+            if isinstance(part, ast.Starred):
+                raise self.unsupported(part, "Starred")
         made, kind = self.expression(value)
         if not isinstance(kind, tuple):
             kind = (SMALL if kind == SIZES else OTHER,) * len(target.elts)
@@ -659,14 +664,17 @@ class _Translator:
         return out
 
     def adds_to(self, name: str, value: ast.expr) -> bool:
-        """Does this only add to a name something that does not depend on it?
+        """Does this only add to a name something small that does not depend on it?
 
-        Such a sum takes more turns than anybody waits for to leave 64 bits.
+        Such a sum takes more turns than anybody waits for to need more bits than SUM.
         """
         if not isinstance(value, ast.BinOp) or not isinstance(value.op, (ast.Add, ast.Sub)):
             return False
         used = [n.id for n in ast.walk(value) if isinstance(n, ast.Name)]
-        return isinstance(value.left, ast.Name) and used.count(name) == 1 == (value.left.id == name)
+        if not isinstance(value.left, ast.Name) or value.left.id != name or used.count(name) > 1:
+            return False
+        before, added = self.operand_kinds
+        return _is_int(before) and before <= SUM and _is_int(added) and added <= SMALL
 
     def assigned(self, name: str, kind: Any) -> None:
         self.env[name] = _join(self.env.get(name), kind)
@@ -858,7 +866,9 @@ class _Translator:
 
     def see_BinOp(self, node: ast.BinOp) -> tuple[ast.expr, Any]:  # noqa: N802
         left, right = self.expression(node.left), self.expression(node.right)
-        return self.binary(node, node.op, left, right)
+        made = self.binary(node, node.op, left, right)
+        self.operand_kinds = left[1], right[1]
+        return made
 
     def binary(self, node: ast.AST, op: ast.operator, left: tuple, right: tuple) -> tuple:
         (x, x_kind), (y, y_kind) = left, right
@@ -935,6 +945,9 @@ class _Translator:
         return _call("_simt_flag", self.compare(node)), OTHER
 
     def compare(self, node: ast.Compare) -> ast.expr:
+        for op in node.ops:
+            if isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
+                raise self.unsupported(node, f"a comparison by {COMPARISONS[type(op)]}")
         sides = [self.expression(value) for value in (node.left, *node.comparators)]
         if not all(_is_int(kind) for _, kind in sides):
             # An int beside a float32 would be rounded to it.
@@ -1071,6 +1084,9 @@ class _Translator:
         operands = [self.typed(*self.expression(argument)) for argument in node.args]
         if node.keywords:
             raise self.unsupported(node, f"a keyword in cuda.{feature}")
+        wanted = OPERANDS.get(feature, 1)
+        if feature not in COLLECTIVES and feature in FEATURES and len(operands) != wanted:
+            raise self.mistyped(node, f"cuda.{feature} takes {wanted} values, got {len(operands)}")
         if feature == "syncthreads":
             return self.wait(node, None)
         if feature in BARRIERS:
@@ -1108,9 +1124,9 @@ class _Translator:
         return ast.Tuple(parts, ast.Load()), (SMALL,) * axes
 
     def array(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
-        given = dict(zip(("shape", "dtype"), node.args, strict=False))
+        given = dict(zip(("shape", "dtype", "alignment", "more"), node.args, strict=False))
         given |= {keyword.arg: keyword.value for keyword in node.keywords}
-        if not {"shape", "dtype"} <= set(given) or set(given) > {"shape", "dtype", "alignment"}:
+        if not {"shape", "dtype"} <= set(given) <= {"shape", "dtype", "alignment"}:
             raise self.mistyped(node, f"cuda.{feature} takes shape, dtype and alignment")
         self.check_constant(given["shape"], feature)
         shape, _ = self.expression(given["shape"])
@@ -1130,7 +1146,7 @@ class _Translator:
         for part in parts:
             if isinstance(part, ast.Constant):
                 continue
-            if isinstance(part, (ast.Name, ast.Attribute)):
+            if isinstance(part, (ast.Name, ast.Attribute)) and self.feature(part) is None:
                 root = part
                 while isinstance(root, ast.Attribute):
                     root = root.value

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tiled_matmul.simt.errors import KernelError
+from tiled_matmul.simt.errors import KernelError, Unsupported
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,15 @@ def python_function(kernel: Any) -> Callable:
     if not inspect.isfunction(function):
         raise KernelError(f"a kernel is a Python function or @cuda.jit of one, got {kernel!r}")
     return function
+
+
+def parameters(function: Callable) -> list[str]:
+    """Return the names of a function's parameters. Raises Unsupported for *, ** and / ones."""
+    code = function.__code__
+    several = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if several or code.co_kwonlyargcount or code.co_posonlyargcount:
+        raise Unsupported(f"{function.__name__} takes *, ** or / arguments")
+    return list(code.co_varnames[: code.co_argcount])
 
 
 def read(function: Callable) -> Source:

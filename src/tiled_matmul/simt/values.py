@@ -225,6 +225,15 @@ def index(value: Any) -> int:
     raise TypingError(f"an index must be an integer, got {value!r}")
 
 
+def number(value: Any) -> Any:
+    """Return a number as it is, but an int of no type of numpy as a plain one."""
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, (float, np.generic)):
+        return value
+    raise TypingError(f"no number: {value!r}")
+
+
 def carrier(dtype: np.dtype) -> Callable[[Any], Any]:
     """Return the function that makes a kernel's value of a stored element of this dtype."""
     if dtype.kind == "f" or dtype == INT64:
@@ -239,7 +248,8 @@ def carrier(dtype: np.dtype) -> Callable[[Any], Any]:
 def caster(dtype: np.dtype) -> Callable[[Any], Any]:
     """Return the function that converts a kernel's value to this dtype, carried as a value."""
     if dtype.kind == "f":
-        return lambda value: dtype.type(int(value) if isinstance(value, Typed) else value)
+        make = dtype.type
+        return lambda value: make(value if isinstance(value, np.generic) else number(value))
     if dtype.kind == "b":
         return flag
     bits = 8 * dtype.itemsize
@@ -262,7 +272,7 @@ def truncate(value: Any) -> int:
     """Return a number cut to a Python int; NaN gives 0 and infinities more than any type holds."""
     if isinstance(value, (float, np.floating)) and not math.isfinite(value):
         return 0 if math.isnan(value) else int(math.copysign(1 << 64, value))
-    return int(value)
+    return int(number(value))
 
 
 _to_int64 = caster(INT64)
