@@ -386,6 +386,10 @@ def plain(x):
     return x
 
 
+class TooFar(Exception):
+    """An error of the kernel's own file."""
+
+
 class Thing:
     value = 1
 
@@ -398,6 +402,8 @@ class Thing:
         (["class A:", "    pass"], "Class"),
         (["def inner():", "    pass"], "FunctionDef"),
         ("f = lambda x: x", "Lambda"),
+        ("print(1, end='')", "a keyword in a call of print"),
+        ("a = max(1, 2, key=3)", "a keyword in a call of max"),
         ("a = [i for i in range(3)]", "ListComp"),
         ("a = sum(i for i in range(3))", "sum"),
         ("a = {i: i for i in range(3)}", "DictComp"),
@@ -523,11 +529,13 @@ def test_a_name_that_was_never_given_a_value():
     [
         ("assert i < 2, 'too far'", AssertionError, "too far"),
         ("if i == 2: raise ValueError('not two')", ValueError, "not two"),
-        ("out[0] = 1 // (i - 2)", ZeroDivisionError, ""),
+        ("if i == 2: raise TooFar(i, LIMIT)", TooFar, r"\(2, 7\)"),
+        ("assert i < 2, LIMIT", AssertionError, "7"),
+        ("out[0] = 1 // (i - 2)", ZeroDivisionError, "by zero"),
     ],
 )
 def test_errors_of_the_kernels_own_say_which_thread(statement, error, match):
-    kernel = written(["i = cuda.threadIdx.x", statement])
+    kernel = written(["i = cuda.threadIdx.x", statement], TooFar=TooFar, LIMIT=7)
     for way in (run, trace):
         with pytest.raises(error, match=match) as caught:
             way(kernel, (2, 3), 4, out())

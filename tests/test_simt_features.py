@@ -91,9 +91,8 @@ def test_the_three_ways_to_import():
         i = cuda.grid(1)
         out[i] = cuda.blockIdx.x * 100 + cuda.blockDim.x * 10 + cuda.threadIdx.x
         cuda.syncthreads()
-        out[i] += cuda.int64(1) if hasattr_int64 else 1
+        out[i] += 1
 
-    hasattr_int64 = False
     expected = [block * 100 + 40 + thread + 1 for block in range(3) for thread in range(4)]
     for kernel in (plain, dotted, short):
         assert launched(kernel, 3, 4, zeros(12)).tolist() == expected
@@ -772,6 +771,107 @@ def test_augmented_assignment_of_elements_evaluates_once():
     run(kernel, 1, 4, out, count)
     wanted = [((((i + 5) * 3 - 1) // 2 % 5 << 2) | 1) ^ 7 for i in range(4)]
     assert out.tolist() == [w + 100 for w in wanted] and count.tolist() == [4]
+
+
+def test_barriers_inside_expressions_and_conditions():
+    def kernel(out):
+        i, n = cuda.threadIdx.x, 0
+        out[i, 0] = cuda.syncthreads_count(i > 1) + 1 if cuda.blockDim.x > 2 else 0
+        while cuda.syncthreads_or(n < i):
+            n += 1
+            out[i, 1] += 1
+
+    assert launched(kernel, 1, 5, zeros((5, 2))).tolist() == [[4, 4]] * 5
+
+
+def times(factor):
+    @cuda.jit(device=True)
+    def multiplied(x):
+        return x * factor
+
+    return multiplied
+
+
+double, triple = times(2), times(3)
+
+
+@cuda.jit(device=True)
+def at_least_a_half(x):
+    if x > 2:
+        return x
+    return 0.5
+
+
+def test_functions_of_one_name_and_of_two_types():
+    def kernel(out):
+        i = cuda.threadIdx.x
+        out[i, 0], out[i, 1] = double(i), double(triple(0.5))
+        out[i, 2] = triple(i)
+        out[i, 3] = at_least_a_half(i)
+
+    out = launched(kernel, 1, 4, zeros((4, 4), "float64"))
+    assert out.tolist() == [[2 * i, 3, 3 * i, i if i > 2 else 0.5] for i in range(4)]
+
+
+def test_arrays_chosen_by_the_kernel():
+    def kernel(out, a, b):
+        i = cuda.threadIdx.x
+        chosen = a if i % 2 == 0 else b
+        both_arrays = (a, b)
+        out[i, 0] = chosen[i]
+        for k in range(2):
+            out[i, 1] += both_arrays[k][i] * (k + 1)
+        for size in a.shape:
+            out[i, 2] += size
+        out[i, 3] = a.size + a.nbytes + a.itemsize + a.strides[0] + len(a.shape)
+
+    out = launched(kernel, 1, 4, zeros((4, 4)), np.arange(4.0), np.arange(10.0, 14.0))
+    for i, row in enumerate(out.tolist()):
+        assert row == [10 + i if i % 2 else i, i + 2 * (10 + i), 4, 4 + 32 + 8 + 8 + 1]
+
+
+def test_bools_and_bytes_in_arrays():
+    def kernel(out, flags):
+        small = cuda.shared.array(4, np.uint8)
+        told = cuda.shared.array(4, np.bool_)
+        i = cuda.threadIdx.x
+        flags[i] = i > 1
+        told[i] = i % 2
+        small[i] = 250 + 3 * i
+        cuda.syncthreads()
+        out[i] = flags[i] + flags[i] + told[3 - i] + small[i]
+        if flags[i] and not told[i]:
+            out[i] += 1000
+
+    out = launched(kernel, 1, 4, zeros(4), np.zeros(4, "bool"))
+    assert out.tolist() == [1 + 250, 253, 2 + 1 + 0 + 1000, 2 + 3]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint32", "uint64", "int64"])
+def test_indices_and_loop_bounds_from_arrays(dtype):
+    def kernel(out, a):
+        out[a[1]] = a[1]
+        out[a[0] - 1] += 1
+        out[a[2] // 2] = -1
+        for k in range(a[0], a[2]):
+            out[k + 4] = k / 2
+
+    out = launched(kernel, 1, 1, zeros(12, "float32"), np.array([1, 2, 7], dtype))
+    assert out.tolist() == [1, 0, 2, -1, 0, *(k / 2 for k in range(1, 7)), 0]
+
+
+def test_scalars_of_a_launch_keep_their_types():
+    def kernel(out, single, narrow, yes, real, whole):
+        out[0] = single * single
+        out[1] = single * narrow
+        out[2] = 1 if yes else 2
+        out[3] = real * whole + single
+
+    single = np.float32(0.1)
+    given = single, np.int8(3), True, 2.5, 2**40
+    out = launched(kernel, 1, 1, zeros(4, "float64"), *given)
+    wanted = [single * single, single * np.float32(3), 1, 2.5 * 2**40 + float(single)]
+    assert out.tolist() == [float(value) for value in wanted]
 
 
 def test_math_and_casts_in_a_kernel():

@@ -185,7 +185,7 @@ def unary_integer(x):
 
 
 def unary_float(x):
-    return float(x), round(x), x // 0.25, x % 0.75, x // -2, x % 3
+    return float(x), round(x), round(x, 1), x // 0.25, x % 0.75, x // -2, x % 3
 
 
 @pytest.mark.parametrize("x", TYPES)

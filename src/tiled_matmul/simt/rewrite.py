@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import linecache
 import math
 import operator
@@ -494,11 +495,20 @@ class _Translator:
     do_Break = do_Continue = do_Pass  # noqa: N815
 
     def do_Assert(self, node: ast.Assert) -> list[ast.stmt]:  # noqa: N802
-        test = self.test(node.test)
-        return [ast.copy_location(ast.Assert(test, node.msg), node)]
+        made = ast.Assert(self.test(node.test), node.msg and self.as_python(node.msg))
+        return [ast.copy_location(made, node)]
 
     def do_Raise(self, node: ast.Raise) -> list[ast.stmt]:  # noqa: N802
-        return [node]
+        return [self.as_python(node)]
+
+    def as_python(self, tree: Any) -> Any:
+        """Return a tree that stays as it is, but for names from outside of the function."""
+        tree = copy.deepcopy(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id not in self.locals:
+                found, value = self.lookup(node.id)
+                node.id = self.shared.constant(value) if found else node.id
+        return tree
 
     def do_Return(self, node: ast.Return) -> list[ast.stmt]:  # noqa: N802
         left = _assign(_attribute("left"), ast.Constant(node.lineno))
@@ -584,6 +594,8 @@ class _Translator:
                 return (turns if small else _call("_simt_span", turns, *where)), bits
             return _call("_simt_range", *where, *(self.typed(*end) for end in ends)), OTHER
         value, kind = self.expression(node)
+        if kind == SIZES:
+            return value, SMALL
         if not isinstance(kind, tuple):
             raise self.unsupported(node, "a loop over anything but range(…) or a tuple")
         joined = None
@@ -1021,9 +1033,11 @@ class _Translator:
         raise self.unsupported(node, f"{self.text(node.func)}()")
 
     def plain(self, node: ast.Call, function: Callable) -> tuple[ast.expr, Any]:
+        if node.keywords:
+            raise self.unsupported(node, f"a keyword in a call of {function.__name__}")
         arguments = [self.expression(argument)[0] for argument in node.args]
         name = "_simt_print" if function is print else function.__name__
-        return ast.Call(_load(name), arguments, node.keywords), OTHER
+        return _call(name, *arguments), OTHER
 
     def cast(self, node: ast.Call, dtype: np.dtype) -> tuple[ast.expr, Any]:
         if len(node.args) != 1 or node.keywords:

@@ -323,7 +323,7 @@ def rounded(value: Any, digits: Any = None) -> Any:
     """Return round(value): int64 without digits, the float's type with."""
     if digits is None:
         return _to_int64(np.rint(f64(value)))
-    return type(wide(value, value))(round(float(value), int(digits)))
+    return type(wide(value, f32(0)))(round(float(value), int(digits)))
 
 
 def divide(x: int, y: int) -> np.float64:
