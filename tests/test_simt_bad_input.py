@@ -19,7 +19,8 @@ from tiled_matmul.simt import (
     Unsupported,
     trace,
 )
-from tiled_matmul.simt.kernel import MAX_STEPS, jit, run
+from tiled_matmul.simt.kernel import jit, run
+from tiled_matmul.simt.prepare import MAX_STEPS
 
 
 def fine(out):

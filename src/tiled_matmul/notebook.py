@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tiled_matmul import backend
+from tiled_matmul.table import Table, table
 
 
 @dataclass(frozen=True)
@@ -58,49 +58,6 @@ def say(markdown: str) -> Text:
     return Text(markdown)
 
 
-class Table:
-    """Rows shown as HTML where that is possible and as aligned text elsewhere."""
-
-    def __init__(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None) -> None:
-        self.columns = list(columns or (rows[0] if rows else ()))
-        for row in rows:
-            missing = [column for column in self.columns if column not in row]
-            if missing:
-                raise ValueError(f"a table row lacks {missing}; it has {list(row)}")
-        self.numeric = [all(_is_number(row[c]) for row in rows) for c in self.columns]
-        self.cells = [[_cell(row[column]) for column in self.columns] for row in rows]
-
-    def __repr__(self) -> str:
-        lines = [self.columns, *self.cells]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
-        return "\n".join(
-            "  ".join(
-                text.rjust(width) if numeric else text.ljust(width)
-                for text, width, numeric in zip(line, widths, self.numeric, strict=True)
-            ).rstrip()
-            for line in lines
-        )
-
-    def _repr_html_(self) -> str:
-        def line(cells: Sequence[str], tag: str) -> str:
-            return "".join(
-                f'<{tag} style="{_style(cell, numeric, tag)}">{html.escape(cell)}</{tag}>'
-                for cell, numeric in zip(cells, self.numeric, strict=True)
-            )
-
-        body = "".join(f"<tr>{line(cells, 'td')}</tr>" for cells in self.cells)
-        head = f"<thead><tr>{line(self.columns, 'th')}</tr></thead>"
-        return f'<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>'
-
-
-def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Table:
-    """Return a table of `rows`, dictionaries by column title; `columns` picks and orders them.
-
-    Floats are shown to three significant digits. Raises ValueError if a row lacks a column.
-    """
-    return Table(rows, columns)
-
-
 def ladder_table(records: Sequence[Any]) -> Table:
     """Return the ladder as measured: one line a record, as `bench` returns them."""
     from tiled_matmul.plots.rates import share_text
@@ -141,21 +98,3 @@ class Source:
 def show_source(function: Callable) -> Source:
     """Return the source of a function or a compiled kernel, decorators included."""
     return Source(inspect.getsource(getattr(function, "py_func", function)))
-
-
-def _style(cell: str, numeric: bool, tag: str) -> str:
-    # On a phone, short cells had rather scroll out of sight than be broken into pieces.
-    wrap = ";white-space:nowrap" if tag == "td" and len(cell) <= 24 else ""
-    return f"text-align:{'right' if numeric else 'left'}{wrap}"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return str(value)

@@ -9,7 +9,7 @@ from tiled_matmul.simt.errors import (
     Unsupported,
 )
 from tiled_matmul.simt.kernel import watch
-from tiled_matmul.simt.rewrite import Access, stands_for
+from tiled_matmul.simt.names import Access, stands_for
 from tiled_matmul.simt.trace import Trace, trace
 
 __all__ = [

@@ -25,7 +25,8 @@ from tiled_matmul.simt.memory import (
     row_major,
     shared_data,
 )
-from tiled_matmul.simt.rewrite import COLLECTIVES, Paths, Program
+from tiled_matmul.simt.names import COLLECTIVES
+from tiled_matmul.simt.program import Paths, Program
 
 ORDERS = ("forward", "reverse", "shuffle")
 DONE = -1

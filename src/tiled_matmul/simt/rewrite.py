@@ -16,11 +16,9 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-import linecache
-import math
 import operator
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,42 +26,35 @@ import numpy as np
 
 from tiled_matmul.simt import values
 from tiled_matmul.simt.errors import StepLimit, TypingError, Unsupported
+from tiled_matmul.simt.names import (
+    ATOMIC_OPERANDS,
+    BARRIERS,
+    COLLECTIVES,
+    FEATURES,
+    FENCES,
+    LANE_FUNCTIONS,
+    LANE_VALUES,
+    OPERANDS,
+    SMALL,
+    STANDINS,
+    Access,
+    Standin,
+    functions,
+    hashable,
+    is_device_function,
+    numba_dtype,
+)
+from tiled_matmul.simt.program import Program, Site
 from tiled_matmul.simt.source import Source, parameters, python_function, read
+from tiled_matmul.simt.trees import assign, call, lane_attribute, lane_method, read_name, write_name
 
 # What the rewriter knows of a value: an int is the bits that a small Python int may need, OTHER is
 # a typed scalar, ARRAY an array, a tuple holds what is known of its parts. None: never assigned.
 OTHER, ARRAY, SIZES = "scalar", "array", "sizes"
-SMALL = 31  # bits taken for sizes, block numbers and loop counters
 SUM = SMALL + 24  # bits taken for what they add up to
 ROUNDS = 8
 
-LANE_VALUES = {
-    **{f"threadIdx.{axis}": (f"threadIdx_{axis}", 10) for axis in "xyz"},
-    **{f"blockIdx.{axis}": (f"blockIdx_{axis}", SMALL) for axis in "xyz"},
-    **{f"blockDim.{axis}": (f"blockDim_{axis}", 11) for axis in "xyz"},
-    **{f"gridDim.{axis}": (f"gridDim_{axis}", SMALL) for axis in "xyz"},
-    "laneid": ("laneid", 5),
-    "warpsize": ("warpsize", 6),
-}
-BARRIERS = {"syncthreads_count": "count", "syncthreads_and": "and", "syncthreads_or": "or"}
-# Collectives of a warp: how many operands follow the mask.
-COLLECTIVES = {
-    "syncwarp": 0,
-    "shfl_sync": 2,
-    "shfl_up_sync": 2,
-    "shfl_down_sync": 2,
-    "shfl_xor_sync": 2,
-    "all_sync": 1,
-    "any_sync": 1,
-    "eq_sync": 1,
-    "ballot_sync": 1,
-    "match_any_sync": 1,
-    "match_all_sync": 1,
-}
 COMPARISONS = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
-OPERANDS = {"syncthreads": 0, "activemask": 0, "lanemask_lt": 0, "fma": 3, "selp": 3}
-FENCES = ("threadfence", "threadfence_block", "threadfence_system")
-ATOMIC_OPERANDS = {"cas": 2}
 BINARY = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -76,150 +67,6 @@ BINARY = {
     ast.BitOr: operator.or_,
     ast.BitXor: operator.xor,
 }
-
-
-def _bits_of(value: Any) -> str:
-    """Return an integer's binary digits; int32 counts as the int64 that carries it."""
-    count = 8 * values.dtype_of(value).itemsize
-    return f"{int(value) & (1 << count) - 1:0{count}b}"
-
-
-def _reversed(value: Any) -> Any:
-    """Return brev: 64 bits are turned round only in a uint64, else the lower 32."""
-    if values.dtype_of(value) == values.UINT64:
-        return values.u64(int(_bits_of(value)[::-1], 2))
-    return values.caster(np.dtype("uint32"))(int(f"{int(value) & 0xFFFFFFFF:032b}"[::-1], 2))
-
-
-LANE_FUNCTIONS: dict[str, Callable] = {
-    "popc": lambda x: values.i64(_bits_of(x).count("1")),
-    "clz": lambda x: values.i64((_bits_of(x) + "1").index("1")),
-    "ffs": lambda x: values.i64(_bits_of(x)[::-1].find("1") + 1),
-    "brev": _reversed,
-    "fma": values.fma,
-    "selp": lambda condition, x, y: x if condition else y,
-    "cbrt": values.reals(math.cbrt),
-    "nanosleep": lambda ns: None,
-    "lanemask_lt": None,
-}
-
-
-@dataclass(frozen=True)
-class Site:
-    """A place in the source that reads or writes an array, or waits.
-
-    `op` is "load", "store", "atomic" or "barrier"; `text` is the source, such as "a[row, k]", and
-    `array` how the source calls the array. `sets`: does it write without regard to what was there?
-    """
-
-    id: int
-    line: int
-    column: int
-    op: str
-    text: str
-    array: str
-    function: str
-    file: str
-    sets: bool
-
-
-@dataclass
-class Standin:
-    """Python that runs in place of an intrinsic: `function(access, *arguments)`."""
-
-    function: Callable
-    ops: tuple[str, ...]
-
-
-STANDINS: dict[int, tuple[Any, Standin]] = {}
-
-
-def stands_for(intrinsic: Any, *ops: str) -> Callable[[Callable], Callable]:
-    """Decorate the Python that the interpreter runs where a kernel calls `intrinsic`.
-
-    `ops` names what it does to arrays, in order: "load", "store". The function gets one `Access`
-    for each of them, then the call's arguments.
-    """
-
-    def register(function: Callable) -> Callable:
-        # The intrinsic is kept, so that its id stays its own.
-        STANDINS[id(intrinsic)] = (intrinsic, Standin(function, ops))
-        return function
-
-    return register
-
-
-class Access:
-    """One access of an intrinsic to an array: a whole vector at once."""
-
-    def __init__(self, key: int) -> None:
-        self.key = key
-
-    def load(self, array: Any, index: Any, count: int = 1) -> tuple:
-        """Return `count` neighbouring elements from `index` (an int or a tuple of ints)."""
-        return array.span(_index_tuple(index), count, self.key)
-
-    def store(self, array: Any, index: Any, elements: Iterable) -> None:
-        """Write neighbouring elements from `index`."""
-        elements = tuple(elements)
-        array.span(_index_tuple(index), len(elements), self.key, elements)
-
-
-def _index_tuple(index: Any) -> tuple:
-    return index if isinstance(index, tuple) else (index,)
-
-
-class Paths:
-    """Numbers for the turns of loops: the same turn of the same loop has one number everywhere."""
-
-    def __init__(self, sites: int, positions: list[int]) -> None:
-        self.sites = sites
-        self.positions = positions  # of each loop: how many sites stand before it in the source
-        self.parents: list[tuple[int, int, int]] = [(-1, -1, 0)]
-        self._turns: dict[tuple[int, int], list[int]] = {}
-
-    def turns(self, path: int, loop: int) -> Iterator[int]:
-        """Yield the path of each turn of a loop that is entered on `path`."""
-        known = self._turns.setdefault((path, loop), [])
-        turn = 0
-        while True:
-            if turn == len(known):
-                known.append(len(self.parents) * self.sites)
-                self.parents.append((path // self.sites, loop, turn))
-            yield known[turn]
-            turn += 1
-
-    def program_order(self, key: int) -> tuple[tuple[int, int], ...]:
-        """Return what sorts keys in the order in which a thread comes by them."""
-        path, site = divmod(key, self.sites)
-        steps = [(site, 0)]
-        while path:
-            path, loop, turn = self.parents[path]
-            steps.append((self.positions[loop], turn))
-        return tuple(reversed(steps))
-
-
-@dataclass
-class Program:
-    """A kernel ready to run: `function(lane, path, *arguments)`, a generator if it `waits`.
-
-    `fences`: does it order its accesses for other blocks with a threadfence?
-    """
-
-    name: str
-    function: Callable
-    waits: bool
-    sites: list[Site]
-    sources: dict[str, Source]
-    space: dict[str, Any]
-    loops: list[int]
-    fences: bool
-
-    def place(self, site: int) -> str:
-        """Return "line N of NAME: text" of a site."""
-        at = self.sites[site]
-        text = linecache.getline(at.file, at.line).strip()
-        return f"line {at.line} of {at.function}: {text}"
 
 
 @dataclass
@@ -396,6 +243,13 @@ def _large(kind: Any) -> bool:
     return isinstance(kind, int) and kind > 24
 
 
+def _widened(kind: Any) -> Any:
+    """Fewer versions of a device function: all small ints alike."""
+    if _is_int(kind):
+        return SMALL if kind <= SMALL else 63
+    return tuple(_widened(part) for part in kind) if isinstance(kind, tuple) else kind
+
+
 class _Translator:
     """Translates one function, again and again until the kinds of its names are settled."""
 
@@ -511,7 +365,7 @@ class _Translator:
         return tree
 
     def do_Return(self, node: ast.Return) -> list[ast.stmt]:  # noqa: N802
-        left = _assign(_attribute("left"), ast.Constant(node.lineno))
+        left = assign(lane_attribute("left"), ast.Constant(node.lineno))
         empty = node.value is None or (
             isinstance(node.value, ast.Constant) and node.value.value is None
         )
@@ -533,20 +387,20 @@ class _Translator:
             raise self.unsupported(node, "while … else")
         loop = self.new_loop()
         test = self.test(node.test)
-        tick = _call("_simt_tick", ast.Constant(node.lineno), ast.Constant(self.source.name))
+        tick = call("_simt_tick", ast.Constant(node.lineno), ast.Constant(self.source.name))
         body: list[ast.stmt] = [ast.Expr(tick)]
         turns, outside = f"_simt_turns{loop}", f"_simt_outside{loop}"
         if self.shared.record:
-            body.append(_assign(_store("_simt_path"), _call("next", _load(turns))))
+            body.append(assign(write_name("_simt_path"), call("next", read_name(turns))))
         body += self.block(node.body)
         made: list[ast.stmt] = [ast.copy_location(ast.While(test, body, []), node)]
         if self.shared.record:
-            paths = _call("_simt_turns", _load("_simt_path"), ast.Constant(loop))
+            paths = call("_simt_turns", read_name("_simt_path"), ast.Constant(loop))
             made = [
-                _assign(_store(outside), _load("_simt_path")),
-                _assign(_store(turns), paths),
+                assign(write_name(outside), read_name("_simt_path")),
+                assign(write_name(turns), paths),
                 *made,
-                _assign(_store("_simt_path"), _load(outside)),
+                assign(write_name("_simt_path"), read_name(outside)),
             ]
         return made
 
@@ -560,19 +414,21 @@ class _Translator:
         self.assigned(node.target.id, kind)
         body: list[ast.stmt] = []
         if _is_int(kind) and self.env[node.target.id] == OTHER:
-            body.append(_assign(_store(node.target.id), _call("_simt_i64", _load(node.target.id))))
+            body.append(
+                assign(write_name(node.target.id), call("_simt_i64", read_name(node.target.id)))
+            )
         body += self.block(node.body)
         if not self.shared.record:
-            made = ast.For(_store(node.target.id), turns, body, [])
+            made = ast.For(write_name(node.target.id), turns, body, [])
             return [ast.copy_location(made, node)]
         outside = f"_simt_outside{loop}"
-        paths = _call("_simt_turns", _load("_simt_path"), ast.Constant(loop))
-        both = ast.Tuple([_store(node.target.id), _store("_simt_path")], ast.Store())
-        made = ast.For(both, _call("zip", turns, paths), body, [])
+        paths = call("_simt_turns", read_name("_simt_path"), ast.Constant(loop))
+        both = ast.Tuple([write_name(node.target.id), write_name("_simt_path")], ast.Store())
+        made = ast.For(both, call("zip", turns, paths), body, [])
         return [
-            _assign(_store(outside), _load("_simt_path")),
+            assign(write_name(outside), read_name("_simt_path")),
             ast.copy_location(made, node),
-            _assign(_store("_simt_path"), _load(outside)),
+            assign(write_name("_simt_path"), read_name(outside)),
         ]
 
     def new_loop(self) -> int:
@@ -588,11 +444,11 @@ class _Translator:
             where = ast.Constant(node.lineno), ast.Constant(self.source.name)
             if all(_is_int(kind) for _, kind in ends):
                 bits = max(SMALL, *(kind for _, kind in ends))
-                turns = _call("range", *(end for end, _ in ends))
+                turns = call("range", *(end for end, _ in ends))
                 constant = all(isinstance(argument, ast.Constant) for argument in node.args)
                 small = constant and all(abs(argument.value) < 1 << 16 for argument in node.args)
-                return (turns if small else _call("_simt_span", turns, *where)), bits
-            return _call("_simt_range", *where, *(self.typed(*end) for end in ends)), OTHER
+                return (turns if small else call("_simt_span", turns, *where)), bits
+            return call("_simt_range", *where, *(self.typed(*end) for end in ends)), OTHER
         value, kind = self.expression(node)
         if kind == SIZES:
             return value, SMALL
@@ -613,15 +469,15 @@ class _Translator:
             return self.assign(node.targets[0], node.value, node)
         value, kind = self.expression(node.value)
         name = self.temporary(kind)
-        made: list[ast.stmt] = [_assign(_store(name), value)]
+        made: list[ast.stmt] = [assign(write_name(name), value)]
         for target in node.targets:
-            made += self.assign(target, ast.copy_location(_load(name), node), node)
+            made += self.assign(target, ast.copy_location(read_name(name), node), node)
         return made
 
     def do_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:  # noqa: N802
         target = node.target
         if isinstance(target, ast.Name):
-            value = ast.BinOp(ast.copy_location(_load(target.id), node), node.op, node.value)
+            value = ast.BinOp(ast.copy_location(read_name(target.id), node), node.op, node.value)
             return self.assign(target, ast.copy_location(value, node), node)
         if not isinstance(target, ast.Subscript):
             raise self.unsupported(node, "an assignment to an attribute")
@@ -629,14 +485,14 @@ class _Translator:
         made: list[ast.stmt] = []
         array, kind = self.expression(target.value)
         holder = self.temporary(kind)
-        made.append(_assign(_store(holder), array))
+        made.append(assign(write_name(holder), array))
         parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
         indices = []
         for part in parts:
             index, index_kind = self.index(part)
             name = self.temporary(index_kind)
-            made.append(_assign(_store(name), index))
-            indices.append((_load(name), index_kind))
+            made.append(assign(write_name(name), index))
+            indices.append((read_name(name), index_kind))
         text, called = self.text(target), self.text(target.value)
         load = self.element(node, holder, indices, "load", text, called)
         value, value_kind = self.binary(node, node.op, (load, OTHER), self.expression(node.value))
@@ -652,7 +508,7 @@ class _Translator:
             self.assigned(target.id, kind)
             if self.env[target.id] == OTHER:
                 made = self.typed(made, kind)
-            return [ast.copy_location(_assign(_store(target.id), made), node)]
+            return [ast.copy_location(assign(write_name(target.id), made), node)]
         if isinstance(target, ast.Subscript):
             return [ast.copy_location(ast.Expr(self.store(target, value, node)), node)]
         if isinstance(target, ast.Tuple):
@@ -669,10 +525,10 @@ class _Translator:
         if len(kind) != len(target.elts):
             raise self.mistyped(node, f"{len(kind)} values for {len(target.elts)} names")
         names = [self.temporary(part) for part in kind]
-        holders = ast.Tuple([_store(name) for name in names], ast.Store())
-        out: list[ast.stmt] = [_assign(holders, made)]
+        holders = ast.Tuple([write_name(name) for name in names], ast.Store())
+        out: list[ast.stmt] = [assign(holders, made)]
         for part, name in zip(target.elts, names, strict=True):
-            out += self.assign(part, ast.copy_location(_load(name), node), node)
+            out += self.assign(part, ast.copy_location(read_name(name), node), node)
         return out
 
     def adds_to(self, name: str, value: ast.expr) -> bool:
@@ -715,23 +571,23 @@ class _Translator:
         if not _is_int(kind):
             return made
         if isinstance(made, ast.Constant):
-            return _load(self.shared.constant(values.i64(made.value)))
-        return _call("_simt_i64", made)
+            return read_name(self.shared.constant(values.i64(made.value)))
+        return call("_simt_i64", made)
 
     def see_Constant(self, node: ast.Constant) -> tuple[ast.expr, Any]:  # noqa: N802
         return self.constant(node, node.value)
 
     def constant(self, node: ast.expr, value: Any) -> tuple[ast.expr, Any]:
         if isinstance(value, (bool, np.bool_)):
-            return _load(self.shared.constant(values.flag(value))), OTHER
+            return read_name(self.shared.constant(values.flag(value))), OTHER
         if type(value) is int:
             if value.bit_length() > 63:
-                return _load(self.shared.constant(values.u64(value))), OTHER
+                return read_name(self.shared.constant(values.u64(value))), OTHER
             return ast.Constant(value), value.bit_length()
         if type(value) is float:
-            return _load(self.shared.constant(values.f64(value))), OTHER
+            return read_name(self.shared.constant(values.f64(value))), OTHER
         if isinstance(value, np.generic) and value.dtype in values.DTYPES:
-            return _load(self.shared.constant(values.carrier(value.dtype)(value))), OTHER
+            return read_name(self.shared.constant(values.carrier(value.dtype)(value))), OTHER
         if isinstance(value, (str, type(None))):
             return ast.Constant(value), OTHER
         if isinstance(value, tuple):
@@ -744,7 +600,7 @@ class _Translator:
 
     def see_Name(self, node: ast.Name) -> tuple[ast.expr, Any]:  # noqa: N802
         if node.id in self.locals:
-            return _load(node.id), self.env.get(node.id)
+            return read_name(node.id), self.env.get(node.id)
         return self.outside(node)
 
     def outside(self, node: ast.expr) -> tuple[ast.expr, Any]:
@@ -753,16 +609,16 @@ class _Translator:
         if feature is not None:
             if feature in LANE_VALUES:
                 attribute, bits = LANE_VALUES[feature]
-                return _attribute(attribute, ast.Load()), bits
+                return lane_attribute(attribute, ast.Load()), bits
             if feature in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
-                return _attribute(feature, ast.Load()), OTHER
+                return lane_attribute(feature, ast.Load()), OTHER
             raise self.unsupported(node, f"cuda.{feature}")
         found, value = self.resolve(node)
         if not found:
             raise self.mistyped(node, f"{self.text(node)} is not defined")
-        dtype = _numba_dtype(value)
+        dtype = numba_dtype(value)
         if dtype is not None:
-            return _load(self.shared.constant(dtype)), OTHER
+            return read_name(self.shared.constant(dtype)), OTHER
         return self.constant(node, value)
 
     def see_Attribute(self, node: ast.Attribute) -> tuple[ast.expr, Any]:  # noqa: N802
@@ -824,12 +680,12 @@ class _Translator:
                 ast.Constant(None) if end is None else self.expression(end)[0]
                 for end in (node.lower, node.upper, node.step)
             ]
-            return _call("_simt_slice", *ends), ARRAY
+            return call("_simt_slice", *ends), ARRAY
         if isinstance(node, ast.Constant) and node.value is Ellipsis:
             return node, ARRAY
         made, kind = self.expression(node)
         if kind == OTHER:
-            return _call("_simt_index", made), SMALL
+            return call("_simt_index", made), SMALL
         return made, kind
 
     def element(
@@ -843,7 +699,7 @@ class _Translator:
         value: ast.expr | None = None,
     ) -> ast.expr:
         """The call that reads or writes an element."""
-        array = _load(array) if isinstance(array, str) else array
+        array = read_name(array) if isinstance(array, str) else array
         key = self.key(node, op, text, called)
         stored = [] if value is None else [value]
         trees = [tree for tree, _ in indices]
@@ -871,7 +727,7 @@ class _Translator:
         number = ast.Constant(site.id)
         if not self.shared.record:
             return number
-        return ast.BinOp(_load("_simt_path"), ast.Add(), number)
+        return ast.BinOp(read_name("_simt_path"), ast.Add(), number)
 
     def text(self, node: ast.expr) -> str:
         return ast.unparse(node)
@@ -897,10 +753,10 @@ class _Translator:
             ast.RShift: "_simt_right",
         }.get(type(op))
         if called:
-            return _call(called, x, y), OTHER
+            return call(called, x, y), OTHER
         bitwise = {ast.BitAnd: "_simt_and", ast.BitOr: "_simt_or", ast.BitXor: "_simt_xor"}
         if type(op) in bitwise:
-            return _call("_simt_bit", _load(bitwise[type(op)]), x, y), OTHER
+            return call("_simt_bit", read_name(bitwise[type(op)]), x, y), OTHER
         if isinstance(op, ast.MatMult):
             raise self.unsupported(node, "@")
         return ast.BinOp(x, op, y), OTHER
@@ -910,9 +766,9 @@ class _Translator:
         constant = y.value if isinstance(y, ast.Constant) else None
         made: ast.expr = ast.BinOp(x, op, y)
         if isinstance(op, ast.Div):
-            return _call("_simt_divide", x, y), OTHER
+            return call("_simt_divide", x, y), OTHER
         if isinstance(op, ast.Pow):
-            return _call("_simt_power", x, y), OTHER
+            return call("_simt_power", x, y), OTHER
         if isinstance(op, (ast.Add, ast.Sub)):
             bits = max(m, n) + 1
         elif isinstance(op, ast.Mult):
@@ -920,7 +776,7 @@ class _Translator:
         elif isinstance(op, ast.LShift):
             bits = 64 if constant is None else m + constant
             if constant is None or not 0 <= constant < 64:
-                return _call("_simt_left", self.typed(x, m), self.typed(y, n)), OTHER
+                return call("_simt_left", self.typed(x, m), self.typed(y, n)), OTHER
         elif isinstance(op, ast.Mod):
             bits = n
         elif isinstance(op, (ast.FloorDiv, ast.RShift)):
@@ -933,28 +789,28 @@ class _Translator:
             except (ZeroDivisionError, ValueError):
                 pass
         if bits > 63:
-            return _call("_simt_int64", made), 63
+            return call("_simt_int64", made), 63
         return made, bits
 
     def see_UnaryOp(self, node: ast.UnaryOp) -> tuple[ast.expr, Any]:  # noqa: N802
         value, kind = self.expression(node.operand)
         if isinstance(node.op, ast.Not):
-            return _call("_simt_flag", ast.UnaryOp(node.op, value)), OTHER
+            return call("_simt_flag", ast.UnaryOp(node.op, value)), OTHER
         if _is_int(kind):
             if isinstance(value, ast.Constant) and isinstance(node.op, ast.USub):
                 return ast.Constant(-value.value), kind
             made = ast.UnaryOp(node.op, value)
-            return (made, kind) if kind < 63 else (_call("_simt_int64", made), 63)
+            return (made, kind) if kind < 63 else (call("_simt_int64", made), 63)
         if kind is None:
             return value, None
         called = {ast.Invert: "_simt_invert", ast.USub: "_simt_negative"}.get(type(node.op))
-        return _call(called or "_simt_positive", value), OTHER
+        return call(called or "_simt_positive", value), OTHER
 
     def see_BoolOp(self, node: ast.BoolOp) -> tuple[ast.expr, Any]:  # noqa: N802
         return ast.BoolOp(node.op, [self.expression(value)[0] for value in node.values]), OTHER
 
     def see_Compare(self, node: ast.Compare) -> tuple[ast.expr, Any]:  # noqa: N802
-        return _call("_simt_flag", self.compare(node)), OTHER
+        return call("_simt_flag", self.compare(node)), OTHER
 
     def compare(self, node: ast.Compare) -> ast.expr:
         for op in node.ops:
@@ -1000,30 +856,30 @@ class _Translator:
             raise self.mistyped(node, f"{self.text(node.func)} is not defined")
         if id(value) in STANDINS:
             return self.standin(node, STANDINS[id(value)][1])
-        dtype = _numba_dtype(value)
+        dtype = numba_dtype(value)
         if dtype is not None:
             return self.cast(node, dtype)
         if value in (print, breakpoint):
             return self.plain(node, value)
-        if node.keywords and not _is_device_function(value):
+        if node.keywords and not is_device_function(value):
             raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
-        table = _functions()
-        if _hashable(value) and value in table:
+        table = functions()
+        if hashable(value) and value in table:
             arguments = [self.expression(argument) for argument in node.args]
             ints = bool(arguments) and all(_is_int(kind) for _, kind in arguments)
             trees = [tree for tree, _ in arguments]
             if value is len:
-                return _call("len", *trees), SMALL
+                return call("len", *trees), SMALL
             if (
                 ints
                 and value in (min, max, abs, int)
                 and len(trees) + (value is abs or value is int) > 1
             ):
-                made = _call(value.__name__, *trees)
+                made = call(value.__name__, *trees)
                 bits = max(kind for _, kind in arguments)
-                return (_call("_simt_int64", made) if bits > 62 else made), bits
-            return _call(self.shared.constant(table[value]), *trees), OTHER
-        if _is_device_function(value):
+                return (call("_simt_int64", made) if bits > 62 else made), bits
+            return call(self.shared.constant(table[value]), *trees), OTHER
+        if is_device_function(value):
             return self.device_call(node, value)
         if isinstance(value, types.FunctionType):
             raise self.unsupported(
@@ -1037,7 +893,7 @@ class _Translator:
             raise self.unsupported(node, f"a keyword in a call of {function.__name__}")
         arguments = [self.expression(argument)[0] for argument in node.args]
         name = "_simt_print" if function is print else function.__name__
-        return _call(name, *arguments), OTHER
+        return call(name, *arguments), OTHER
 
     def cast(self, node: ast.Call, dtype: np.dtype) -> tuple[ast.expr, Any]:
         if len(node.args) != 1 or node.keywords:
@@ -1048,7 +904,7 @@ class _Translator:
             return value, kind
         name = f"_simt_cast_{dtype}"
         self.shared.space.setdefault(name, values.caster(dtype))
-        return _call(name, value), OTHER
+        return call(name, value), OTHER
 
     def device_call(self, node: ast.Call, kernel: Any) -> tuple[ast.expr, Any]:
         function = python_function(kernel)
@@ -1066,12 +922,12 @@ class _Translator:
             return ast.Constant(None), None
         kinds = tuple(_widened(kind) for _, kind in given)
         compiled = _compile(self.shared, function, kinds)
-        path: ast.expr = _load("_simt_path")
+        path: ast.expr = read_name("_simt_path")
         if self.shared.record:
-            turns = _call("_simt_turns", path, ast.Constant(self.new_loop()))
-            path = _call("next", turns)
+            turns = call("_simt_turns", path, ast.Constant(self.new_loop()))
+            path = call("next", turns)
         arguments = [tree for tree, _ in given]
-        made: ast.expr = _call(compiled.name, _load("_simt_lane"), path, *arguments)
+        made: ast.expr = call(compiled.name, read_name("_simt_lane"), path, *arguments)
         if compiled.waits:
             self.waits = True
             made = ast.YieldFrom(made)
@@ -1080,10 +936,10 @@ class _Translator:
     def standin(self, node: ast.Call, standin: Standin) -> tuple[ast.expr, Any]:
         text = self.text(node)
         array = self.text(node.args[0]) if node.args else ""
-        accesses = [_call("_simt_access", self.key(node, op, text, array)) for op in standin.ops]
+        accesses = [call("_simt_access", self.key(node, op, text, array)) for op in standin.ops]
         given = [self.expression(argument) for argument in node.args]
         arguments = [tree for tree, _ in given]
-        return _call(self.shared.constant(standin.function), *accesses, *arguments), OTHER
+        return call(self.shared.constant(standin.function), *accesses, *arguments), OTHER
 
     def cuda_call(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
         if feature in ("grid", "gridsize"):
@@ -1114,9 +970,9 @@ class _Translator:
                 raise self.mistyped(node, f"cuda.{feature} takes a mask and its operands")
             return self.wait(node, feature, *operands)
         if feature == "lanemask_lt":
-            return _attribute("lanemask_lt", ast.Load()), 32
+            return lane_attribute("lanemask_lt", ast.Load()), 32
         if feature in LANE_FUNCTIONS:
-            return _call(self.shared.constant(LANE_FUNCTIONS[feature]), *operands), OTHER
+            return call(self.shared.constant(LANE_FUNCTIONS[feature]), *operands), OTHER
         raise self.unsupported(node, f"cuda.{feature}")
 
     def wait(self, node: ast.Call, kind: str | None, *operands: ast.expr) -> tuple:
@@ -1132,7 +988,7 @@ class _Translator:
         axes = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
         if axes not in (1, 2, 3) or node.keywords:
             raise self.mistyped(node, f"cuda.{feature} takes 1, 2 or 3")
-        parts = [_attribute(f"{feature}_{axis}", ast.Load()) for axis in "xyz"[:axes]]
+        parts = [lane_attribute(f"{feature}_{axis}", ast.Load()) for axis in "xyz"[:axes]]
         if axes == 1:
             return parts[0], SMALL
         return ast.Tuple(parts, ast.Load()), (SMALL,) * axes
@@ -1146,11 +1002,11 @@ class _Translator:
         shape, _ = self.expression(given["shape"])
         dtype, _ = self.expression(given["dtype"])
         alignment = self.expression(given["alignment"])[0] if "alignment" in given else None
-        where = _load(self.shared.constant((self.function, node.lineno, node.col_offset)))
+        where = read_name(self.shared.constant((self.function, node.lineno, node.col_offset)))
         name = name or "shared array" if feature == "shared.array" else name or "local array"
         if feature == "local.array":
-            return _method("local", ast.Constant(name), shape, dtype), ARRAY
-        return _method(
+            return lane_method("local", ast.Constant(name), shape, dtype), ARRAY
+        return lane_method(
             "shared", where, ast.Constant(name), shape, dtype, alignment or ast.Constant(None)
         ), ARRAY
 
@@ -1250,7 +1106,7 @@ class _Translator:
                 return feature
             # Types, and functions of the host, are looked up like anything else.
             attribute = getattr(value, known, None) if known else None
-            if known and (_numba_dtype(attribute) is not None or _is_device_function(attribute)):
+            if known and (numba_dtype(attribute) is not None or is_device_function(attribute)):
                 return None
             return feature or None
         for known in FEATURES:
@@ -1276,93 +1132,3 @@ class _Translator:
                 return False, None
             value = getattr(value, name)
         return found, value
-
-
-FEATURES = (
-    *("threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize", "grid", "gridsize"),
-    *("shared", "local", "const", "atomic", "syncthreads", "activemask", "cg"),
-    *(*BARRIERS, *COLLECTIVES, *FENCES, *LANE_FUNCTIONS),
-)
-
-
-def _widened(kind: Any) -> Any:
-    """Fewer versions of a device function: all small ints alike."""
-    if _is_int(kind):
-        return SMALL if kind <= SMALL else 63
-    return tuple(_widened(part) for part in kind) if isinstance(kind, tuple) else kind
-
-
-def _is_device_function(value: Any) -> bool:
-    return isinstance(getattr(value, "py_func", None), types.FunctionType)
-
-
-def _hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def _numba_dtype(value: Any) -> np.dtype | None:
-    """Return the dtype that a Numba or numpy scalar type stands for, or None."""
-    name = None
-    if isinstance(value, type) and issubclass(value, np.generic):
-        name = value
-    elif type(value).__name__ in ("Integer", "Float", "Boolean"):
-        name = str(value)
-    if name is None:
-        return None
-    try:
-        dtype = np.dtype(name)
-    except TypeError:
-        return None
-    return dtype if dtype in values.DTYPES else None
-
-
-def _functions() -> dict[Any, Callable]:
-    """Return what runs in place of a function of Python, math or numpy."""
-    table: dict[Any, Callable] = {
-        len: len,
-        min: values.minimum,
-        max: values.maximum,
-        abs: values.absolute,
-        int: values.to_int,
-        float: values.to_float,
-        bool: bool,
-        round: values.rounded,
-        pow: values.power,
-    }
-    for name, function in values.MATH.items():
-        table[getattr(math, name)] = function
-        twin = values.ufunc(name)
-        if twin is not None and twin.nin == 1 and twin.nout == 1:
-            table[twin] = function
-    return table
-
-
-# Small trees.
-
-
-def _load(name: str) -> ast.Name:
-    return ast.Name(name, ast.Load())
-
-
-def _store(name: str) -> ast.Name:
-    return ast.Name(name, ast.Store())
-
-
-def _assign(target: ast.expr, value: ast.expr) -> ast.Assign:
-    return ast.Assign([target], value)
-
-
-def _call(name: str, *arguments: ast.expr) -> ast.Call:
-    return ast.Call(_load(name), list(arguments), [])
-
-
-def _attribute(name: str, context: ast.expr_context | None = None) -> ast.Attribute:
-    return ast.Attribute(_load("_simt_lane"), name, context or ast.Store())
-
-
-def _method(name: str, *arguments: ast.expr) -> ast.Call:
-    return ast.Call(_attribute(name, ast.Load()), list(arguments), [])

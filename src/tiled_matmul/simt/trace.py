@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tiled_matmul.notebook import Table
-from tiled_matmul.notebook import table as show_table
 from tiled_matmul.simt import hardware, table
 from tiled_matmul.simt.findings import Finding, Findings, element, site_ops
-from tiled_matmul.simt.kernel import MAX_STEPS, prepare
 from tiled_matmul.simt.memory import ArrayInfo, Log
-from tiled_matmul.simt.rewrite import Site
+from tiled_matmul.simt.prepare import MAX_STEPS, prepare
+from tiled_matmul.simt.program import Site
 from tiled_matmul.simt.table import OPS
+from tiled_matmul.table import Table
+from tiled_matmul.table import table as show_table
 
 SHOWN_FINDINGS = 8
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tiled_matmul import ROOT
-from tiled_matmul.notebook import Table, table
 from tiled_matmul.problem import Problem
 from tiled_matmul.simt.hardware import SECTOR_BYTES
+from tiled_matmul.table import Table, table
 
 if TYPE_CHECKING:
     from tiled_matmul.simt.trace import Trace

@@ -1,0 +1,82 @@
+"""A kernel that is ready to run, the places in its source, and the turns of its loops."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tiled_matmul.simt.source import Source
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the source that reads or writes an array, or waits.
+
+    `op` is "load", "store", "atomic" or "barrier"; `text` is the source, such as "a[row, k]", and
+    `array` how the source calls the array. `sets`: does it write without regard to what was there?
+    """
+
+    id: int
+    line: int
+    column: int
+    op: str
+    text: str
+    array: str
+    function: str
+    file: str
+    sets: bool
+
+
+class Paths:
+    """Numbers for the turns of loops: the same turn of the same loop has one number everywhere."""
+
+    def __init__(self, sites: int, positions: list[int]) -> None:
+        self.sites = sites
+        self.positions = positions  # of each loop: how many sites stand before it in the source
+        self.parents: list[tuple[int, int, int]] = [(-1, -1, 0)]
+        self._turns: dict[tuple[int, int], list[int]] = {}
+
+    def turns(self, path: int, loop: int) -> Iterator[int]:
+        """Yield the path of each turn of a loop that is entered on `path`."""
+        known = self._turns.setdefault((path, loop), [])
+        turn = 0
+        while True:
+            if turn == len(known):
+                known.append(len(self.parents) * self.sites)
+                self.parents.append((path // self.sites, loop, turn))
+            yield known[turn]
+            turn += 1
+
+    def program_order(self, key: int) -> tuple[tuple[int, int], ...]:
+        """Return what sorts keys in the order in which a thread comes by them."""
+        path, site = divmod(key, self.sites)
+        steps = [(site, 0)]
+        while path:
+            path, loop, turn = self.parents[path]
+            steps.append((self.positions[loop], turn))
+        return tuple(reversed(steps))
+
+
+@dataclass
+class Program:
+    """A kernel ready to run: `function(lane, path, *arguments)`, a generator if it `waits`.
+
+    `fences`: does it order its accesses for other blocks with a threadfence?
+    """
+
+    name: str
+    function: Callable
+    waits: bool
+    sites: list[Site]
+    sources: dict[str, Source]
+    space: dict[str, Any]
+    loops: list[int]
+    fences: bool
+
+    def place(self, site: int) -> str:
+        """Return "line N of NAME: text" of a site."""
+        at = self.sites[site]
+        text = linecache.getline(at.file, at.line).strip()
+        return f"line {at.line} of {at.function}: {text}"
