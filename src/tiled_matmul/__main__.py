@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tiled_matmul.book import add_parser as add_notebooks
-from tiled_matmul.simt.cli import add_parser as add_trace
+from tiled_matmul.trace_cli import add_parser as add_trace
 
 DEFAULT_SHAPES = {
     "cpu": "128x128x128,512x512x512,2048x2048x2048",

@@ -221,7 +221,7 @@ def _numba(facts: Facts) -> list[Finding]:
         findings.append(Finding("ok", "Numba", "compiles a kernel to PTX"))
     launched = facts.trials.get("numba launches")
     if launched is not None:
-        where = "on the GPU" if on_gpu else "in its simulator"
+        where = "on the GPU" if on_gpu else "in the interpreter"
         if launched.ok:
             findings.append(Finding("ok", "Numba", f"a kernel ran {where}, and was right"))
         else:
