@@ -15,6 +15,7 @@ from numba.cuda import blockDim, blockIdx, grid, syncthreads, threadIdx
 
 from tiled_matmul.simt import Access, stands_for, trace, watch
 from tiled_matmul.simt.kernel import jit, run
+from tiled_matmul.simt.values import Int32
 
 FULL = 0xFFFFFFFF
 ROWS, COLUMNS = 3, 5
@@ -379,7 +380,7 @@ def test_shuffles(dtype):
     sources = lane * 0 + 5, up, down, lane ^ 9, lane * 7 % 32
     for found, source in zip(out, sources, strict=True):
         assert found.tolist() == values[base + source].tolist()
-    carried = {"int32": np.int64}.get(dtype, np.dtype(dtype).type)
+    carried = {"int32": Int32}.get(dtype, np.dtype(dtype).type)
     assert {type(value) for value in kept} == {carried}
 
 

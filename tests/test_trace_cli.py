@@ -63,7 +63,7 @@ def test_a_kernel_of_a_file(capsys, file):
 def test_what_is_wrong_is_the_exit_status(capsys, file):
     status, out, _ = run(capsys, f"{file}:unguarded", "--grid=2", "--block=8", "--args", "int32[9]")
     line = 1 + textwrap.dedent(KERNELS).splitlines().index("    x[cuda.grid(1)] = 1")
-    assert status == 1 and f"writes x[9] in line {line}, and the shape is [9]" in out
+    assert status == 1 and f"writes x[9] in line {line}, and the shape of x is [9]" in out
 
 
 @pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])

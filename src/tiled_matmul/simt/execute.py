@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiled_matmul.simt import values
-from tiled_matmul.simt.errors import DivergentBarrier, TypingError
+from tiled_matmul.simt.errors import DivergentBarrier, KernelError, TypingError
 from tiled_matmul.simt.hardware import WARP
 from tiled_matmul.simt.memory import (
     Array,
     Memory,
     checked_dtype,
     checked_shape,
+    local_info,
     row_major,
     shared_data,
 )
@@ -99,7 +100,8 @@ class Lane:
         steps = row_major(shape, 1)
         size = shape[0] * steps[0]
         memory = self.runner.memory
-        return Array(memory, None, shared_data(dtype, size), dtype, shape, steps, 0)
+        info = local_info(name, shape, dtype)
+        return Array(memory, info, shared_data(dtype, size), dtype, shape, steps, 0)
 
 
 class Runner:
@@ -263,6 +265,12 @@ class Runner:
             event = waiting[thread]
             if type(event) is tuple and (event[1] in COLLECTIVES or event[1] == "activemask"):
                 mask = FULL_MASK if event[1] == "activemask" else int(event[2]) & FULL_MASK
+                if not mask >> thread % WARP & 1:
+                    self.thread = thread
+                    raise KernelError(
+                        f"{self.memory.describe(event[0] % self.paths.sites)}: lane "
+                        f"{thread % WARP} is not in its own mask, {mask:#010x}"
+                    )
                 groups.setdefault((thread // WARP, event[0], mask), []).append(thread)
         if not groups:
             return []

@@ -8,16 +8,29 @@ neither does the order in which the interpreter happened to run the threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import linecache
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tiled_matmul.simt import table
-from tiled_matmul.simt.memory import ArrayInfo, Log, Miss
+from tiled_matmul.simt.memory import (
+    ADDRESS_MASK,
+    GLOBAL_START,
+    WIDTH_BITS,
+    ArrayInfo,
+    Log,
+    Miss,
+)
 from tiled_matmul.simt.table import ATOMIC, LOAD, STORE, WARP_SHIFT, Piece
 
+ACROSS = (
+    "Let one block alone write the element, add with cuda.atomic, or leave the second step to a "
+    "second kernel."
+)
 VERBS = {LOAD: "read", STORE: "written", ATOMIC: "changed atomically"}
 
 
@@ -74,11 +87,12 @@ class Findings:
         self.ops = site_ops(self.sites)
         # After a barrier that not all threads reached, a block's order of things is undefined.
         self.judged = {d.block: d.phase for d in runner.divergences}
+        self.unit = _units(log)
         self.uninitialised: dict[tuple, list] = {}
-        self.conflicts: dict[tuple, list] = {}
+        self.conflicts: dict[tuple, _Conflict] = {}
         touched: list[np.ndarray] = []
         for piece in table.pieces(log, self.ops):
-            piece = _units(self._judged(piece))
+            piece = _cut(self._judged(piece), self.unit)
             if not piece.size:
                 continue
             self._look_for_races(piece)
@@ -89,7 +103,7 @@ class Findings:
     # What was found, as findings.
 
     def races(self) -> list[Finding]:
-        made = [self._race(*found) for found in self.conflicts.values()]
+        made = [self._race(found) for found in self.conflicts.values()]
         return sorted(made, key=lambda f: (f.lines, f.array))
 
     def uninitialised_reads(self) -> list[Finding]:
@@ -97,11 +111,12 @@ class Findings:
         return sorted(made, key=lambda f: (f.lines, f.array))
 
     def out_of_bounds(self) -> list[Finding]:
-        grouped: dict[tuple, list[Miss]] = {}
-        for miss in self.log.misses:
-            line = self.sites[miss.site].line
-            grouped.setdefault((miss.kind, miss.array.name, line), []).append(miss)
-        made = [self._miss(min(found, key=_miss_order), len(found)) for found in grouped.values()]
+        grouped: dict[tuple, tuple[Miss, int]] = {}
+        for miss, count in self.log.misses.values():
+            key = miss.kind, miss.array.name, self._line(miss.site)
+            first, known = grouped.get(key, (miss, 0))
+            grouped[key] = min(first, miss, key=_miss_order), known + count
+        made = [self._miss(first, count) for first, count in grouped.values()]
         return sorted(made, key=lambda f: (f.lines, f.kind))
 
     def divergent_barriers(self) -> list[Finding]:
@@ -123,250 +138,196 @@ class Findings:
         return piece.take(piece.phase <= last)
 
     def _look_for_races(self, piece: Piece) -> None:
+        """Conflicts between threads of one block that no barrier stands between."""
         place, _ = table.pack(piece.block - piece.block.min(), piece.phase, piece.address)
-        packed, shifts = table.pack(place, piece.thread.astype(np.int64), piece.op.astype(np.int64))
-        order = np.argsort(packed, kind="stable")
-        place, thread, op = place[order], piece.thread[order], piece.op[order]
-        starts = table.first_rows(place)
-        ends = np.r_[starts[1:], place.size] - 1
-        kinds = np.bitwise_or.reduceat(1 << op.astype(np.int64), starts)
-        risky = (thread[starts] != thread[ends]) & (
-            (kinds & 1 << STORE > 0) | (kinds == (1 << ATOMIC | 1 << LOAD))
-        )
-        if not risky.any():
-            return
-        rows = np.repeat(risky, ends - starts + 1)
-        self._pairs(piece.take(order[rows]), place[rows])
-
-    def _pairs(self, piece: Piece, place: np.ndarray) -> None:
-        """Find conflicting accesses among those that share a place; the places are in order."""
-        if (piece.clock >= 0).any():
-            synced = np.isin(place, np.unique(place[piece.clock >= 0]))
-            self._ordered_pairs(piece.take(synced), place[synced])
-            piece, place = piece.take(~synced), place[~synced]
-            if not piece.size:
-                return
-        starts = table.first_rows(place)
-        number = np.repeat(np.arange(starts.size), np.diff(np.r_[starts, place.size]))
-        who, _ = table.pack(number, piece.site, piece.array.astype(np.int64))
-        order = np.lexsort((piece.thread, who))
-        sub = table.first_rows(who[order])
-        last = np.r_[sub[1:], order.size] - 1
-        low, high = piece.take(order[sub]), piece.take(order[last])
-        group = number[order[sub]]
-        apart = 0
-        while apart < sub.size:
-            x = np.arange(sub.size - apart)
-            y = x + apart
-            same = group[x] == group[y]
-            if not same.any():
-                break
-            writes = (low.op[x] != LOAD) | (low.op[y] != LOAD)
-            plain = (low.op[x] != ATOMIC) | (low.op[y] != ATOMIC)
-            alone = (low.thread[x] == high.thread[x]) & (low.thread[y] == high.thread[y])
-            different = ~alone | (low.thread[x] != low.thread[y])
-            self._keep(low, high, x, y, np.flatnonzero(same & writes & plain & different))
-            apart += 1
-
-    def _keep(self, low: Piece, high: Piece, x: np.ndarray, y: np.ndarray, rows: np.ndarray):
-        """Remember one example for each pair of sites."""
+        rows = _risky(place, piece.thread.astype(np.int64), piece.op)
         if not rows.size:
             return
-        x, y = x[rows], y[rows]
-        names = (
-            low.site[x],
-            low.array[x].astype(np.int64),
-            low.site[y],
-            low.array[y].astype(np.int64),
-        )
-        pairs, _ = table.pack(*names)
-        _, first, counts = np.unique(pairs, return_index=True, return_counts=True)
-        for at, count in zip(first, counts, strict=True):
-            i, j = int(x[at]), int(y[at])
-            choices = [(low, low), (low, high), (high, low), (high, high)]
-            one, two = next(
-                (p, q) for p, q in choices if (p.block[i], p.thread[i]) != (q.block[j], q.thread[j])
-            )
-            self._conflict(_row(one, i), _row(two, j), int(count))
-
-    def _ordered_pairs(self, piece: Piece, place: np.ndarray) -> None:
-        """The same where lanes of a warp have met at `syncwarp`: look at each pair."""
-        vectors = self.log.vectors
-        starts = table.first_rows(place)
-        for low, high in zip(starts, np.r_[starts[1:], place.size], strict=True):
-            found: dict[tuple, tuple] = {}
-            rows = [_row(piece, i) for i in range(low, high)]
-            for i, one in enumerate(rows):
-                for two in rows[i + 1 :]:
-                    if one.thread == two.thread or not _conflicting(one.op, two.op):
-                        continue
-                    if _met(one, two, vectors) or _met(two, one, vectors):
-                        continue
-                    found.setdefault((one.site, two.site), (one, two))
-            for one, two in found.values():
-                self._conflict(one, two, 1)
+        piece, place = piece.take(rows), place[rows]
+        if self.runner.program.fences:
+            self._one_by_one(piece, place, lambda one, two: one.thread == two.thread)
+        elif (piece.clock >= 0).any():
+            # syncwarp orders lanes of one warp at most.
+            warp = piece.thread.astype(np.int64) >> WARP_SHIFT
+            self._side_by_side(piece, place, warp)
+            place, _ = table.pack(np.unique(place, return_inverse=True)[1], warp)
+            order = np.argsort(place, kind="stable")
+            piece, place = piece.take(order), place[order]
+            self._one_by_one(piece, place, lambda one, two: one.thread == two.thread)
+        else:
+            self._side_by_side(piece, place, piece.thread.astype(np.int64))
 
     def _look_between_blocks(self, touched: list[np.ndarray]) -> None:
-        """Conflicts over global memory between blocks, which nothing orders."""
+        """Conflicts over global memory between blocks."""
         if not touched:
             return
         rows = np.concatenate(touched)
-        if not rows.size:
+        wanted = np.unique(rows["address"][_risky(rows["address"], rows["block"], rows["op"])])
+        if not wanted.size:
             return
-        order = np.argsort(rows["address"], kind="stable")
-        address, block, op = (rows[name][order] for name in ("address", "block", "op"))
-        starts = table.first_rows(address)
-        kinds = np.bitwise_or.reduceat(1 << op.astype(np.int64), starts)
-        risky = (np.minimum.reduceat(block, starts) != np.maximum.reduceat(block, starts)) & (
-            (kinds & 1 << STORE > 0) | (kinds == (1 << ATOMIC | 1 << LOAD))
-        )
-        if not risky.any():
-            return
-        wanted = address[starts[risky]]
-        fenced = self.runner.program.fences
-        parts, atomics = [], []
+        parts = []
         for piece in table.pieces(self.log, self.ops):
-            piece = _units(self._judged(piece))
-            piece = piece.take(~piece.shared)
-            parts.append(piece.take(np.isin(piece.address, wanted)))
-            if fenced:
-                atomics.append(piece.take(piece.op == ATOMIC))
-        if fenced:
-            self._fenced_pairs(table.together(parts), table.together(atomics))
+            piece = _cut(self._judged(piece), self.unit)
+            parts.append(piece.take(np.isin(piece.address, wanted) & ~piece.shared))
+        piece = table.together(parts)
+        piece = piece.take(np.argsort(piece.address, kind="stable"))
+        if self.runner.program.fences:
+            self._one_by_one(piece, piece.address, lambda one, two: one.block == two.block)
         else:
-            self._pairs_of_blocks(table.together(parts))
+            self._side_by_side(piece, piece.address, piece.block)
 
-    def _fenced_pairs(self, piece: Piece, atomics: Piece) -> None:
-        """The same in a kernel with fences, where blocks can hand over by atomics.
+    def _side_by_side(self, piece: Piece, place: np.ndarray, who: np.ndarray) -> None:
+        """Keep conflicts between different `who` at the same place, where nothing orders them.
 
-        An access comes before one of a later block if its thread, or one beyond a barrier, then did
-        an atomic on a place on which the later block did one before.
+        Of all accesses from one site to one place only the first and the last `who` matter.
         """
-        places: dict[int, dict[int, list[_Row]]] = {}
-        for i in range(atomics.size):
-            row = _row(atomics, i)
-            places.setdefault(row.address, {}).setdefault(row.block, []).append(row)
+        number = np.cumsum(np.r_[False, place[1:] != place[:-1]])
+        which, _ = table.pack(number, piece.site, piece.array.astype(np.int64))
+        order = np.lexsort((who, which))
+        starts = table.first_rows(which[order])
+        ends = np.r_[starts[1:], order.size] - 1
+        ends_of = piece.take(order[starts]), piece.take(order[ends])
+        low, high = who[order[starts]], who[order[ends]]
+        group, op = number[order[starts]], piece.op[order[starts]]
+        for apart in range(starts.size):
+            x = np.arange(starts.size - apart)
+            y = x + apart
+            same = group[x] == group[y]
+            if not same.any():
+                return
+            writes = (op[x] != LOAD) | (op[y] != LOAD)
+            plain = (op[x] != ATOMIC) | (op[y] != ATOMIC)
+            different = (low[x] != high[x]) | (low[y] != high[y]) | (low[x] != low[y])
+            rows = np.flatnonzero(same & writes & plain & different)
+            if rows.size:
+                self._keep(ends_of, (low, high), x[rows], y[rows])
 
-        def handed_over(one: _Row, two: _Row) -> bool:
-            for blocks in places.values():
-                given = [r.order for r in blocks.get(one.block, ()) if _in_turn(one, r)]
-                taken = [r.order for r in blocks.get(two.block, ()) if _in_turn(r, two)]
-                if given and taken and min(given) < max(taken):
-                    return True
-            return False
+    def _keep(self, ends: tuple, whos: tuple, x: np.ndarray, y: np.ndarray) -> None:
+        """Keep one example for each pair of sites, and all addresses."""
+        low = ends[0]
+        arrays = low.array.astype(np.int64)
+        pairs, _ = table.pack(low.site[x], arrays[x], low.site[y], arrays[y])
+        for pair in np.unique(pairs):
+            mine = np.flatnonzero(pairs == pair)
+            i, j = int(x[mine[0]]), int(y[mine[0]])
+            p, q = next((p, q) for p in (0, 1) for q in (0, 1) if whos[p][i] != whos[q][j])
+            self._conflict(_row(ends[p], i), _row(ends[q], j), low.address[x[mine]])
 
-        order = np.lexsort((piece.order, piece.address))
-        piece = piece.take(order)
-        starts = table.first_rows(piece.address)
-        for low, high in zip(starts, np.r_[starts[1:], piece.size], strict=True):
-            rows = [_row(piece, i) for i in range(low, high)]
+    def _one_by_one(self, piece: Piece, place: np.ndarray, same: Callable) -> None:
+        """The same where some accesses are ordered after all: look at each pair."""
+        starts = table.first_rows(place)
+        for low, high in zip(starts, np.r_[starts[1:], place.size], strict=True):
+            # Of what a thread does at a site before it meets others again, the first is enough.
+            alike: dict[tuple, _Row] = {}
+            for i in range(low, high):
+                row = _row(piece, i)
+                alike.setdefault((row.site, row.block, row.thread, row.clock, row.phase), row)
+            rows = sorted(alike.values(), key=lambda row: row.order)
             found: dict[tuple, tuple] = {}
-            for i, one in enumerate(rows):
-                for two in rows[i + 1 :]:
-                    if one.block == two.block or not _conflicting(one.op, two.op):
-                        continue
+            for at, one in enumerate(rows):
+                for two in rows[at + 1 :]:
                     pair = one.site, two.site
-                    if pair not in found and not handed_over(one, two):
+                    if pair in found or same(one, two) or not _conflicting(one.op, two.op):
+                        continue
+                    if not self._ordered(one, two):
                         found[pair] = one, two
             for one, two in found.values():
-                self._conflict(one, two, 1)
+                self._conflict(one, two, piece.address[low : low + 1])
 
-    def _pairs_of_blocks(self, piece: Piece) -> None:
-        who, _ = table.pack(piece.address, piece.site, piece.array.astype(np.int64))
-        order = np.lexsort((piece.thread, piece.block, who))
-        sub = table.first_rows(who[order])
-        last = np.r_[sub[1:], order.size] - 1
-        low, high = piece.take(order[sub]), piece.take(order[last])
-        apart = 0
-        while apart < sub.size:
-            x = np.arange(sub.size - apart)
-            y = x + apart
-            same = low.address[x] == low.address[y]
-            if not same.any():
-                break
-            writes = (low.op[x] != LOAD) | (low.op[y] != LOAD)
-            plain = (low.op[x] != ATOMIC) | (low.op[y] != ATOMIC)
-            alone = (low.block[x] == high.block[x]) & (low.block[y] == high.block[y])
-            different = ~alone | (low.block[x] != low.block[y])
-            rows = np.flatnonzero(same & writes & plain & different)
-            self._keep_blocks(low, high, x, y, rows)
-            apart += 1
+    def _ordered(self, one: _Row, two: _Row) -> bool:
+        """Is `one`, which ran first, bound to come first? By syncwarp, or by a hand-over."""
+        if one.block == two.block and _met(one, two, self.log.vectors):
+            return True
+        for atomics in self.atomics.values():
+            given = [r.order for r in atomics if r.block == one.block and _in_turn(one, r)]
+            taken = [
+                r.order
+                for r in atomics
+                if r.block == two.block and _in_turn(r, two) and self.sites[r.site].used
+            ]
+            if given and taken and min(given) < max(taken):
+                return True
+        return False
 
-    def _keep_blocks(self, low: Piece, high: Piece, x, y, rows: np.ndarray) -> None:
-        seen: dict[tuple, list] = {}
-        for at in rows:
-            i, j = int(x[at]), int(y[at])
-            name = int(low.site[i]), int(low.site[j]), int(low.array[i]), int(low.array[j])
-            if name in seen:
-                seen[name][2] += 1
-                continue
-            choices = [(low, low), (low, high), (high, low), (high, high)]
-            one, two = next((p, q) for p, q in choices if p.block[i] != q.block[j])
-            seen[name] = [_row(one, i), _row(two, j), 1]
-        for one, two, count in seen.values():
-            self._conflict(one, two, count)
+    @cached_property
+    def atomics(self) -> dict[tuple, list[_Row]]:
+        """The atomics of a kernel with fences, by place: with these, threads can hand over.
 
-    def _conflict(self, one: _Row, two: _Row, count: int) -> None:
-        if (self.sites[two.site].line, two.site) < (self.sites[one.site].line, one.site):
+        An access comes before another if its thread, or one beyond a barrier, then did an atomic
+        on a place, and the other's thread did one there before whose answer the source uses.
+        """
+        found: dict[tuple, list[_Row]] = {}
+        if not self.runner.program.fences:
+            return found
+        for piece in table.pieces(self.log, self.ops):
+            piece = piece.take(piece.op == ATOMIC)
+            for i in range(piece.size):
+                row = _row(piece, i)
+                block = row.block if row.address < GLOBAL_START else -1
+                found.setdefault((block, row.address), []).append(row)
+        return found
+
+    def _conflict(self, one: _Row, two: _Row, addresses: np.ndarray) -> None:
+        """Keep a pair of accesses as an example for all at the same lines, at these addresses."""
+        if (self._line(two.site), two.site) < (self._line(one.site), one.site):
             one, two = two, one
-        lines = self.sites[one.site].line, self.sites[two.site].line
-        key = lines, self._name(one)
-        known = self.conflicts.get(key)
-        if known is None:
-            self.conflicts[key] = [one, two, count]
-            return
-        known[2] += count
-        if _pair_order(one, two) < _pair_order(*known[:2]):
-            known[:2] = one, two
+        key = self._line(one.site), self._line(two.site), self._name(one)
+        known = self.conflicts.setdefault(key, _Conflict(one, two))
+        known.addresses.append(addresses)
+        known.across |= one.block != two.block
+        if _pair_order(one, two) < _pair_order(known.one, known.two):
+            known.one, known.two = one, two
 
     def _name(self, row: _Row) -> str:
         return self.arrays[row.array].name
 
-    def _race(self, one: _Row, two: _Row, count: int) -> Finding:
-        info = self.arrays[one.array]
+    def _race(self, found: _Conflict) -> Finding:
+        one, two = found.one, found.two
+        info, other = self.arrays[one.array], self.arrays[two.array]
         index = element(info, one.address)
         name = f"{info.name}[{', '.join(map(str, index))}]"
-        if self.arrays[two.array].name != info.name:
-            other = self.arrays[two.array]
+        if other.name != info.name:
             at = ", ".join(map(str, element(other, two.address)))
             name += f", which is {other.name}[{at}] too,"
-        lines = [self.sites[row.site].line for row in (one, two)]
         first = thread_text(self.runner, one.block, one.thread)
         second = thread_text(self.runner, two.block, two.thread, one.block)
-        if lines[0] == lines[1] and one.op == two.op:
-            said = f"{name} is {VERBS[one.op]} in line {lines[0]} by {first} and by {second}"
+        one_line = self._line(one.site) == self._line(two.site)
+        said = f"{name} is {VERBS[one.op]} in {self._said(one.site)} by {first} and "
+        if one_line and one.op == two.op:
+            said += f"by {second}"
         else:
-            said = (
-                f"{name} is {VERBS[one.op]} in line {lines[0]} by {first} and "
-                f"{VERBS[two.op]} in line {lines[1]} by {second}"
-            )
+            said += f"{VERBS[two.op]} in {self._said(two.site)} by {second}"
         if one.block != two.block:
             said += ", and blocks run in any order."
-            remedy = (
-                "Let one block alone write the element, add with cuda.atomic, or launch a second "
-                "kernel for the second step."
-            )
+            remedy = ACROSS
         else:
             said += ", with no barrier between them."
-            if lines[0] == lines[1] and one.op == two.op:
+            if one_line and one.op == two.op:
                 remedy = "Give each thread an element of its own, or use cuda.atomic."
             elif ATOMIC in (one.op, two.op):
                 remedy = "Make both accesses atomic, or put a cuda.syncthreads() between them."
+            elif one_line:
+                remedy = (
+                    "Let all threads read, pass a cuda.syncthreads(), and then write; or write to "
+                    "another array, or with cuda.atomic."
+                )
             else:
                 remedy = (
                     "A cuda.syncthreads() that all threads of the block pass between the two, "
                     "also on the way round a loop, usually mends it."
                 )
-        texts = {line: self._text(row.site) for line, row in zip(lines, (one, two), strict=True)}
+            if found.across:
+                remedy += f" Threads of different blocks meet there too. {ACROSS}"
+        texts = {self._line(row.site): self._text(row.site) for row in (one, two)}
         return Finding(
             "race",
             info.space,
             info.name,
             index,
             (self._who(one.block, one.thread), self._who(two.block, two.thread)),
-            tuple(texts),
+            tuple(line for _, line in texts),
             tuple(texts.values()),
-            count,
+            np.unique(np.concatenate(found.addresses)).size,
             said,
             remedy,
         )
@@ -397,25 +358,39 @@ class Findings:
         phase = np.full(reads.size, 1 << 62)
         phase[known] = first_phase[at[known]]
         bad = piece.phase[reads] < phase
-        for i in np.flatnonzero(piece.phase[reads] == phase):
-            # In the phase of the first write, is every write ordered after this read?
-            low = starts[at[i]]
-            high = starts[at[i] + 1] if at[i] + 1 < starts.size else by_phase.size
-            rows = by_phase[low:high]
-            rows = rows[piece.phase[rows] == phase[i]]
-            mine = piece.thread[rows] == piece.thread[reads[i]]
-            later = mine & (rows > reads[i])
-            if (piece.clock[rows] >= 0).any():
-                read = _row(piece, int(reads[i]))
-                met = [_met(read, _row(piece, int(row)), self.log.vectors) for row in rows]
-                later |= ~mine & np.array(met)
-            bad[i] = later.all()
-        for i in reads[bad]:
-            row = _row(piece, int(i))
-            known_row = self.uninitialised.setdefault(
-                (self.sites[row.site].line, self._name(row)), [row, 0]
-            )
-            known_row[1] += 1
+        # In the phase of the first write, is every write ordered after the read?
+        same = np.flatnonzero(piece.phase[reads] == phase)
+        if same.size:
+            first = by_phase[
+                piece.phase[by_phase]
+                == np.repeat(first_phase, np.diff(np.r_[starts, by_phase.size]))
+            ]
+            begins = table.first_rows(place[first])
+            least = np.minimum.reduceat(piece.thread[first], begins)
+            most = np.maximum.reduceat(piece.thread[first], begins)
+            soonest = np.minimum.reduceat(first, begins)
+            reader, group = piece.thread[reads[same]], at[same]
+            mine = (least[group] == reader) & (most[group] == reader)
+            bad[same] = mine & (soonest[group] > reads[same])
+            if (piece.clock >= 0).any():
+                ends = np.r_[begins[1:], first.size]
+                for i in same[~mine]:
+                    rows = first[begins[at[i]] : ends[at[i]]]
+                    read = _row(piece, int(reads[i]))
+                    writers = [_row(piece, int(row)) for row in rows]
+                    bad[i] = all(
+                        w.order > read.order
+                        and (w.thread == read.thread or _met(read, w, self.log.vectors))
+                        for w in writers
+                    )
+        rows = reads[bad]
+        names, _ = table.pack(piece.site[rows], piece.array[rows].astype(np.int64))
+        for name in np.unique(names):
+            mine = rows[names == name]
+            row = _row(piece, int(mine[np.lexsort((piece.thread[mine], piece.block[mine]))[0]]))
+            key = self._line(row.site), self._name(row)
+            known_row = self.uninitialised.setdefault(key, [row, 0])
+            known_row[1] += mine.size
             if (row.block, row.thread) < (known_row[0].block, known_row[0].thread):
                 known_row[0] = row
 
@@ -433,7 +408,8 @@ class Findings:
             (self._text(row.site),),
             count,
             f"{thread_text(self.runner, row.block, row.thread)} reads "
-            f"{info.name}[{', '.join(map(str, index))}] in line {line}, and nobody has written it.",
+            f"{info.name}[{', '.join(map(str, index))}] in {self._said(row.site)}, and nobody has "
+            "written it.",
             "Let every element be written before the barrier, with a zero where the guard keeps "
             "a thread from loading.",
         )
@@ -443,9 +419,13 @@ class Findings:
     def _miss(self, miss: Miss, count: int) -> Finding:
         site = self.sites[miss.site]
         verb = {"load": "reads", "store": "writes", "atomic": "changes"}[site.op]
-        where = f"{miss.array.name}[{', '.join(map(str, miss.index))}]"
-        said = f"{thread_text(self.runner, miss.block, miss.thread)} {verb} {where} in line "
-        said += f"{site.line}, and the shape is {list(miss.shape)}"
+        numbers = ", ".join(map(str, miss.index))
+        view = miss.array.shape != miss.shape
+        where = f"{site.array}[{numbers}]" if view else f"{miss.array.name}[{numbers}]"
+        said = f"{thread_text(self.runner, miss.block, miss.thread)} {verb} {where} in "
+        said += f"{self._said(miss.site)}, and the shape of "
+        said += f"that part of {miss.array.name}" if view else miss.array.name
+        said += f" is {list(miss.shape)}"
         if miss.kind == "negative index":
             said += ": Numba counts a negative index from the end."
             remedy = "Guard the index below as well: 0 <= i."
@@ -465,17 +445,27 @@ class Findings:
             remedy,
         )
 
+    def _line(self, site: int) -> tuple[str, int]:
+        """What tells a line of the source from all others; notebook cells each begin at 1."""
+        return self.sites[site].file, self.sites[site].line
+
+    def _said(self, site: int) -> str:
+        """Return "line 7", with its function where the kernel calls others."""
+        at = self.sites[site]
+        several = len({each.function for each in self.sites}) > 1
+        return f"line {at.line} of {at.function}" if several else f"line {at.line}"
+
     def _who(self, block: int, thread: int) -> tuple[tuple, tuple]:
         return tuple(self.runner.block_place(block)), tuple(self.runner.thread_place(thread))
 
     def _text(self, site: int) -> str:
         at = self.sites[site]
-        return self.runner.program.sources[at.function].line(at.line)
+        return linecache.getline(at.file, at.line).strip()
 
 
 def divergent_barrier(found: Any, count: int, runner: Any) -> Finding:
     """Return the finding for an execute.Divergence."""
-    sites, sources = runner.program.sites, runner.program.sources
+    sites = runner.program.sites
     site = sites[found.site]
     waiting = thread_text(runner, found.block, found.thread)
     other = thread_text(runner, found.block, found.other, found.block)
@@ -499,7 +489,6 @@ def divergent_barrier(found: Any, count: int, runner: Any) -> Finding:
         (tuple(runner.block_place(found.block)), tuple(runner.thread_place(thread)))
         for thread in (found.thread, found.other)
     )
-    source = sources[site.function]
     return Finding(
         "divergent barrier",
         "",
@@ -507,12 +496,20 @@ def divergent_barrier(found: Any, count: int, runner: Any) -> Finding:
         (),
         places,
         tuple(lines),
-        tuple(source.line(line) for line in lines),
+        tuple(linecache.getline(site.file, line).strip() for line in lines),
         count,
         said,
         "Put the barrier outside of every condition, and let threads that have no element skip the "
         "work, not the barrier.",
     )
+
+
+@dataclass
+class _Conflict:
+    one: _Row
+    two: _Row
+    addresses: list[np.ndarray] = field(default_factory=list)
+    across: bool = False  # are they, or others like them, of different blocks?
 
 
 @dataclass(frozen=True)
@@ -563,14 +560,24 @@ def site_ops(sites: Iterable[Any]) -> np.ndarray:
     return np.array([table.OPS[site.op] for site in sites] or [LOAD], np.int8)
 
 
-def _units(piece: Piece) -> Piece:
+def _units(log: Log) -> tuple[int, int]:
+    """Return the smallest width in bytes of any access, to global and to shared memory."""
+    slots = np.frombuffer(log.slots, np.int64)
+    found = []
+    for shared in (False, True):
+        least = 1 << 7
+        for low in range(0, slots.size, table.PIECE):
+            part = slots[low : low + table.PIECE]
+            mine = part[(part >> WIDTH_BITS & ADDRESS_MASK < GLOBAL_START) == shared]
+            if mine.size:
+                least = min(least, int((mine & (1 << WIDTH_BITS) - 1).min()))
+        found.append(1 << min(least, 7))
+    return found[0], found[1]
+
+
+def _cut(piece: Piece, units: tuple[int, int]) -> Piece:
     """Cut accesses into pieces of the smallest width, so that the same bytes compare equal."""
-    if not piece.size:
-        return piece
-    unit = piece.width.copy()
-    for space in (piece.shared, ~piece.shared):
-        if space.any():
-            unit[space] = piece.width[space].min()
+    unit = np.where(piece.shared, units[1], units[0]).astype(np.int16)
     parts = (piece.width // unit).astype(np.int64)
     if (parts == 1).all():
         return piece
@@ -580,6 +587,21 @@ def _units(piece: Piece) -> Piece:
     cut.address = cut.address + step * unit[rows]
     cut.width = unit[rows]
     return cut
+
+
+def _risky(place: np.ndarray, who: np.ndarray, op: np.ndarray) -> np.ndarray:
+    """Return the rows, in order of their place, where different `who` may be in conflict."""
+    if not place.size:
+        return np.zeros(0, np.int64)
+    packed, _ = table.pack(np.unique(place, return_inverse=True)[1], who, op.astype(np.int64))
+    order = np.argsort(packed, kind="stable")
+    starts = table.first_rows(place[order])
+    ends = np.r_[starts[1:], place.size] - 1
+    kinds = np.bitwise_or.reduceat(1 << op[order].astype(np.int64), starts)
+    risky = (who[order[starts]] != who[order[ends]]) & (
+        (kinds & 1 << STORE > 0) | (kinds == (1 << ATOMIC | 1 << LOAD))
+    )
+    return order[np.repeat(risky, ends - starts + 1)]
 
 
 def _by_block(piece: Piece) -> np.ndarray:

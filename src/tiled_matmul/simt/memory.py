@@ -30,7 +30,10 @@ MAX_ARRAYS = 1 << 63 - ARRAY_SHIFT
 
 @dataclass(frozen=True)
 class ArrayInfo:
-    """An array that a kernel used. `start` is its first byte's address, `strides` are in bytes."""
+    """An array that a kernel used. `start` is its lowest address, `strides` are in bytes.
+
+    `allocation` is the address at which the memory begins that it lies in; 0 for shared memory.
+    """
 
     id: int
     name: str
@@ -39,6 +42,7 @@ class ArrayInfo:
     dtype: np.dtype
     start: int = field(repr=False)
     strides: tuple[int, ...] = field(repr=False)
+    allocation: int = field(repr=False, default=0)
 
     @property
     def itemsize(self) -> int:
@@ -62,7 +66,8 @@ class Log:
         self.phases = array("l")
         self.clocks = array("l")
         self.vectors: list[tuple[int, ...]] = []  # of lanes that met at syncwarp
-        self.misses: list[Miss] = []
+        # Of each place and array the first thread that missed, and how often it happened.
+        self.misses: dict[tuple, tuple[Miss, int]] = {}
 
 
 @dataclass(frozen=True)
@@ -90,11 +95,11 @@ class Memory:
         self._shared: dict[tuple, ArrayInfo] = {}
         self._shared_end = 0
 
-    def info(self, name, space, shape, dtype, start, strides) -> ArrayInfo:
+    def info(self, name, space, shape, dtype, start, strides, allocation=0) -> ArrayInfo:
         """Number an array and remember it."""
         if len(self.arrays) >= MAX_ARRAYS:
             raise KernelError(f"a kernel may use {MAX_ARRAYS} arrays")
-        made = ArrayInfo(len(self.arrays), name, space, shape, dtype, start, strides)
+        made = ArrayInfo(len(self.arrays), name, space, shape, dtype, start, strides, allocation)
         self.arrays.append(made)
         return made
 
@@ -158,6 +163,11 @@ def checked_dtype(name: str, dtype: Any) -> np.dtype:
     return found
 
 
+def local_info(name: str, shape: tuple[int, ...], dtype: np.dtype) -> ArrayInfo:
+    """Return what is known of an array that only one thread sees. Its accesses leave no record."""
+    return ArrayInfo(-1, name, "local", shape, dtype, 0, row_major(shape, dtype.itemsize))
+
+
 class Array:
     """An array inside a kernel. Elements are read by l1, l2, l3 and written by s1, s2, s3.
 
@@ -166,7 +176,7 @@ class Array:
 
     __array_ufunc__ = None  # numpy's scalars do not take it for a number
 
-    def __init__(self, memory: Memory, info: ArrayInfo | None, data, dtype, shape, strides, offset):
+    def __init__(self, memory: Memory, info: ArrayInfo, data, dtype, shape, strides, offset):
         self.memory = memory
         self.info = info
         self.data = data
@@ -226,7 +236,7 @@ class Array:
     def _record(self) -> tuple[Callable, Callable, int, int] | None:
         """Return (append a key, append a slot, slot of element 0, shift of an element)."""
         log = self.memory.log
-        if log is None or self.info is None:
+        if log is None or self.info.space == "local":
             return None
         width = self.itemsize.bit_length() - 1
         first = self.info.id << ARRAY_SHIFT | self.info.start << WIDTH_BITS | width
@@ -288,14 +298,14 @@ class Array:
     def _storer(self, axes: int) -> Callable:
         put, data, offset, kind = self.put, self.data, self.offset, self.dtype.type
         if axes != len(self.shape) or axes not in (1, 2):
-            return lambda *rest: put(rest[:-2], rest[-2], rest[-1])
+            return lambda value, *index_and_key: put(value, index_and_key[:-1], index_and_key[-1])
         cast = values.caster(self.dtype)
         recording = self._record()
         add_key, add_slot, first, shift = recording or (None, None, 0, 0)
         if axes == 2:
             (n0, n1), (s0, s1) = self.shape, self.steps
 
-            def store2(i, j, value, key):
+            def store2(value, i, j, key):
                 if 0 <= i < n0 and 0 <= j < n1:
                     element = offset + i * s0 + j * s1
                     data[element] = value if type(value) is kind else cast(value)
@@ -303,12 +313,12 @@ class Array:
                         add_key(key)
                         add_slot(first + (element << shift))
                 else:
-                    put((i, j), value, key)
+                    put(value, (i, j), key)
 
             return store2
         (n0,), (s0,) = self.shape, self.steps
 
-        def store1(i, value, key):
+        def store1(value, i, key):
             if 0 <= i < n0:
                 element = offset + i * s0
                 data[element] = value if type(value) is kind else cast(value)
@@ -316,7 +326,7 @@ class Array:
                     add_key(key)
                     add_slot(first + (element << shift))
             else:
-                put((i,), value, key)
+                put(value, (i,), key)
 
         return store1
 
@@ -332,12 +342,12 @@ class Array:
         found = self.data[element]
         return found if isinstance(self.data, list) else values.carrier(self.dtype)(found)
 
-    def put(self, index: tuple, value: Any, key: int) -> None:
+    def put(self, value: Any, index: tuple, key: int) -> None:
         """Store to an element; in a local array also one value to a slice."""
         index = self._flat(index)
         cast = values.caster(self.dtype)
         if len(index) != self.ndim or any(type(i) is slice for i in index):
-            if self.info is not None or isinstance(value, Array):
+            if self.info.space != "local" or isinstance(value, Array):
                 raise Unsupported("storing to a slice: store each element in a loop")
             view = self._slice(index, key)
             for place in np.ndindex(view.shape):
@@ -379,7 +389,7 @@ class Array:
         if element is None or last is None or self.steps[-1] != 1:
             return (cast(0),) * count
         width = count * self.itemsize
-        address = 0 if self.info is None else self.info.start + element * self.itemsize
+        address = self.info.start + element * self.itemsize
         if address % width:
             raise KernelError(f"an access of {width} bytes at an address that is no multiple of it")
         recording = self._record()
@@ -432,7 +442,8 @@ class Array:
             self._miss("out of bounds", index, key)
             nothing = [values.caster(self.dtype)(0)] * math.prod(shape)
             steps = row_major(tuple(shape), 1)
-            return Array(self.memory, None, nothing, self.dtype, tuple(shape), steps, 0)
+            scratch = local_info(self.info.name, tuple(shape), self.dtype)
+            return Array(self.memory, scratch, nothing, self.dtype, tuple(shape), steps, 0)
         if self.memory.log is not None and any(type(i) is not slice and i < 0 for i in index):
             self._miss("negative index", index, key)
         return self._view(tuple(shape), tuple(steps), offset)
@@ -465,9 +476,13 @@ class Array:
                 f"{memory.describe(site)}: index {[i for i in index if type(i) is not slice]} is "
                 f"outside of shape {list(self.shape)} on axis {axis}"
             )
-        info = self.info or ArrayInfo(-1, "a local array", "local", self.shape, self.dtype, 0, ())
         numbers = tuple(i for i in index if type(i) is not slice)
-        memory.log.misses.append(Miss(kind, site, info, self.shape, numbers, block, thread))
+        miss = Miss(kind, site, self.info, self.shape, numbers, block, thread)
+        place = kind, site, self.info.id
+        first, count = memory.log.misses.get(place, (miss, 0))
+        if (block, thread) < (first.block, first.thread):
+            first = miss
+        memory.log.misses[place] = first, count + 1
 
 
 def _no_arithmetic(array: Array, other: Any) -> None:
@@ -543,7 +558,7 @@ def bind(memory: Memory, names: list[str], arguments: tuple) -> tuple[list, Call
             bound.append(None)
     starts = _addresses(operands.values())
     for (place, operand), start in zip(operands.items(), starts, strict=True):
-        bound[place] = _array(memory, operand, start)
+        bound[place] = _array(memory, operand, *start)
 
     def finish() -> None:
         for write in write_back:
@@ -561,9 +576,11 @@ def _operand(name: str, value: Any, write_back: list, hosts: dict) -> _Operand:
                 f"argument {name} must be a tensor, an array or a number, got "
                 f"{type(value).__name__}: {str(value)[:60]!r}"
             )
-        host = value.copy_to_host()
-        write_back.append(lambda: value.copy_to_device(host))
-        return _Operand(name, host, *_extent(host))
+        if id(value) not in hosts:
+            # Of an array that is passed twice there is one copy.
+            hosts[id(value)] = host = value.copy_to_host()
+            write_back.append(lambda: value.copy_to_device(host))
+        return _Operand(name, hosts[id(value)], *_extent(hosts[id(value)]))
     root = value
     while isinstance(root.base, np.ndarray):
         root = root.base
@@ -605,11 +622,14 @@ def _extent(host: np.ndarray) -> tuple[int, int, int]:
     return low, high, address
 
 
-def _addresses(operands: Iterable[_Operand]) -> list[int]:
-    """Return an address for each operand; what shares memory in the machine shares it here."""
+def _addresses(operands: Iterable[_Operand]) -> list[tuple[int, int]]:
+    """Return (address, where its allocation begins) for each operand.
+
+    What shares memory in the machine shares it here.
+    """
     operands = list(operands)
     order = sorted(range(len(operands)), key=lambda i: operands[i].low)
-    starts = [0] * len(operands)
+    starts = [(0, 0)] * len(operands)
     base, low, high = GLOBAL_START, 0, -1
     for i in order:
         operand = operands[i]
@@ -617,11 +637,11 @@ def _addresses(operands: Iterable[_Operand]) -> list[int]:
             base += -(-max(0, high - low) // ALIGNMENT) * ALIGNMENT
             low, high = operand.low, operand.high
         high = max(high, operand.high)
-        starts[i] = base + operand.address - low
+        starts[i] = base + operand.address - low, base
     return starts
 
 
-def _array(memory: Memory, operand: _Operand, start: int) -> Array:
+def _array(memory: Memory, operand: _Operand, start: int, allocation: int) -> Array:
     host, name = operand.host, operand.name
     dtype = checked_dtype(f"argument {name}", host.dtype)
     size = dtype.itemsize
@@ -640,5 +660,5 @@ def _array(memory: Memory, operand: _Operand, start: int) -> Array:
         writeable=host.flags.writeable,
     )
     first = start - offset * size
-    info = memory.info(name, "global", host.shape, dtype, first, host.strides)
+    info = memory.info(name, "global", host.shape, dtype, first, host.strides, allocation)
     return Array(memory, info, flat, dtype, host.shape, steps, offset)

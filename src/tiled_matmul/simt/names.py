@@ -42,7 +42,7 @@ ATOMIC_OPERANDS = {"cas": 2}
 
 
 def _bits_of(value: Any) -> str:
-    """Return an integer's binary digits; int32 counts as the int64 that carries it."""
+    """Return an integer's binary digits, all of its type."""
     count = 8 * values.dtype_of(value).itemsize
     return f"{int(value) & (1 << count) - 1:0{count}b}"
 

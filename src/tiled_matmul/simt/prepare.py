@@ -13,7 +13,7 @@ from tiled_matmul.simt.memory import Log, Memory, bind
 from tiled_matmul.simt.rewrite import rewrite
 from tiled_matmul.simt.source import parameters, python_function
 
-MAX_STEPS = 10_000_000
+MAX_STEPS = 3_000_000
 
 
 def dim3(what: str, given: Any, limits: tuple[int, int, int]) -> Dim3:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tiled_matmul.simt.source import Source
-
 
 @dataclass(frozen=True)
 class Site:
@@ -16,6 +14,7 @@ class Site:
 
     `op` is "load", "store", "atomic" or "barrier"; `text` is the source, such as "a[row, k]", and
     `array` how the source calls the array. `sets`: does it write without regard to what was there?
+    `used`: does the source use what it gives?
     """
 
     id: int
@@ -27,14 +26,15 @@ class Site:
     function: str
     file: str
     sets: bool
+    used: bool
 
 
 class Paths:
     """Numbers for the turns of loops: the same turn of the same loop has one number everywhere."""
 
-    def __init__(self, sites: int, positions: list[int]) -> None:
+    def __init__(self, sites: int, loops: list[tuple[int, bool]]) -> None:
         self.sites = sites
-        self.positions = positions  # of each loop: how many sites stand before it in the source
+        self.loops = loops  # of each: how many sites stand before it, and is it a while?
         self.parents: list[tuple[int, int, int]] = [(-1, -1, 0)]
         self._turns: dict[tuple[int, int], list[int]] = {}
 
@@ -49,13 +49,20 @@ class Paths:
             yield known[turn]
             turn += 1
 
-    def program_order(self, key: int) -> tuple[tuple[int, int], ...]:
+    def program_order(self, key: int) -> tuple[tuple[int, int, int], ...]:
         """Return what sorts keys in the order in which a thread comes by them."""
         path, site = divmod(key, self.sites)
-        steps = [(site, 0)]
+        steps = [(2 * site, 0, 0)]
         while path:
             path, loop, turn = self.parents[path]
-            steps.append((self.positions[loop], turn))
+            before, is_while = self.loops[loop]
+            place = 2 * before - 1  # between the sites before it and those in it
+            if is_while and steps[-1][0] < place:
+                # What stands before a while loop and has a turn's path is its condition, computed
+                # again when the turn is over.
+                later, *rest = steps[-1]
+                steps[-1] = (later + 2 * self.sites, *rest)
+            steps.append((place, loop, turn))
         return tuple(reversed(steps))
 
 
@@ -70,9 +77,8 @@ class Program:
     function: Callable
     waits: bool
     sites: list[Site]
-    sources: dict[str, Source]
     space: dict[str, Any]
-    loops: list[int]
+    loops: list[tuple[int, bool]]
     fences: bool
 
     def place(self, site: int) -> str:

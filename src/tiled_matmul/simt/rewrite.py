@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import itertools
 import operator
 import types
 from collections.abc import Callable, Iterable
@@ -85,10 +86,9 @@ class _Shared:
     sites: list[Site] = field(default_factory=list)
     space: dict[str, Any] = field(default_factory=dict)
     compiled: dict[tuple, _Compiled] = field(default_factory=dict)
-    sources: dict[str, Source] = field(default_factory=dict)
     open: list[Callable] = field(default_factory=list)
     fences: bool = False
-    loops: list[int] = field(default_factory=list)  # how many sites stand before each
+    loops: list[tuple[int, bool]] = field(default_factory=list)  # as in program.Paths
 
     def constant(self, value: Any) -> str:
         for name, known in self.space.items():
@@ -118,7 +118,6 @@ def rewrite(kernel: Any, arguments: Iterable[Any], record: bool, max_steps: int)
         shared.space[entry.name],
         entry.waits,
         shared.sites,
-        shared.sources,
         shared.space,
         shared.loops,
         shared.fences,
@@ -143,7 +142,6 @@ def _compile(shared: _Shared, function: Callable, kinds: tuple) -> _Compiled:
     if function in shared.open:
         raise Unsupported(f"{source.name} calls itself; kernels here have no recursion")
     shared.open.append(function)
-    shared.sources[source.name] = source
     try:
         translator = _Translator(shared, function, source, kinds)
         tree = translator.translate()
@@ -152,6 +150,10 @@ def _compile(shared: _Shared, function: Callable, kinds: tuple) -> _Compiled:
     name = tree.name
     code = compile(ast.Module([tree], []), source.file, "exec")
     exec(code, shared.space)
+    # Tracebacks and debuggers call it by its own name.
+    made = shared.space[name]
+    made.__code__ = made.__code__.replace(co_name=source.name)
+    made.__name__ = made.__qualname__ = source.name
     made = _Compiled(name, translator.waits, translator.returns)
     shared.compiled[key] = made
     return made
@@ -171,7 +173,8 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         if steps[0] > max_steps:
             raise StepLimit(
                 f"the loop in line {line} of {name} took more than {max_steps:,} turns in one "
-                "block; does it end? (trace takes max_steps=)"
+                "block; does it end? (Threads run one after another here: a wait for what another "
+                "one will write has no end. trace takes max_steps=.)"
             )
 
     def span(turns: range, line: int, name: str) -> Any:
@@ -195,6 +198,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_range": typed_range,
         "_simt_restart": restart,
         "_simt_int64": values.int64,
+        "_simt_int32": values.Int32,
         "_simt_i64": lambda value: value if type(value) is values.i64 else values.i64(value),
         "_simt_flag": values.flag,
         "_simt_index": values.index,
@@ -216,6 +220,13 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_float": values.to_float,
         "_simt_round": values.rounded,
         "_simt_print": _print,
+        "_simt_zip": zip,
+        "_simt_next": next,
+        "_simt_turns_of": range,
+        "_simt_len": len,
+        "_simt_least": min,
+        "_simt_most": max,
+        "_simt_size": abs,
         "_simt_slice": slice,
         "_simt_access": Access,
     }
@@ -277,6 +288,7 @@ class _Translator:
             )
         )
         self.waits = False
+        self.ignored: ast.expr | None = None  # a statement that is nothing but this expression
 
     @property
     def returns(self) -> Any:
@@ -288,7 +300,7 @@ class _Translator:
     def translate(self) -> ast.FunctionDef:
         first_site, first_loop = len(self.shared.sites), len(self.shared.loops)
         compiled = dict(self.shared.compiled)
-        for round_number in range(ROUNDS + 1):
+        for round_number in itertools.count():
             del self.shared.sites[first_site:]
             del self.shared.loops[first_loop:]
             self.shared.compiled = dict(compiled)
@@ -297,11 +309,12 @@ class _Translator:
             body = self.block(self.source.tree.body)
             if self.env == before:
                 break
-            if round_number == ROUNDS - 1:
+            if round_number >= ROUNDS:
+                # What grows from turn to turn may need all bits there are.
                 for name, kind in self.env.items():
                     if _is_int(kind) and kind != before.get(name):
                         self.env[name] = 63
-        name = f"{self.source.name}_{len(self.shared.compiled)}"
+        name = f"_simt_{self.source.name}_{len(self.shared.compiled)}"
         arguments = [ast.arg("_simt_lane"), ast.arg("_simt_path")]
         arguments += [ast.arg(parameter) for parameter in self.parameters]
         tree = ast.FunctionDef(
@@ -340,6 +353,7 @@ class _Translator:
     def do_Expr(self, node: ast.Expr) -> list[ast.stmt]:  # noqa: N802
         if isinstance(node.value, ast.Constant):
             return [ast.copy_location(ast.Pass(), node)]
+        self.ignored = node.value
         value, _ = self.expression(node.value)
         return [ast.copy_location(ast.Expr(value), node)]
 
@@ -365,7 +379,9 @@ class _Translator:
         return tree
 
     def do_Return(self, node: ast.Return) -> list[ast.stmt]:  # noqa: N802
-        left = assign(lane_attribute("left"), ast.Constant(node.lineno))
+        left: ast.stmt = ast.Pass()
+        if len(self.shared.open) == 1:  # not of a device function
+            left = assign(lane_attribute("left"), ast.Constant(node.lineno))
         empty = node.value is None or (
             isinstance(node.value, ast.Constant) and node.value.value is None
         )
@@ -385,13 +401,13 @@ class _Translator:
     def do_While(self, node: ast.While) -> list[ast.stmt]:  # noqa: N802
         if node.orelse:
             raise self.unsupported(node, "while … else")
-        loop = self.new_loop()
         test = self.test(node.test)
+        loop = self.new_loop(is_while=True)
         tick = call("_simt_tick", ast.Constant(node.lineno), ast.Constant(self.source.name))
         body: list[ast.stmt] = [ast.Expr(tick)]
         turns, outside = f"_simt_turns{loop}", f"_simt_outside{loop}"
         if self.shared.record:
-            body.append(assign(write_name("_simt_path"), call("next", read_name(turns))))
+            body.append(assign(write_name("_simt_path"), call("_simt_next", read_name(turns))))
         body += self.block(node.body)
         made: list[ast.stmt] = [ast.copy_location(ast.While(test, body, []), node)]
         if self.shared.record:
@@ -409,8 +425,8 @@ class _Translator:
             raise self.unsupported(node, "for … else")
         if not isinstance(node.target, ast.Name):
             raise self.unsupported(node, "a loop over more than one name")
-        loop = self.new_loop()
         turns, kind = self.turns(node.iter)
+        loop = self.new_loop()
         self.assigned(node.target.id, kind)
         body: list[ast.stmt] = []
         if _is_int(kind) and self.env[node.target.id] == OTHER:
@@ -424,15 +440,15 @@ class _Translator:
         outside = f"_simt_outside{loop}"
         paths = call("_simt_turns", read_name("_simt_path"), ast.Constant(loop))
         both = ast.Tuple([write_name(node.target.id), write_name("_simt_path")], ast.Store())
-        made = ast.For(both, call("zip", turns, paths), body, [])
+        made = ast.For(both, call("_simt_zip", turns, paths), body, [])
         return [
             assign(write_name(outside), read_name("_simt_path")),
             ast.copy_location(made, node),
             assign(write_name("_simt_path"), read_name(outside)),
         ]
 
-    def new_loop(self) -> int:
-        self.shared.loops.append(len(self.shared.sites))
+    def new_loop(self, is_while: bool = False) -> int:
+        self.shared.loops.append((len(self.shared.sites), is_while))
         return len(self.shared.loops) - 1
 
     def turns(self, node: ast.expr) -> tuple[ast.expr, Any]:
@@ -444,7 +460,7 @@ class _Translator:
             where = ast.Constant(node.lineno), ast.Constant(self.source.name)
             if all(_is_int(kind) for _, kind in ends):
                 bits = max(SMALL, *(kind for _, kind in ends))
-                turns = call("range", *(end for end, _ in ends))
+                turns = call("_simt_turns_of", *(end for end, _ in ends))
                 constant = all(isinstance(argument, ast.Constant) for argument in node.args)
                 small = constant and all(abs(argument.value) < 1 << 16 for argument in node.args)
                 return (turns if small else call("_simt_span", turns, *where)), bits
@@ -519,7 +535,16 @@ class _Translator:
         for part in target.elts:
             if isinstance(part, ast.Starred):
                 raise self.unsupported(part, "Starred")
-        made, kind = self.expression(value)
+        if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
+            # One by one, so that an array that is made here gets its name.
+            names = [part.id if isinstance(part, ast.Name) else "" for part in target.elts]
+            parts = [
+                self.expression(part, name) for part, name in zip(value.elts, names, strict=True)
+            ]
+            made: ast.expr = ast.Tuple([part for part, _ in parts], ast.Load())
+            kind: Any = tuple(part_kind for _, part_kind in parts)
+        else:
+            made, kind = self.expression(value)
         if not isinstance(kind, tuple):
             kind = (SMALL if kind == SIZES else OTHER,) * len(target.elts)
         if len(kind) != len(target.elts):
@@ -701,14 +726,14 @@ class _Translator:
         """The call that reads or writes an element."""
         array = read_name(array) if isinstance(array, str) else array
         key = self.key(node, op, text, called)
-        stored = [] if value is None else [value]
+        stored = [] if value is None else [value]  # before the indices, as Python computes them
         trees = [tree for tree, _ in indices]
         if len(indices) > 3 or not all(_is_int(kind) for _, kind in indices):
             name = "get" if value is None else "put"
-            call = ast.Attribute(array, name, ast.Load())
-            return ast.Call(call, [ast.Tuple(trees, ast.Load()), *stored, key], [])
-        call = ast.Attribute(array, f"{'l' if value is None else 's'}{len(trees)}", ast.Load())
-        return ast.Call(call, [*trees, *stored, key], [])
+            method = ast.Attribute(array, name, ast.Load())
+            return ast.Call(method, [*stored, ast.Tuple(trees, ast.Load()), key], [])
+        method = ast.Attribute(array, f"{'l' if value is None else 's'}{len(trees)}", ast.Load())
+        return ast.Call(method, [*stored, *trees, key], [])
 
     def key(self, node: ast.AST, op: str, text: str, called: str) -> ast.expr:
         """A new site, and the tree of its key."""
@@ -722,6 +747,7 @@ class _Translator:
             self.source.name,
             self.source.file,
             op == "store" or text.split("(")[0].endswith("atomic.exch"),
+            node is not self.ignored,
         )
         self.shared.sites.append(site)
         number = ast.Constant(site.id)
@@ -869,13 +895,14 @@ class _Translator:
             ints = bool(arguments) and all(_is_int(kind) for _, kind in arguments)
             trees = [tree for tree, _ in arguments]
             if value is len:
-                return call("len", *trees), SMALL
+                return call("_simt_len", *trees), SMALL
             if (
                 ints
                 and value in (min, max, abs, int)
                 and len(trees) + (value is abs or value is int) > 1
             ):
-                made = call(value.__name__, *trees)
+                plain = {min: "_simt_least", max: "_simt_most", abs: "_simt_size"}
+                made = call(plain[value], *trees) if value in plain else trees[0]
                 bits = max(kind for _, kind in arguments)
                 return (call("_simt_int64", made) if bits > 62 else made), bits
             return call(self.shared.constant(table[value]), *trees), OTHER
@@ -925,7 +952,7 @@ class _Translator:
         path: ast.expr = read_name("_simt_path")
         if self.shared.record:
             turns = call("_simt_turns", path, ast.Constant(self.new_loop()))
-            path = call("next", turns)
+            path = call("_simt_next", turns)
         arguments = [tree for tree, _ in given]
         made: ast.expr = call(compiled.name, read_name("_simt_lane"), path, *arguments)
         if compiled.waits:
@@ -952,6 +979,8 @@ class _Translator:
         if feature.startswith("atomic."):
             return self.atomic(node, feature.removeprefix("atomic."))
         operands = [self.typed(*self.expression(argument)) for argument in node.args]
+        if feature in ("popc", "clz", "ffs", "brev") and node.args:
+            operands[0] = self.of_own_width(node.args[0], operands[0])
         if node.keywords:
             raise self.unsupported(node, f"a keyword in cuda.{feature}")
         wanted = OPERANDS.get(feature, 1)
@@ -974,6 +1003,11 @@ class _Translator:
         if feature in LANE_FUNCTIONS:
             return call(self.shared.constant(LANE_FUNCTIONS[feature]), *operands), OTHER
         raise self.unsupported(node, f"cuda.{feature}")
+
+    def of_own_width(self, node: ast.expr, made: ast.expr) -> ast.expr:
+        """A small int that Numba has in 32 bits: threadIdx.x and the like, and int32(…)."""
+        is_cast = isinstance(node, ast.Call) and numba_dtype(self.resolve(node.func)[1]) == np.int32
+        return call("_simt_int32", made) if is_cast or self.feature(node) in LANE_VALUES else made
 
     def wait(self, node: ast.Call, kind: str | None, *operands: ast.expr) -> tuple:
         """A barrier: the thread yields its key, or (key, kind, operands…)."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import linecache
-import textwrap
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tiled_matmul.simt.errors import KernelError, Unsupported
+
+_known: WeakKeyDictionary = WeakKeyDictionary()  # code that was found to fit its source
+PY312 = sys.version_info >= (3, 12)
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,43 @@ def python_function(kernel: Any) -> Callable:
     return function
 
 
+def _still_the_same(function: Callable, tree: ast.FunctionDef) -> bool:
+    """Does the source compile to what the function runs? pytest rewrites assertions: not judged."""
+    if _known.get(function.__code__) == ast.unparse(tree):
+        return True
+    if any(isinstance(node, ast.Assert) for node in ast.walk(tree)):
+        return True
+    bare = ast.FunctionDef(
+        tree.name, tree.args, tree.body, [], None, **({"type_params": []} if PY312 else {})
+    )
+    # Names of an enclosing function have to be known as such.
+    free = function.__code__.co_freevars
+    outer: ast.stmt = ast.copy_location(bare, tree)
+    if free:
+        outer = ast.parse("def outer():\n    " + " = ".join(free) + " = None\n").body[0]
+        outer.body.append(bare)
+    code = compile(ast.fix_missing_locations(ast.Module([outer], [])), "", "exec")
+    while code.co_name != tree.name:
+        code = next(c for c in code.co_consts if inspect.iscode(c))
+    same = _essence(code) == _essence(function.__code__)
+    if same:
+        _known[function.__code__] = ast.unparse(tree)
+    return same
+
+
+def _essence(code: Any) -> tuple:
+    """What two compilations of one text have in common, whatever stands around it."""
+    # How a method is called depends on whether its module was imported at the top of the file.
+    calls = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "PUSH_NULL", "CALL", "PRECALL", "EXTENDED")
+    steps = [
+        (step.opname, step.argrepr if step.opname in ("BINARY_OP", "COMPARE_OP") else "")
+        for step in dis.get_instructions(code)
+        if not step.opname.startswith(calls)
+    ]
+    constants = [repr(c) for c in code.co_consts if not inspect.iscode(c)]
+    return steps, sorted(code.co_names), code.co_varnames, constants
+
+
 def parameters(function: Callable) -> list[str]:
     """Return the names of a function's parameters. Raises Unsupported for *, ** and / ones."""
     code = function.__code__
@@ -57,14 +99,22 @@ def read(function: Callable) -> Source:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         raise KernelError(
-            f"{name} has no Python source to run: define it in a file or a notebook cell ({error})"
+            f"{name} has no Python source to run: define it in a file, or in a notebook cell "
+            f"without %%time or the like ({error})"
         ) from None
+    text = "".join(lines)
+    indented = text[:1].isspace()
     try:
-        module = ast.parse(textwrap.dedent("".join(lines)))
+        # A block around it lets the source keep its indentation.
+        module = ast.parse(f"if True:\n{text}" if indented else text)
     except SyntaxError as error:
         raise KernelError(f"the source of {name} cannot be read by itself: {error}") from None
-    tree = module.body[0]
+    tree = module.body[0].body[0] if indented else module.body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise KernelError(f"{name} must be written with def, not as a lambda or a coroutine")
-    ast.increment_lineno(module, first - 1)
+    if tree.name != name or not _still_the_same(function, tree):
+        raise KernelError(
+            f"the source of {name} has changed since it was imported: import it again, or restart"
+        )
+    ast.increment_lineno(tree, first - 1 - indented)
     return Source(name, function.__code__.co_filename, tree)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import linecache
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -144,21 +145,27 @@ class Trace:
         space: str,
         op: str,
         line: int | None = None,
+        function: str | None = None,
         array: int | None = None,
         block: tuple[int, ...] | None = None,
         warp: int | None = None,
     ) -> GlobalCounts | SharedCounts:
         """Return the counts of a space ("global", "shared") and op ("load", "store", "atomic").
 
-        `line` in the source, `array` (its id), `block` (x, y, z) and `warp` restrict them.
+        `line` in the source, `function` (its name; lines of notebook cells count from the cell's
+        top), `array` (its id), `block` (x, y, z) and `warp` restrict them.
         """
         if space not in ("global", "shared") or op not in ("load", "store", "atomic"):
             raise ValueError(
                 f"counts are of global or shared load, store or atomic, not {space} {op}"
             )
         rows = self._requests
-        if line is not None:
-            rows = rows[np.isin(rows["site"], [s.id for s in self.sites if s.line == line])]
+        wanted = [
+            site.id
+            for site in self.sites
+            if line in (None, site.line) and function in (None, site.function)
+        ]
+        rows = rows[np.isin(rows["site"], wanted)]
         number = None if block is None else self._block_number(block)
         for column, value in (("array", array), ("block", number), ("warp", warp)):
             if value is not None:
@@ -200,9 +207,11 @@ class Trace:
         for site in self.sites:
             mine = self._requests["site"] == site.id
             if mine.any():
-                head = {"line": site.line, "access": site.text, "op": site.op}
+                head = {"function": site.function, "line": site.line}
+                head |= {"access": site.text, "op": site.op}
                 rows.append(head | self._costs(mine))
-        return _shown(rows, ("line", "access", "op"))
+        several = len({row["function"] for row in rows}) > 1
+        return _shown(rows, ("function",) * several + ("line", "access", "op"))
 
     def by_array(self) -> Table:
         """Return the counts of each array, reads and writes apart."""
@@ -291,9 +300,12 @@ class Trace:
         for piece in table.pieces(self._log, self._ops):
             if wanted is not None:
                 piece = piece.take(piece.block == wanted)
+            if not piece.size:
+                continue
+            starts = table.first_rows(piece.block)
             parts += [
-                self._access_rows(piece.take(piece.block == number))
-                for number in dict.fromkeys(piece.block.tolist())
+                self._access_rows(piece.take(slice(low, high)))
+                for low, high in zip(starts, np.r_[starts[1:], piece.size], strict=True)
             ]
         return np.concatenate(parts) if parts else np.zeros(0, ACCESS)
 
@@ -358,9 +370,8 @@ class Trace:
         piece, elements = piece.take(order), elements[order]
         info = self.arrays[int(piece.array[0])]
         lanes = piece.thread & hardware.WARP - 1
-        start = info.start // hardware.ALIGNMENT * hardware.ALIGNMENT
         shared = info.space == "shared"
-        addresses = piece.address if shared else piece.address - start
+        addresses = piece.address - info.allocation
         waves = 0
         if shared:
             zeros = np.zeros(piece.size, np.int64)
@@ -390,7 +401,7 @@ class Trace:
 
     def source_line(self, site: Site) -> str:
         """Return the text of the line where a site stands, stripped."""
-        return self._runner.program.sources[site.function].line(site.line)
+        return linecache.getline(site.file, site.line).strip()
 
     # How it is shown.
 

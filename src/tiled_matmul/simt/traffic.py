@@ -138,10 +138,10 @@ def fetched(t: Trace, block: tuple[int, ...] = (0, 0), room: int = 64) -> Fetche
     queues = []
     for warp in range(warps):
         loads = [r for r in t.requests(block, warp) if r.site.op == "load" and r.sectors]
-        queues.append([[(r.array.name, sector) for sector in r.sectors] for r in loads])
+        queues.append([[r.array.allocation // SECTOR_BYTES + s for s in r.sectors] for r in loads])
     made = asked = missed = 0
-    distinct: set[tuple[str, int]] = set()
-    cache: OrderedDict[tuple[str, int], None] = OrderedDict()
+    distinct: set[int] = set()
+    cache: OrderedDict[int, None] = OrderedDict()
     for turn in zip_longest(*queues, fillvalue=()):
         for wanted in turn:
             made += bool(wanted)

@@ -2,10 +2,10 @@
 
 Numba promotes numbers by rules of its own: integers compute in 64 bits, unsigned where all of them
 are and signed otherwise; float32 meets an integer of 32 bits or more in float64. numpy's scalars
-follow the same rules for float32, float64 and int64, so these are carried as they are. int32 is
-carried as int64, because whatever Numba does to an int32 it does in 64 bits. All other integers,
-and bool, are `Typed`. Plain Python ints stand for int64 where `rewrite` can see that they stay
-small: indices and loop counters.
+follow the same rules for float32, float64 and int64, so these are carried as they are. `Int32` is
+an int64 that knows better, because what Numba computes with an int32 it computes in 64 bits. All
+other integers, and bool, are `Typed`. Plain Python ints stand for int64 where `rewrite` can see
+that they stay small: indices and loop counters.
 Source: Numba enhancement proposal 1, "Changes in integer typing"; the tests compare with njit.
 """
 
@@ -23,7 +23,6 @@ from tiled_matmul.simt.errors import TypingError
 
 f16, f32, f64 = np.float16, np.float32, np.float64
 i64 = np.int64
-ZERO = i64(0)
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 DTYPES = tuple(
     np.dtype(name)
@@ -32,7 +31,11 @@ DTYPES = tuple(
         *("float16", "float32", "float64"),
     )
 )
-BOOL, INT64, UINT64 = np.dtype("bool"), np.dtype("int64"), np.dtype("uint64")
+BOOL, INT32, INT64, UINT64 = (np.dtype(name) for name in ("bool", "int32", "int64", "uint64"))
+
+
+class Int32(np.int64):
+    """An int32: it computes as int64 does, and only few functions ask for its own width."""
 
 
 class Typed(int):
@@ -69,6 +72,8 @@ def flag(value: Any) -> Typed:
 
 def dtype_of(value: Any) -> np.dtype:
     """Return a value's type. Raises TypingError for what is no number."""
+    if type(value) is Int32:
+        return INT32
     if isinstance(value, (Typed, np.generic)):
         return value.dtype
     if isinstance(value, bool):
@@ -240,8 +245,8 @@ def carrier(dtype: np.dtype) -> Callable[[Any], Any]:
         return lambda stored: stored
     if dtype.kind == "b":
         return flag
-    if dtype == np.int32:
-        return lambda stored: ZERO + stored
+    if dtype == INT32:
+        return Int32
     return lambda stored: Typed(stored, dtype)
 
 
@@ -254,7 +259,7 @@ def caster(dtype: np.dtype) -> Callable[[Any], Any]:
         return flag
     bits = 8 * dtype.itemsize
     mask, sign = (1 << bits) - 1, 1 << bits - 1 if dtype.kind == "i" else 0
-    signed = dtype in (np.int32, INT64)
+    make = {INT32: Int32, INT64: i64}.get(dtype, lambda number: Typed(number, dtype))
     # A float beyond the range gives its end; types of 8 bits are cut from one of 16.
     low, high = (-sign, mask - sign) if bits > 8 else (-(1 << 15) if sign else 0, (1 << 15) - 1)
 
@@ -263,7 +268,7 @@ def caster(dtype: np.dtype) -> Callable[[Any], Any]:
         if not isinstance(value, (int, np.integer)):
             number = min(max(number, low), high)
         number = (number + sign & mask) - sign
-        return i64(number) if signed else Typed(number, dtype)
+        return make(number)
 
     return cast
 
@@ -302,7 +307,7 @@ def _extreme(choose: Callable, values: tuple) -> Any:
 
 def absolute(value: Any) -> Any:
     """Return |value| in its type; a GPU too has no +128 in int8."""
-    if not isinstance(value, Typed):
+    if not isinstance(value, (Typed, Int32)):
         return abs(value)
     return caster(np.dtype("int8") if value.dtype == BOOL else value.dtype)(abs(int(value)))
 
