@@ -225,3 +225,16 @@ def test_counters_say_how_many_agree_and_which_do_not(tmp_path):
     broken = tmp_path / "counters.json"
     broken.write_text('{"cases": {}}')
     assert "provenance" in tables.counters_markdown(broken)[1][0]
+
+
+def test_speed_is_read_from_the_results(tmp_path):
+    text, faults = tables.speed_markdown(ROOT / "results" / "interpreter" / "h200.json")
+    assert faults == [] and "128 × 128" in text and "Numba's own simulator" in text
+    times = {"numba": [60.0], "launch": [1.0, 2.0, 3.0], "trace": [6.0]}
+    taken = {"n": 64, "tile": 16, "cpu": "a CPU", "date": "2026-01-02T03:04:05", "seconds": times}
+    path = tmp_path / "speed.json"
+    path.write_text(json.dumps(taken))
+    text, _ = tables.speed_markdown(path)
+    assert "| a launch | 2 | 30 |" in text and "(a CPU, 2026-01-02)" in text
+    path.write_text("{}")
+    assert "seconds" in tables.speed_markdown(path)[1][0]

@@ -1,7 +1,8 @@
 """The book's own Sphinx extension: tables made from measurements, one address, no other host.
 
-The directives `tiled-ladder`, `tiled-status`, `tiled-claims` and `tiled-counters` take neither
-arguments nor content. Whatever they lack is a build warning, which `-W` turns into a failed build.
+The directives `tiled-ladder`, `tiled-status`, `tiled-claims`, `tiled-counters` and `tiled-speed`
+take neither arguments nor content. Whatever they lack is a build warning, which `-W` turns into a
+failed build.
 """
 
 from __future__ import annotations
@@ -91,6 +92,14 @@ class Counters(GeneratedTable):
         return tables.counters_markdown(self.sources(root)[0])
 
 
+class Speed(GeneratedTable):
+    def sources(self, root: Path) -> list[Path]:
+        return [root / "results" / "interpreter" / "h200.json"]
+
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        return tables.speed_markdown(self.sources(root)[0])
+
+
 def use_address(app: Sphinx, config: Config) -> None:
     """Let BOOK_REPOSITORY replace the configured address: in buttons, set-up cells, downloads."""
     address = os.environ.get(ADDRESS_OVERRIDE)
@@ -161,6 +170,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-status", Status)
     app.add_directive("tiled-claims", Claims)
     app.add_directive("tiled-counters", Counters)
+    app.add_directive("tiled-speed", Speed)
     app.connect("config-inited", use_address)
     app.connect("config-inited", load_once)
     app.connect("builder-inited", remove_thebe, priority=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
@@ -244,3 +245,24 @@ def counters_markdown(path: Path) -> tuple[str, list[str]]:
         "\n\n"
     )
     return text + markdown_table(("launch", "what differs", "why"), rows), faults
+
+
+def speed_markdown(path: Path) -> tuple[str, list[str]]:
+    """Return how fast the interpreter is beside Numba's own simulator, as `make bench` took it."""
+    try:
+        taken = json.loads(read_text(path))
+        median = {name: statistics.median(times) for name, times in taken["seconds"].items()}
+        n, tile, cpu, date = (taken[key] for key in ("n", "tile", "cpu", "date"))
+        rows = [
+            (what, f"{median[name]:.3g}", f"{median['numba'] / median[name]:.3g}")
+            for name, what in (
+                ("numba", "Numba's own simulator"),
+                ("launch", "a launch"),
+                ("trace", "a trace with its findings"),
+            )
+        ]
+    except (ValueError, KeyError, OSError) as error:
+        return "", [f"{path.name}: {error!r}"]
+    head = f"A product of {n} × {n} float32 matrices in tiles of {tile} × {tile}, on one core"
+    table = markdown_table(("", "seconds", "times as fast"), rows, right=" rr")
+    return f"{head} ({cpu}, {date[:10]}):\n\n{table}", []
