@@ -1,0 +1,24 @@
+"""tools/bench_interpreter.py: the interpreter is as fast beside Numba's simulator as promised."""
+
+import json
+import subprocess
+import sys
+
+from tiled_matmul import ROOT
+
+TOOL = [sys.executable, str(ROOT / "tools" / "bench_interpreter.py")]
+
+
+def test_a_small_product_keeps_the_promise(tmp_path):
+    path = tmp_path / "folder" / "times.json"
+    done = subprocess.run([*TOOL, "--n", "32", "--json", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "times as fast" in done.stdout and "should be" not in done.stdout
+    taken = json.loads(path.read_text())
+    assert taken["n"] == 32 and set(taken["seconds"]) == {"launch", "trace", "numba"}
+    assert min(taken["seconds"]["numba"]) > 15 * min(taken["seconds"]["launch"])
+
+
+def test_sizes_that_no_tile_divides_are_refused():
+    done = subprocess.run([*TOOL, "--n", "40"], capture_output=True, text=True)
+    assert done.returncode == 2 and "multiple of 16, got 40" in done.stderr
