@@ -126,6 +126,7 @@ def test_a_trace_shows_counts_and_findings():
     text, page = repr(t), t._repr_html_()
     for shown in (text, page):
         assert "1 finding" in shown and str(race.lines[0]) in shown and "syncthreads" in shown
+        assert all(line in shown for line in race.texts)
     assert "0 findings" in repr(tiled_trace())
 
 

@@ -36,9 +36,11 @@ VERBS = {LOAD: "read", STORE: "written", ATOMIC: "changed atomically"}
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong; `count` is how often it happened at the same lines.
+    """One thing that is wrong at some lines of the source.
 
-    `threads` holds (block, thread) of one or two examples, each as (x, y, z).
+    `count` is how often: the elements that are raced for, the reads and accesses that went wrong,
+    the blocks with a divergent barrier. `threads` holds (block, thread) of one or two examples,
+    each as (x, y, z).
     """
 
     kind: str
@@ -217,12 +219,14 @@ class Findings:
         """The same where some accesses are ordered after all: look at each pair."""
         starts = table.first_rows(place)
         for low, high in zip(starts, np.r_[starts[1:], place.size], strict=True):
-            # Of what a thread does at a site before it meets others again, the first is enough.
-            alike: dict[tuple, _Row] = {}
+            # Of what a thread does at a site between two meetings, the first and the last matter.
+            alike: dict[tuple, list[_Row]] = {}
             for i in range(low, high):
                 row = _row(piece, i)
-                alike.setdefault((row.site, row.block, row.thread, row.clock, row.phase), row)
-            rows = sorted(alike.values(), key=lambda row: row.order)
+                key = row.site, row.block, row.thread, row.clock, row.phase
+                alike.setdefault(key, [row, row])[1] = row
+            ends = {row.order: row for pair in alike.values() for row in pair}
+            rows = [ends[order] for order in sorted(ends)]
             found: dict[tuple, tuple] = {}
             for at, one in enumerate(rows):
                 for two in rows[at + 1 :]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tiled_matmul.simt import hardware, table
 from tiled_matmul.simt.findings import Finding, Findings, element, site_ops
-from tiled_matmul.simt.memory import ArrayInfo, Log
+from tiled_matmul.simt.memory import ArrayInfo, Log, row_major
 from tiled_matmul.simt.prepare import MAX_STEPS, prepare
 from tiled_matmul.simt.program import Site
 from tiled_matmul.simt.table import OPS
@@ -417,14 +417,17 @@ class Trace:
                     rows.append({"memory": space, "op": op} | self._costs(chosen))
         return _shown(rows, ("memory", "op"))
 
-    def _lines(self) -> tuple[str, list[str]]:
+    def _lines(self) -> tuple[str, list[list[str]]]:
+        """Return a heading, and for each finding what it says and the lines that it speaks of."""
         blocks = f"{len(self.blocks)} of the grid's blocks, " if self._partial else ""
         head = f"{self.name}, grid {self.grid}, block {self.block}: {blocks}"
-        found = [str(finding) for finding in self.findings]
-        head += f"{len(found)} findings" if len(found) != 1 else "1 finding"
-        if len(found) > SHOWN_FINDINGS:
-            more = len(found) - SHOWN_FINDINGS
-            found = [*found[:SHOWN_FINDINGS], f"… and {more} more, in .findings"]
+        head += f"{len(self.findings)} findings" if len(self.findings) != 1 else "1 finding"
+        found = [
+            [str(f), *(f"{n:5}  {text}" for n, text in zip(f.lines, f.texts, strict=True))]
+            for f in self.findings[:SHOWN_FINDINGS]
+        ]
+        if len(self.findings) > SHOWN_FINDINGS:
+            found.append([f"… and {len(self.findings) - SHOWN_FINDINGS} more, in .findings"])
         return head, found
 
     @property
@@ -433,11 +436,15 @@ class Trace:
 
     def __repr__(self) -> str:
         head, found = self._lines()
-        return "\n".join([head, repr(self.summary()), *(f"- {text}" for text in found)])
+        listed = (f"- {said}" for said in ("\n".join(lines) for lines in found))
+        return "\n".join([head, repr(self.summary()), *listed])
 
     def _repr_html_(self) -> str:
         head, found = self._lines()
-        items = "".join(f"<li>{html.escape(text)}</li>" for text in found)
+        items = ""
+        for said, *lines in found:
+            source = html.escape("\n".join(lines))
+            items += f"<li>{html.escape(said)}{f'<pre>{source}</pre>' if lines else ''}</li>"
         items = f"<ul>{items}</ul>" if items else ""
         return f"<p>{html.escape(head)}</p>{self.summary()._repr_html_()}{items}"
 
@@ -454,6 +461,4 @@ def _shown(rows: list[dict], head: tuple[str, ...]) -> Table:
 
 
 def _row_major(info: ArrayInfo) -> tuple[int, ...]:
-    from tiled_matmul.simt.memory import row_major
-
     return row_major(info.shape, info.itemsize)
