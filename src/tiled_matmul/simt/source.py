@@ -95,13 +95,14 @@ def parameters(function: Callable) -> list[str]:
 def read(function: Callable) -> Source:
     """Return the source of a function. Raises KernelError where there is none."""
     name = function.__name__
+    nowhere = (
+        f"{name} has no Python source to run: define it in a file, or in a notebook cell without "
+        "%%time or the like"
+    )
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
-        raise KernelError(
-            f"{name} has no Python source to run: define it in a file, or in a notebook cell "
-            f"without %%time or the like ({error})"
-        ) from None
+        raise KernelError(f"{nowhere} ({error})") from None
     text = "".join(lines)
     indented = text[:1].isspace()
     try:
@@ -110,8 +111,10 @@ def read(function: Callable) -> Source:
     except SyntaxError as error:
         raise KernelError(f"the source of {name} cannot be read by itself: {error}") from None
     tree = module.body[0].body[0] if indented else module.body[0]
-    if not isinstance(tree, ast.FunctionDef):
+    if name == "<lambda>" or isinstance(tree, ast.AsyncFunctionDef):
         raise KernelError(f"{name} must be written with def, not as a lambda or a coroutine")
+    if not isinstance(tree, ast.FunctionDef):
+        raise KernelError(nowhere)  # what stands there is not this function
     if tree.name != name or not _still_the_same(function, tree):
         raise KernelError(
             f"the source of {name} has changed since it was imported: import it again, or restart"
