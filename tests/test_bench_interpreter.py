@@ -22,3 +22,16 @@ def test_a_small_product_keeps_the_promise(tmp_path):
 def test_sizes_that_no_tile_divides_are_refused():
     done = subprocess.run([*TOOL, "--n", "40"], capture_output=True, text=True)
     assert done.returncode == 2 and "multiple of 16, got 40" in done.stderr
+
+
+def test_a_slow_interpreter_is_a_failure():
+    planted = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); import bench_interpreter as tool; "
+        "tool.WANTED = {'launch': 1e9, 'trace': 6}; sys.exit(tool.main())"
+    )
+    folder = str(ROOT / "tools")
+    done = subprocess.run(
+        [sys.executable, "-c", planted, folder, "--n", "16"], capture_output=True, text=True
+    )
+    assert done.returncode == 1, done.stderr
+    assert "launch should be 1000000000.0 times as fast" in done.stdout

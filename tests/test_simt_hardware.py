@@ -3,8 +3,10 @@
 `tests/data/h200_counters.json` was taken by `tools/take_counters.py` from `counted_kernels.CASES`.
 """
 
+import dataclasses
 import importlib.util
 import json
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -86,6 +88,13 @@ def test_the_exceptions_are_few_and_are_exceptions(stored):
                 found = differences(stored["cases"][case.name], traced(case))
                 assert set(found) & set(counters), f"{case.name} agrees: no exception"
     assert exceptional <= len(CASES) // 40
+
+
+def test_an_exception_that_agrees_is_caught(stored, monkeypatch):
+    planted = dataclasses.replace(BY_NAME["copy float32"], rearranged="no reason")
+    monkeypatch.setattr(sys.modules[__name__], "CASES", [*CASES, planted])
+    with pytest.raises(AssertionError, match="copy float32 agrees"):
+        test_the_exceptions_are_few_and_are_exceptions(stored)
 
 
 def test_each_case_is_stored_as_it_is_launched_now(stored):

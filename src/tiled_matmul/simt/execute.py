@@ -276,11 +276,7 @@ class Runner:
             return []
         complete = {}
         for (warp, key, mask), lanes in groups.items():
-            alive = {
-                t
-                for t in range(warp * WARP, min((warp + 1) * WARP, len(waiting)))
-                if mask >> t % WARP & 1 and waiting[t] != DONE
-            }
+            alive = _named(warp, mask, waiting)
             if waiting[lanes[0]][1] != "activemask" and alive <= set(lanes):
                 complete[warp, key, mask] = lanes
         if not complete:
@@ -293,11 +289,7 @@ class Runner:
             # Nobody can go on: some lane that a mask names is elsewhere.
             complete = groups
             (warp, _, mask), lanes = min(groups.items())
-            missing = next(
-                t
-                for t in range(warp * WARP, min((warp + 1) * WARP, len(waiting)))
-                if mask >> t % WARP & 1 and waiting[t] != DONE and t not in lanes
-            )
+            missing = min(_named(warp, mask, waiting) - set(lanes))
             self._diverged(phase, min(lanes), missing, waiting)
         freed = set()
         for lanes in complete.values():
@@ -325,6 +317,12 @@ class Runner:
         raw = self.shared.setdefault(("dynamic",), np.full(self.sharedmem, 0xFF, np.uint8))
         data = raw[: info.size * info.itemsize].view(info.dtype)
         return Array(self.memory, info, data, info.dtype, info.shape, (1,), 0)
+
+
+def _named(warp: int, mask: int, waiting: list) -> set[int]:
+    """Return the threads of a warp that a mask names and that have not ended."""
+    lanes = range(warp * WARP, min((warp + 1) * WARP, len(waiting)))
+    return {t for t in lanes if mask >> t % WARP & 1 and waiting[t] != DONE}
 
 
 def _event(event: Any) -> tuple[int, str | None, tuple]:

@@ -8,7 +8,6 @@ neither does the order in which the interpreter happened to run the threads.
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +24,7 @@ from tiled_matmul.simt.memory import (
     Log,
     Miss,
 )
+from tiled_matmul.simt.source import line_text
 from tiled_matmul.simt.table import ATOMIC, LOAD, STORE, WARP_SHIFT, Piece
 
 ACROSS = (
@@ -135,9 +135,9 @@ class Findings:
     def _judged(self, piece: Piece) -> Piece:
         if not self.judged:
             return piece
-        last = np.array([self.judged.get(int(b), 1 << 62) for b in np.unique(piece.block)])
-        last = last[np.searchsorted(np.unique(piece.block), piece.block)]
-        return piece.take(piece.phase <= last)
+        blocks, which = np.unique(piece.block, return_inverse=True)
+        last = np.array([self.judged.get(int(block), 1 << 62) for block in blocks])
+        return piece.take(piece.phase <= last[which])
 
     def _look_for_races(self, piece: Piece) -> None:
         """Conflicts between threads of one block that no barrier stands between."""
@@ -152,7 +152,7 @@ class Findings:
             # syncwarp orders lanes of one warp at most.
             warp = piece.thread.astype(np.int64) >> WARP_SHIFT
             self._side_by_side(piece, place, warp)
-            place, _ = table.pack(np.unique(place, return_inverse=True)[1], warp)
+            place, _ = table.pack(place, warp)
             order = np.argsort(place, kind="stable")
             piece, place = piece.take(order), place[order]
             self._one_by_one(piece, place, lambda one, two: one.thread == two.thread)
@@ -463,8 +463,7 @@ class Findings:
         return tuple(self.runner.block_place(block)), tuple(self.runner.thread_place(thread))
 
     def _text(self, site: int) -> str:
-        at = self.sites[site]
-        return linecache.getline(at.file, at.line).strip()
+        return self.sites[site].source
 
 
 def divergent_barrier(found: Any, count: int, runner: Any) -> Finding:
@@ -500,7 +499,7 @@ def divergent_barrier(found: Any, count: int, runner: Any) -> Finding:
         (),
         places,
         tuple(lines),
-        tuple(linecache.getline(site.file, line).strip() for line in lines),
+        tuple(line_text(site.file, line) for line in lines),
         count,
         said,
         "Put the barrier outside of every condition, and let threads that have no element skip the "
@@ -597,7 +596,7 @@ def _risky(place: np.ndarray, who: np.ndarray, op: np.ndarray) -> np.ndarray:
     """Return the rows, in order of their place, where different `who` may be in conflict."""
     if not place.size:
         return np.zeros(0, np.int64)
-    packed, _ = table.pack(np.unique(place, return_inverse=True)[1], who, op.astype(np.int64))
+    packed, _ = table.pack(place, who, op.astype(np.int64))
     order = np.argsort(packed, kind="stable")
     starts = table.first_rows(place[order])
     ends = np.r_[starts[1:], place.size] - 1

@@ -248,51 +248,33 @@ class Array:
         get, data, offset = self.get, self.data, self.offset
         plain = isinstance(data, list) or self.dtype.kind == "f" or self.dtype == values.INT64
         convert = None if plain else values.carrier(self.dtype)
-        recording = self._record()
+        add_key, add_slot, first, shift = self._record() or (None, None, 0, 0)
         if axes == 2:
             (n0, n1), (s0, s1) = self.shape, self.steps
-            if recording is None and convert is None:
 
-                def load2(i, j, key):
-                    if 0 <= i < n0 and 0 <= j < n1:
-                        return data[offset + i * s0 + j * s1]
-                    return get((i, j), key)
-
-                return load2
-            if recording is not None and convert is None:
-                add_key, add_slot, first, shift = recording
-
-                def load2_recorded(i, j, key):
-                    if 0 <= i < n0 and 0 <= j < n1:
-                        element = offset + i * s0 + j * s1
+            def load2(i, j, key):
+                if 0 <= i < n0 and 0 <= j < n1:
+                    element = offset + i * s0 + j * s1
+                    if add_key is not None:
                         add_key(key)
                         add_slot(first + (element << shift))
-                        return data[element]
-                    return get((i, j), key)
+                    return data[element] if convert is None else convert(data[element])
+                return get((i, j), key)
 
-                return load2_recorded
+            return load2
         if axes == 1:
             (n0,), (s0,) = self.shape, self.steps
-            if recording is None and convert is None:
 
-                def load1(i, key):
-                    if 0 <= i < n0:
-                        return data[offset + i * s0]
-                    return get((i,), key)
-
-                return load1
-            if recording is not None and convert is None:
-                add_key, add_slot, first, shift = recording
-
-                def load1_recorded(i, key):
-                    if 0 <= i < n0:
-                        element = offset + i * s0
+            def load1(i, key):
+                if 0 <= i < n0:
+                    element = offset + i * s0
+                    if add_key is not None:
                         add_key(key)
                         add_slot(first + (element << shift))
-                        return data[element]
-                    return get((i,), key)
+                    return data[element] if convert is None else convert(data[element])
+                return get((i,), key)
 
-                return load1_recorded
+            return load1
         return lambda *index_and_key: get(index_and_key[:-1], index_and_key[-1])
 
     def _storer(self, axes: int) -> Callable:
@@ -300,8 +282,7 @@ class Array:
         if axes != len(self.shape) or axes not in (1, 2):
             return lambda value, *index_and_key: put(value, index_and_key[:-1], index_and_key[-1])
         cast = values.caster(self.dtype)
-        recording = self._record()
-        add_key, add_slot, first, shift = recording or (None, None, 0, 0)
+        add_key, add_slot, first, shift = self._record() or (None, None, 0, 0)
         if axes == 2:
             (n0, n1), (s0, s1) = self.shape, self.steps
 

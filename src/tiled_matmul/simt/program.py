@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from tiled_matmul.simt.source import line_text
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class Site:
     file: str
     sets: bool
     used: bool
+
+    @property
+    def source(self) -> str:
+        """The text of the line that it stands in, stripped."""
+        return line_text(self.file, self.line)
 
 
 class Paths:
@@ -84,5 +90,4 @@ class Program:
     def place(self, site: int) -> str:
         """Return "line N of NAME: text" of a site."""
         at = self.sites[site]
-        text = linecache.getline(at.file, at.line).strip()
-        return f"line {at.line} of {at.function}: {text}"
+        return f"line {at.line} of {at.function}: {at.source}"

@@ -151,9 +151,9 @@ def _compile(shared: _Shared, function: Callable, kinds: tuple) -> _Compiled:
     code = compile(ast.Module([tree], []), source.file, "exec")
     exec(code, shared.space)
     # Tracebacks and debuggers call it by its own name.
-    made = shared.space[name]
-    made.__code__ = made.__code__.replace(co_name=source.name)
-    made.__name__ = made.__qualname__ = source.name
+    runs = shared.space[name]
+    runs.__code__ = runs.__code__.replace(co_name=source.name)
+    runs.__name__ = runs.__qualname__ = source.name
     made = _Compiled(name, translator.waits, translator.returns)
     shared.compiled[key] = made
     return made
@@ -213,12 +213,6 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_invert": values.invert,
         "_simt_negative": values.negative,
         "_simt_positive": values.positive,
-        "_simt_min": values.minimum,
-        "_simt_max": values.maximum,
-        "_simt_abs": values.absolute,
-        "_simt_int": values.to_int,
-        "_simt_float": values.to_float,
-        "_simt_round": values.rounded,
         "_simt_print": _print,
         "_simt_zip": zip,
         "_simt_next": next,

@@ -26,13 +26,14 @@ class Source:
     file: str
     tree: ast.FunctionDef
 
-    def line(self, number: int) -> str:
-        """Return the text of a line of the file, stripped."""
-        return linecache.getline(self.file, number).strip()
-
     def place(self, node: ast.AST) -> str:
         """Return "line N of NAME: text", for messages."""
-        return f"line {node.lineno} of {self.name}: {self.line(node.lineno)}"
+        return f"line {node.lineno} of {self.name}: {line_text(self.file, node.lineno)}"
+
+
+def line_text(file: str, line: int) -> str:
+    """Return the text of a line of a file or a notebook cell, stripped."""
+    return linecache.getline(file, line).strip()
 
 
 def python_function(kernel: Any) -> Callable:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import linecache
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -130,6 +129,7 @@ class Trace:
         self._runner, self._log = runner, log
         self.name = runner.program.name
         self.grid, self.block = tuple(runner.grid), tuple(runner.block)
+        self.warps = -(-len(runner.lanes) // hardware.WARP)  # of a block
         self.order = runner.order
         self.blocks = tuple(tuple(runner.block_place(number)) for number in sorted(numbers))
         self.arrays: tuple[ArrayInfo, ...] = tuple(runner.memory.arrays)
@@ -343,9 +343,8 @@ class Trace:
     def requests(self, block: tuple[int, ...] = (0, 0), warp: int = 0) -> list[Request]:
         """Return the access instructions of one warp, in program order."""
         number = self._block_number(block)
-        warps = -(-int(np.prod(self.block)) // hardware.WARP)
-        if not 0 <= warp < warps:
-            raise ValueError(f"a block of {self.block} has warps 0 to {warps - 1}, got {warp}")
+        if not 0 <= warp < self.warps:
+            raise ValueError(f"a block of {self.block} has warps 0 to {self.warps - 1}, got {warp}")
         parts = [
             piece.take((piece.block == number) & (piece.thread >> table.WARP_SHIFT == warp))
             for piece in table.pieces(self._log, self._ops)
@@ -401,7 +400,7 @@ class Trace:
 
     def source_line(self, site: Site) -> str:
         """Return the text of the line where a site stands, stripped."""
-        return linecache.getline(site.file, site.line).strip()
+        return site.source
 
     # How it is shown.
 

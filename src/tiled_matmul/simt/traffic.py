@@ -134,9 +134,8 @@ def fetched(t: Trace, block: tuple[int, ...] = (0, 0), room: int = 64) -> Fetche
     """
     if room < 1:
         raise ValueError(f"room must be at least one sector, got {room}")
-    warps = -(-int(np.prod(t.block)) // 32)
     queues = []
-    for warp in range(warps):
+    for warp in range(t.warps):
         loads = [r for r in t.requests(block, warp) if r.site.op == "load" and r.sectors]
         queues.append([[r.array.allocation // SECTOR_BYTES + s for s in r.sectors] for r in loads])
     made = asked = missed = 0
