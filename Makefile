@@ -36,8 +36,8 @@ ON_GPU = TILED_MATMUL_BACKEND=gpu
 SIMULATED = TILED_MATMUL_BACKEND=simulator
 PARALLEL = -n $(JOBS) --dist loadfile
 
-.PHONY: help book test lab serve doctor test-gpu notebooks-gpu bench gpu-refresh wheelhouse \
-	test-colab clean online chapters-exist gpu-tests-exist
+.PHONY: help book test lab serve doctor test-gpu notebooks-gpu bench counters sanitize \
+	gpu-refresh wheelhouse test-colab clean online chapters-exist gpu-tests-exist
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -82,10 +82,18 @@ test-gpu: $(READY) chapters-exist gpu-tests-exist ## GPU tests, and all chapters
 notebooks-gpu: $(READY) chapters-exist ## run all chapters here, store outputs and stamps
 	$(ON_GPU) $(RUN) -m tiled_matmul notebooks run --all
 
-gpu-refresh: $(READY) ## doctor, bench, notebooks-gpu, test-gpu; pack it all into ARTIFACTS=
+counters: $(READY) ## Nsight Compute's counters of every rung, into results/counters/<GPU>.json
+	$(ON_GPU) $(RUN) tools/take_ladder_counters.py \
+		--out results/counters/$$($(RUN) tools/machine_name.py).json
+
+sanitize: $(READY) ## memcheck and racecheck of every rung, into results/sanitizer/<GPU>.json
+	$(ON_GPU) $(RUN) tools/sanitize.py \
+		--out results/sanitizer/$$($(RUN) tools/machine_name.py).json
+
+gpu-refresh: $(READY) ## all that a GPU machine is asked for; pack it into ARTIFACTS=
 	@mkdir -p "$(ARTIFACTS)/logs"; rm -f "$(ARTIFACTS)"/logs/*.log; \
 	set -o pipefail; status=0; \
-	for step in doctor bench notebooks-gpu test-gpu; do \
+	for step in doctor bench counters notebooks-gpu test-gpu sanitize; do \
 		$(ON_GPU) $(MAKE) --no-print-directory $$step 2>&1 \
 			| tee "$(ARTIFACTS)/logs/$$step.log" || { status=1; break; }; \
 	done; \
@@ -109,7 +117,8 @@ clean: ## remove what was built; .venv and wheelhouse stay
 		-exec rm -rf {} +
 
 online:
-	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, test-gpu, notebooks-gpu, gpu-refresh))
+	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, counters, sanitize, test-gpu, \
+		notebooks-gpu, gpu-refresh))
 
 chapters-exist:
 	$(if $(CHAPTERS),,$(error chapters/ holds no notebook))

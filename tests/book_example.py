@@ -93,7 +93,7 @@ def save(notebook, path: Path) -> Path:
 
 def record(rung: str, size: int, time_ms: float, baseline: str, ratio: float, gpu: str) -> dict:
     return {
-        "rung": rung, "m": size, "n": size, "k": size, "dtype": "float32",
+        "rung": rung, "m": size, "n": size, "k": size, "dtype": "float32", "launches": 1,
         "time_ms": time_ms, "spread": 0.01, "tflops": 2 * size**3 / time_ms / 1e9,
         "baseline": baseline, "ratio": ratio, "gpu": gpu,
         "driver": "" if gpu.startswith("CPU") else "580.1",

@@ -17,8 +17,21 @@ from counted_vectors import load4_global, load4_shared, store4_global, store4_sh
 from numba import cuda, float32, float64, int32, int64, uint8, uint64
 from numba.types import float16
 
+from tiled_matmul.ladder.constants import with_constants
+from tiled_matmul.ladder.cuda_article import cuda_article_kernel
 from tiled_matmul.ladder.cuda_coalesced import cuda_coalesced_kernel
 from tiled_matmul.ladder.cuda_naive import cuda_naive_kernel
+from tiled_matmul.ladder.cuda_padded import cuda_padded_kernel
+from tiled_matmul.ladder.cuda_puzzle import cuda_puzzle_kernel
+from tiled_matmul.ladder.cuda_shared_tiles import cuda_shared_tiles_kernel
+from tiled_matmul.ladder.cuda_supersteps import cuda_supersteps_kernel
+from tiled_matmul.ladder.cuda_thread_tile_1d import cuda_thread_tile_1d_kernel
+from tiled_matmul.ladder.cuda_thread_tile_2d import cuda_thread_tile_2d_kernel
+from tiled_matmul.ladder.cuda_tile_hand import cuda_tile_hand_kernel
+from tiled_matmul.ladder.cuda_tile_view import cuda_tile_view_kernel
+from tiled_matmul.ladder.cuda_transposed import cuda_transposed_kernel
+from tiled_matmul.ladder.cuda_vectorised import cuda_vectorised_kernel
+from tiled_matmul.ladder.intrinsics import commit_copies, copy_async, copy_async4, wait_copies
 
 LANES = 32
 
@@ -992,6 +1005,254 @@ product(
     dtype=np.float64,
 )
 product("tiles of 3", tiled_3, 8, 10, 7, (4, 3), (3, 3), "9 threads a block, ragged")
+
+
+def flat_product(name, kernel, m, n, k, grid, note, dtype=np.float32, sizes="mnk", **rest):
+    """A product whose matrices are flat and whose sizes are arguments, in the order of `sizes`."""
+    given = {"m": m, "n": n, "k": k}
+    case(
+        name,
+        kernel,
+        grid,
+        TILE,
+        lambda: [
+            values(m * k, dtype=dtype),
+            values(k * n, dtype=dtype, seed=1),
+            zeros(m * n, dtype=dtype),
+            *(given[size] for size in sizes),
+        ],
+        note,
+        lambda a, b, c, *_: {2: (a.reshape(m, k) @ b.reshape(k, n)).ravel()},
+        **rest,
+    )
+
+
+for edge in (16, 32):
+    product(
+        f"shared {edge}",
+        with_constants(cuda_shared_tiles_kernel, TILE=edge),
+        64,
+        64,
+        64,
+        (64 // edge, 64 // edge),
+        (edge, edge),
+        "the ladder's rung",
+        merged_shared_loads=FOURS,
+    )
+product(
+    "shared 16 ragged",
+    cuda_shared_tiles_kernel,
+    37,
+    45,
+    29,
+    (3, 3),
+    TILE,
+    "the ladder's rung, zeros past the edges",
+    merged_shared_loads=FOURS,
+)
+product("puzzle 9", cuda_puzzle_kernel, 9, 9, 9, (3, 3), (3, 3), "the ladder's rung")
+product(
+    "puzzle ragged", cuda_puzzle_kernel, 8, 10, 7, (4, 3), (3, 3), "the ladder's rung, short tiles"
+)
+flat_product(
+    "article 64",
+    cuda_article_kernel,
+    64,
+    64,
+    64,
+    (4, 4),
+    "the ladder's rung, x is row",
+    np.int32,
+    "mkn",
+    merged_shared_loads=FOURS,
+)
+flat_product(
+    "supersteps 64",
+    cuda_supersteps_kernel,
+    64,
+    64,
+    64,
+    (4, 4),
+    "the ladder's rung, three barriers a tile",
+    merged_shared_loads=FOURS,
+)
+
+
+# x is the row: which half of the access is mended? Rows of 16 or 32 that are not padded begin on 16
+# bytes, so that the compiler can take four neighbours at once.
+for edge in (16, 32):
+    for pad, mended in ((0, "nothing"), (0, "loading"), (1, "banks"), (1, "both")):
+        product(
+            f"x is row, {edge}, mended: {mended}",
+            with_constants(
+                cuda_padded_kernel,
+                TILE=edge,
+                PITCH=edge + pad,
+                COALESCED=mended in ("loading", "both"),
+            ),
+            32,
+            32,
+            64,
+            (32 // edge, 32 // edge),
+            (edge, edge),
+            f"the ladder's rung, rows of {edge + pad}",
+            merged_shared_loads="" if pad else FOURS,
+        )
+product(
+    "padded float64",
+    with_constants(cuda_padded_kernel, TILE=16, PITCH=17),
+    37,
+    45,
+    29,
+    (3, 3),
+    TILE,
+    "the ladder's rung, 8 bytes an element, ragged",
+    dtype=np.float64,
+)
+
+
+def product_of_layout(layout, m, n, k, tile, note, **constants):
+    """A product by the ladder's rung whose operands lie row by row ("n") or column by column."""
+    shapes = {"a": (m, k), "b": (k, n)}
+
+    def stored(seed, letter, rows, columns):
+        if letter == "n":
+            return values(rows, columns, seed=seed)
+        return values(columns, rows, seed=seed).T
+
+    case(
+        note,
+        with_constants(
+            cuda_transposed_kernel,
+            TILE=tile,
+            PITCH=tile + 1,
+            **{"A_BY_COLUMNS": layout[0] == "t", "B_BY_COLUMNS": layout[1] == "t", **constants},
+        ),
+        (-(-n // tile), -(-m // tile)),
+        (tile, tile),
+        lambda: [
+            *(stored(i, layout[i], *shapes[name]) for i, name in enumerate(shapes)),
+            zeros(m, n),
+        ],
+        "the ladder's rung",
+        lambda a, b, c: {2: a @ b},
+    )
+
+
+for layout in ("nn", "tn", "nt", "tt"):
+    product_of_layout(layout, 32, 32, 64, 32, f"transposed {layout}")
+product_of_layout("tt", 37, 45, 29, 16, "transposed tt ragged")
+product_of_layout(
+    "tt", 32, 32, 64, 32, "transposed tt, as if nn", A_BY_COLUMNS=False, B_BY_COLUMNS=False
+)
+
+
+# Asynchronous copies
+
+
+@cuda.jit
+def copied_through_shared(index, x, y):
+    s = cuda.shared.array(64, float32)
+    t = cuda.threadIdx.x
+    copy_async(s, t, x, index[t], index[t] < x.shape[0])
+    commit_copies()
+    wait_copies(0)
+    cuda.syncthreads()
+    y[t] = s[63 - t]
+
+
+@cuda.jit
+def copied_in_fours(index, x, y):
+    s = cuda.shared.array(256, float32, alignment=16)
+    t = cuda.threadIdx.x
+    copy_async4(s, 4 * t, x, index[t], min(4, max(0, x.shape[0] - index[t])))
+    commit_copies()
+    wait_copies(0)
+    cuda.syncthreads()
+    for i in range(4):
+        y[64 * i + t] = s[64 * i + t]
+
+
+def copied(index, width, x):
+    """Return x[index] and its neighbours, `width` in all, with zeros beyond its end."""
+    return np.r_[x, np.zeros(4096, x.dtype)][index[:, None] + np.arange(width)].ravel()
+
+
+for name, lanes in {
+    "in a row": np.arange(64),
+    "two rows apart": np.arange(64) * 16,
+    "all lanes one": np.zeros(64, np.int64),
+    "half of them beyond the end": np.arange(64) * 4 + np.where(np.arange(64) % 32 < 16, 0, 1024),
+    "a warp beyond the end": np.arange(64) + np.where(np.arange(64) < 32, 0, 1024),
+}.items():
+    case(
+        f"copy of 4 bytes: {name}",
+        copied_through_shared,
+        1,
+        64,
+        lambda lanes=lanes: [lanes.astype(np.int32), values(1024), zeros(64)],
+        "an asynchronous copy of two warps",
+        lambda index, x, y: {2: copied(index, 1, x)[::-1]},
+    )
+    case(
+        f"copy of 16 bytes: {name}",
+        copied_in_fours,
+        1,
+        64,
+        lambda lanes=lanes: [4 * lanes.astype(np.int32), values(4096), zeros(256)],
+        "an asynchronous copy of two warps",
+        lambda index, x, y: {2: copied(index, 4, x)},
+    )
+for name, kernel in (("hand", cuda_tile_hand_kernel), ("view", cuda_tile_view_kernel)):
+    product(
+        f"tile {name} ragged",
+        with_constants(kernel, TILE=16),
+        37,
+        45,
+        29,
+        (3, 3),
+        TILE,
+        "the ladder's rung, asynchronous copies",
+        merged_shared_loads=FOURS,
+    )
+
+
+# Tiles of C for a thread
+
+product(
+    "thread tile 1d ragged",
+    cuda_thread_tile_1d_kernel,
+    70,
+    37,
+    13,
+    (1, 2),
+    512,
+    "the ladder's rung, a column of 8 a thread",
+    merged_shared_loads="four neighbours of a column of A's tile come by one 16-byte load",
+)
+product(
+    "thread tile 2d ragged",
+    cuda_thread_tile_2d_kernel,
+    130,
+    37,
+    13,
+    (1, 2),
+    256,
+    "the ladder's rung, 8x8 a thread",
+    merged_shared_loads="the four rows and columns of a quad come by one 16-byte load each",
+)
+for dtype in (np.float32, np.float64):
+    product(
+        f"vectorised ragged {np.dtype(dtype)}",
+        cuda_vectorised_kernel,
+        130,
+        36,
+        12,
+        (1, 2),
+        256,
+        "the ladder's rung, 8x8 a thread, all in fours",
+        dtype=dtype,
+    )
 
 
 # Shared memory

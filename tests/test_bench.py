@@ -21,6 +21,7 @@ class FakeRung:
     name: str
     matmul: Any
     device: str = "cpu"
+    layout: str = "nn"
 
 
 def right(a, b, out=None):
@@ -123,6 +124,9 @@ def test_the_budget_decides_how_many_rounds(monkeypatch):
         ({"threads": 0}, "threads must be from 1 to"),
         ({"threads": 10**6}, "threads must be from 1 to"),
         ({"threads": True}, "threads must be from 1 to"),
+        ({"launches": 0}, "launches must be a positive integer, got 0"),
+        ({"launches": 1.0}, "launches must be a positive integer, got 1.0"),
+        ({"launches": 2}, "on a CPU a sample is one call; launches=2"),
     ],
 )
 def test_bad_requests_are_errors(arguments, message):
@@ -238,6 +242,49 @@ def test_inputs_that_a_rung_does_not_take_pass_its_own_error_on():
         bench.bench(["njit_ikj"], Problem(8, 8, 8, "int32"), threads=1)
 
 
+def test_a_rung_that_refuses_passes_its_error_on_or_is_left_out():
+    def refuses(a, b, out=None):
+        raise ValueError("N must be a multiple of 4, got 20")
+
+    rungs = [FakeRung("fussy", refuses), FakeRung("fine", right)]
+    with pytest.raises(ValueError, match="multiple of 4"):
+        bench.bench(rungs, SMALL, budget_s=0.05, threads=1)
+    told = []
+
+    def tell(name, error):
+        told.append((name, str(error)))
+
+    records = bench.bench(rungs, SMALL, budget_s=0.05, threads=1, on_refusal=tell)
+    assert [record.rung for record in records] == ["numpy", "fine"]
+    assert told == [("fussy", "N must be a multiple of 4, got 20")]
+    assert bench.bench(rungs[:1], SMALL, threads=1, on_refusal=tell) == []
+
+
+def test_a_wrong_rung_is_not_taken_for_one_that_refuses():
+    rungs = [FakeRung("short", skips_the_last_tile), FakeRung("fine", right)]
+    with pytest.raises(MatmulError, match="short is not timed"):
+        bench.bench(rungs, SMALL, threads=1, on_refusal=lambda name, error: None)
+
+
+@pytest.mark.parametrize("layout", ["nn", "tn", "nt", "tt"])
+def test_a_rung_gets_its_operands_in_its_layout(layout):
+    seen = set()
+
+    def remembers(a, b, out=None):
+        seen.add((a.flags.c_contiguous, b.flags.c_contiguous))
+        return right(a, b, out)
+
+    def row_major(a, b, out=None):
+        assert a.flags.c_contiguous and b.flags.c_contiguous
+        return right(a, b, out)
+
+    rungs = [FakeRung("wants", remembers, layout=layout), FakeRung("rows", row_major)]
+    assert bench.estimate_s(rungs[0], SMALL) > 0
+    records = bench.bench(rungs, SMALL, budget_s=0.05, threads=1)
+    assert seen == {tuple(letter == "n" for letter in layout)}
+    assert [record.launches for record in records] == [1, 1, 1]
+
+
 def test_the_simulators_have_no_clock():
     if backend.select().on_gpu:
         bench.need_gpu()
@@ -246,6 +293,8 @@ def test_the_simulators_have_no_clock():
         bench.bench(["cuda_naive"], SMALL)
     with pytest.raises(ValueError, match="the simulators have no clock"):
         time_interleaved({"f": lambda: None}, device="gpu")
+    with pytest.raises(ValueError, match="the simulators have no clock"):
+        bench.estimate_s(FakeRung("f", right, "gpu"), SMALL)
 
 
 def test_the_commit_can_be_given(monkeypatch):
@@ -284,6 +333,84 @@ def test_a_changed_source_is_a_dirty_commit(monkeypatch, tmp_path):
     bench.commit.cache_clear()
     assert bench.commit().endswith("-dirty")
     bench.commit.cache_clear()
+
+
+class StandInClock:
+    """Makes the calls that a GPU's clock would time; a call takes `once_ms`, whatever is called."""
+
+    once_ms = 0.05
+
+    def __init__(self, launches=1):
+        self.launches = launches
+
+    def sample(self, name, function, arguments):
+        for _ in range(self.launches):
+            function(*arguments)
+        return self.once_ms
+
+
+@pytest.fixture
+def stand_in_gpu(monkeypatch):
+    """Let bench go a GPU's way on CPU tensors."""
+    import torch
+
+    def cpu_inputs(self, shapes, seed, kind):
+        return tuple(torch.randn(shape, generator=torch.manual_seed(seed)) for shape in shapes)
+
+    monkeypatch.setattr(Problem, "_cuda_inputs", cpu_inputs)
+    monkeypatch.setattr(bench, "need_gpu", lambda: None)
+    monkeypatch.setattr(bench, "_finish", lambda: None)
+    monkeypatch.setattr(bench, "_GpuClock", StandInClock)
+    monkeypatch.setattr(bench, "machine", lambda where, threads: ("NVIDIA X", "580"))
+    monkeypatch.setattr(bench, "versions", lambda where: {"python": "3"})
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("once_ms", "asked", "launches"),
+    [(0.05, None, 4), (0.19, None, 2), (0.2, None, 1), (5.0, None, 1), (1e-6, None, 64)]
+    + [(0.05, 1, 1), (5.0, 3, 3)],
+)
+def test_a_sample_on_a_gpu_holds_as_many_calls_as_fill_it(stand_in_gpu, once_ms, asked, launches):
+    stand_in_gpu.setattr(StandInClock, "once_ms", once_ms)
+    calls = []
+
+    def matmul(a, b, out=None):
+        calls.append((a.is_contiguous(), b.is_contiguous()))
+        return bench._torch_matmul(a, b, out)
+
+    def refuses(a, b, out=None):
+        raise ValueError("compute capability 8.0")
+
+    rungs = [FakeRung("t", matmul, "gpu", "tn"), FakeRung("no", refuses, "gpu")]
+    told = []
+    records = bench.bench(
+        rungs,
+        SMALL,
+        budget_s=1e-9,
+        launches=asked,
+        on_refusal=lambda name, error: told.append(name),
+    )
+    assert [record.rung for record in records] == ["cublas", "t"] and told == ["no"]
+    assert [record.launches for record in records] == [launches] * 2
+    assert [record.time_ms for record in records] == [once_ms] * 2
+    assert set(calls) == {(False, True)}
+
+
+def test_a_smaller_problem_that_is_refused_is_left_out_of_the_estimate(stand_in_gpu):
+    seen = []
+
+    def matmul(a, b, out=None):
+        seen.append(a.shape[0])
+        if a.shape[0] < 100:
+            raise ValueError("too small")
+        return a @ b
+
+    rung = FakeRung("large", matmul, "gpu")
+    assert bench.estimate_s(rung, Problem(200, 16, 16)) > 0
+    assert seen == [64, 128, 128, 200, 200]
+    with pytest.raises(ValueError, match="too small"):
+        bench.estimate_s(rung, Problem(70, 16, 16))
 
 
 @pytest.mark.gpu
@@ -325,6 +452,51 @@ def test_the_cache_is_flushed():
     peak = device.current()
     timing = time_interleaved({"sum": lambda: x.sum()}, device="gpu", rounds=50)["sum"]
     assert timing.median_ms >= x.nbytes / (peak.bandwidth_gbps * 1e6)
+
+
+@pytest.mark.gpu
+def test_calls_in_a_row_leave_out_the_flush_and_the_price_of_a_launch():
+    import torch
+    from numba import cuda
+
+    from tiled_matmul.ladder.launch import launch
+
+    @cuda.jit
+    def empty(x):
+        pass
+
+    x = torch.ones(2**21, device="cuda")
+    functions = {"numba": lambda: launch(empty, (1,), (1,), x), "sum": lambda: x.sum()}
+    once, many = (
+        time_interleaved(functions, device="gpu", rounds=20, launches=launches)
+        for launches in (1, 20)
+    )
+    for name in functions:
+        assert many[name].median_ms < once[name].median_ms
+
+
+@pytest.mark.gpu
+def test_a_run_is_estimated_on_the_gpu():
+    from tiled_matmul.ladder import rung
+
+    naive = rung("cuda_naive")
+    problem = Problem.square(4096)
+    _, record = bench.bench([naive], problem, budget_s=0.5)
+    assert record.time_ms / 3 < bench.estimate_s(naive, problem) * 1e3 < record.time_ms * 3
+    with pytest.raises(ValueError, match="cuda_naive would take about"):
+        bench.bench([naive], problem, max_run_s=record.time_ms / 1e4)
+
+
+@pytest.mark.gpu
+def test_small_products_are_timed_as_calls_in_a_row_and_large_ones_are_not():
+    import torch
+
+    def matmul(a, b, out=None):
+        return torch.matmul(a, b, out=out)
+
+    rung = FakeRung("itself", matmul, "gpu")
+    small, large = (bench.bench([rung], Problem.square(n), budget_s=0.5)[0] for n in (256, 8192))
+    assert small.launches > 1 and large.launches == 1
 
 
 @pytest.mark.gpu

@@ -110,6 +110,25 @@ def test_what_takes_too_long_is_left_out_with_an_estimate(capsys):
     assert "× numpy" in out
 
 
+def test_a_rung_that_refuses_is_left_out_with_its_reason(capsys, monkeypatch):
+    from tiled_matmul.ladder import loop_orders
+
+    def fussy(a, b, out=None, order=""):
+        if order == "kij" and a.shape[0] % 4:
+            raise ValueError("M must be a multiple of 4")
+        return a @ b if out is None else bench._numpy_matmul(a, b, out)
+
+    monkeypatch.setattr(loop_orders, "matmul", fussy)
+    arguments = ["--shapes", "18x16x16", "--budget", "0.05", "--threads", "1"]
+    status, out, _ = run(capsys, "bench", "--rungs", "njit_ikj,njit_kij", *arguments)
+    assert status == 0
+    (line,) = [line for line in out.splitlines() if "njit_kij" in line]
+    assert line.endswith("not timed: it refuses: M must be a multiple of 4")
+    monkeypatch.setattr(bench, "estimate_s", lambda rung, problem: 0.0)
+    status, out, err = run(capsys, "bench", "--rungs", "njit_kij", *arguments)
+    assert status == 2 and "it refuses: M must be" in out and "nothing was timed" in err
+
+
 def test_nothing_timed_is_an_error(capsys):
     arguments = ["--rungs", "loops_python", "--shapes", "1024x1024x1024"]
     status, _, err = run(capsys, "bench", *arguments)

@@ -13,6 +13,7 @@ RAGGED = ["1x1x1", "9x9x9", "17x33x65", "1x40x7", "40x1x7", "33x17x1"]
 ON_GPU_ONLY = ["130x70x95", "127x129x131", "300x20x4000", "512x512x512"]
 CPU = [r for r in LADDER if r.device == "cpu"]
 GPU = [r for r in LADDER if r.device == "gpu"]
+ANY_BLOCK = [r for r in GPU if r.chapter == 4]  # later ones fix the block's shape
 
 
 def device(r) -> str:
@@ -92,8 +93,8 @@ def test_bad_operands_are_quoted(r, fault):
 
 @pytest.mark.parametrize("r", LADDER, ids=ids)
 def test_bad_dtypes_are_quoted(r):
-    a, b = Problem(5, 6, 7, "int32").inputs(kind="integers", device=device(r))
-    with pytest.raises(TypeError, match="int32"):
+    a, b = Problem(5, 6, 7, "int64").inputs(kind="integers", device=device(r))
+    with pytest.raises(TypeError, match="int64"):
         r.matmul(a, b)
     single, _ = Problem(5, 6, 7).inputs(device=device(r))
     _, double = Problem(5, 6, 7, "float64").inputs(device=device(r))
@@ -160,14 +161,14 @@ def test_a_tensor_on_the_wrong_device_is_named():
         (16, TypeError, r"pair \(x, y\), got 16"),
     ],
 )
-@pytest.mark.parametrize("r", GPU, ids=ids)
+@pytest.mark.parametrize("r", ANY_BLOCK, ids=ids)
 def test_impossible_blocks_are_refused(r, block, error, message):
     with pytest.raises(error, match=message):
         r.matmul(*Problem.square(4).inputs(device=device(r)), block=block)
 
 
 @pytest.mark.parametrize("block", [(1, 1), (3, 3), (32, 2), (2, 32), (1, 64)])
-@pytest.mark.parametrize("r", GPU, ids=ids)
+@pytest.mark.parametrize("r", ANY_BLOCK, ids=ids)
 def test_any_block_gives_the_same_product(r, block):
     run_checked(r.matmul, *Problem(10, 11, 5).inputs(1, "integers", device(r)), block=block)
 
@@ -202,7 +203,7 @@ def test_names_are_unique_and_every_module_is_on_the_ladder():
 
     names = [r.name for r in LADDER]
     assert len(set(names)) == len(names)
-    shared = {"__init__", "arguments", "launch"}
+    shared = {"__init__", "arguments", "constants", "intrinsics", "launch", "tile_view", "unroll"}
     modules = {path.stem for path in Path(ladder.__file__).parent.glob("*.py")} - shared
     assert modules == {r.module for r in LADDER}
 

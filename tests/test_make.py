@@ -188,7 +188,8 @@ def checkout(tmp_path):
 def test_help_names_every_target():
     done = run("make")
     assert done.returncode == 0, done.stderr
-    for target in "book test lab serve test-gpu notebooks-gpu bench wheelhouse test-colab".split():
+    targets = "book test lab serve test-gpu notebooks-gpu bench counters sanitize wheelhouse"
+    for target in [*targets.split(), "test-colab"]:
         assert f"make {target} " in done.stdout
 
 
@@ -263,7 +264,7 @@ def test_gpu_refresh_packs_what_there_is_and_tells_the_truth(checkout, command, 
     assert "chapters/01.ipynb" in names
     logs = {Path(name).stem for name in names if name.endswith(".log")}
     if status == 0:
-        assert logs == {"doctor", "bench", "notebooks-gpu", "test-gpu"}
+        assert logs == {"doctor", "bench", "counters", "notebooks-gpu", "test-gpu", "sanitize"}
     else:
         assert logs == {"doctor", "bench"}
         assert "make bench failed" in done.stderr

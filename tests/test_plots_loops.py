@@ -17,6 +17,7 @@ def record(rung="njit_ijk", n=64, time_ms=10.0, baseline_ms=1.0):
         n=n,
         k=n,
         dtype="float32",
+        launches=1,
         time_ms=time_ms,
         spread=0.1,
         tflops=rate,

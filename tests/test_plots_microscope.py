@@ -12,7 +12,7 @@ import pytest
 from numba import cuda, float32, int32
 
 from tiled_matmul.plots import microscope, style
-from tiled_matmul.simt import trace
+from tiled_matmul.simt import hardware, trace
 
 TILE = 4
 
@@ -251,15 +251,55 @@ def test_banks_that_are_asked_twice_are_faults(transposes):
     assert "32 columns: 32 wavefronts" in both.svg and "33 columns: 1 wavefront" in both.svg
 
 
-def test_eight_bytes_a_lane_are_no_conflict():
-    array = SimpleNamespace(itemsize=8, space="shared")
-    addresses = tuple(range(0, 256, 8))
-    assert (
-        microscope._crowded_banks(SimpleNamespace(array=array, width=8, addresses=addresses))
-        == set()
-    )
-    strided = SimpleNamespace(array=array, width=8, addresses=tuple(range(0, 512, 16)))
-    assert len(microscope._crowded_banks(strided)) == 16
+def shared_request(elements, width, op="load", lanes=range(32)):
+    """Return a request of `lanes` for `elements` of `width` bytes, as far as colours ask."""
+    addresses = tuple(width * element for element in elements)
+    site = SimpleNamespace(op=op)
+    return SimpleNamespace(site=site, width=width, lanes=tuple(lanes), addresses=addresses)
+
+
+@pytest.mark.parametrize(
+    ("elements", "width", "op", "red"),
+    [
+        (range(32), 8, "load", 0),
+        (range(0, 64, 2), 8, "load", 32),
+        # Over the whole warp each bank holds two words or more, but each part is served alone.
+        ([16 * (i // 16) + i % 16 for i in range(32)], 8, "store", 0),
+        ([4 * (i % 8) for i in range(32)], 16, "load", 8),
+        ([9 * (i % 8) for i in range(32)], 16, "load", 0),
+        # Both halves of the warp want the same elements, but not in pairs, and a store never.
+        ([i % 16 for i in range(32)], 8, "load", 0),
+        # Pairs want the same, so halves of a load go together, and 16 elements fill all banks.
+        ([i // 2 for i in range(32)], 8, "load", 0),
+        # Together they are 17 elements, in two halves of 16 lanes that meet in no bank; but pairs
+        # go together, and then elements 0 and 16 want the same bank.
+        ([i // 2 if i < 30 else 16 for i in range(32)], 8, "load", 2),
+        ([i // 2 if i < 30 else 16 for i in range(32)], 8, "store", 0),
+    ],
+)
+def test_wide_elements_are_red_where_their_part_of_the_warp_conflicts(elements, width, op, red):
+    assert len(microscope.crowded(shared_request(elements, width, op))) == red
+
+
+@pytest.mark.parametrize("width", [1, 4, 8, 16])
+@pytest.mark.parametrize("op", ["load", "store"])
+def test_something_is_red_exactly_where_the_trace_counts_a_conflict(width, op):
+    random = np.random.default_rng(width)
+    seen = set()
+    for below in (8, 16, 33, 64, 200) * 12:
+        lanes = np.flatnonzero(random.random(32) < random.choice([0.3, 1.0]))
+        if not lanes.size:
+            continue
+        elements = random.integers(0, below, lanes.size) // random.choice([1, 2, 4])
+        request = shared_request(elements.tolist(), width, op, lanes.tolist())
+        zeros = np.zeros(lanes.size, dtype=int)
+        loads = np.full(lanes.size, op == "load")
+        _, conflicts = hardware.wavefronts(
+            zeros, lanes, width * elements, zeros + width, loads, 1
+        )  # fmt: skip
+        assert bool(microscope.crowded(request)) == bool(conflicts[0])
+        seen.add(bool(conflicts[0]))
+    assert seen == {False, True}
 
 
 def test_the_timeline_counts_what_is_read_again(tiled, transposes, x_is_row):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiled_matmul.problem import Problem, aligned_empty
+from tiled_matmul.problem import LAYOUTS, Problem, aligned_empty, as_layout
 
 
 def test_costs_of_a_small_product_counted_by_hand():
@@ -87,3 +87,28 @@ def test_arrays_begin_on_a_cache_line():
         for array in Problem(*shape, 7).inputs():
             assert array.ctypes.data % 64 == 0 and array.flags.c_contiguous
     assert aligned_empty((2, 3), "int32").shape == (2, 3)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_a_layout_keeps_values_and_shapes(device, layout):
+    given = Problem(3, 4, 5).inputs(device=device)
+    for array, original, letter in zip(as_layout(*given, layout), given, layout, strict=True):
+        assert array.shape == original.shape and bool((array == original).all())
+        rows, columns = array.shape
+        wanted = (columns, 1) if letter == "n" else (1, rows)
+        strides = array.strides if device == "numpy" else array.stride()
+        assert tuple(strides) == tuple(s * (4 if device == "numpy" else 1) for s in wanted)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_lies_as_wanted_is_not_copied(layout):
+    there = as_layout(*Problem(3, 4, 5).inputs(device="cpu"), layout)
+    again = as_layout(*there, layout)
+    assert [x.data_ptr() for x in there] == [x.data_ptr() for x in again]
+
+
+@pytest.mark.parametrize("layout", ["n", "NN", "nx", ""])
+def test_an_unknown_layout_is_quoted(layout):
+    with pytest.raises(ValueError, match=f"one of nn, tn, nt, tt, got '{layout}'"):
+        as_layout(*Problem(3, 4, 5).inputs(), layout)

@@ -16,6 +16,7 @@ def entry(**changes):
         "n": 64,
         "k": 64,
         "dtype": "float32",
+        "launches": 1,
         "time_ms": 0.5,
         "spread": 0.02,
         "tflops": 2 * 64**3 / 0.5 / 1e9,
@@ -75,6 +76,9 @@ def test_a_missing_key_is_named(tmp_path, key):
         ({"m": 64.0}, "m must be a positive integer, got 64.0"),
         ({"k": 0}, "k must be a positive integer, got 0"),
         ({"n": True}, "n must be a positive integer, got True"),
+        ({"launches": 0}, "launches must be a positive integer, got 0"),
+        ({"launches": 1.0}, "launches must be a positive integer, got 1.0"),
+        ({"launches": None}, "launches must be a positive integer, got None"),
         ({"dtype": "float31"}, "dtype must be one of"),
         ({"dtype": ["float32"]}, "dtype must be one of"),
         ({"rung": ""}, "rung must be a text that is not empty"),
@@ -194,7 +198,10 @@ def test_find_returns_the_one_or_says_what_there_is():
 
 
 def test_the_keys_are_the_documented_ones():
-    wanted = "rung m n k dtype time_ms spread tflops baseline ratio gpu driver versions date commit"
+    wanted = (
+        "rung m n k dtype launches time_ms spread tflops baseline ratio gpu driver versions date "
+        "commit"
+    )
     assert KEYS == tuple(wanted.split())
     assert KEYS == tuple(dataclasses.asdict(record()))
 

@@ -2,7 +2,15 @@ import pytest
 
 from tiled_matmul.device import Peak
 from tiled_matmul.problem import Problem
-from tiled_matmul.roofline import attainable_tflops, floors_ms, ridge
+from tiled_matmul.roofline import (
+    attainable_tflops,
+    floors_ms,
+    issue_attainable_tflops,
+    ridge,
+    shared_attainable_tflops,
+    shared_bandwidth_gbps,
+    shared_ridge,
+)
 
 # 10 TFLOP/s, 100 TFLOP/s on tensor cores, 1000 GB/s: round numbers to reckon with by hand.
 PEAK = Peak("example", 10, 100, 1000, 40, 100, "made up")
@@ -51,3 +59,33 @@ def test_fewer_than_the_compulsory_bytes_are_an_error(moved):
 def test_a_dtype_without_a_rate_is_an_error():
     with pytest.raises(ValueError, match="no peak rate is known for 'float64'"):
         floors_ms(Problem.square(8, "float64"), PEAK)
+
+
+def test_the_ridge_of_shared_memory_is_two_flops_a_byte_where_lanes_are_128():
+    assert shared_ridge((9, 0)) == 2 and shared_ridge((8, 0)) == 1
+    # 132 multiprocessors at 1.98 GHz: 128 bytes a clock each, 128 multiply-adds.
+    peak = Peak("made up", 132 * 128 * 2 * 1.98e-3, 1, 1, 1, 132, "nowhere")
+    assert shared_bandwidth_gbps(peak, (9, 0)) == pytest.approx(132 * 128 * 1.98)
+    eighth = shared_attainable_tflops(0.25, peak, (9, 0))
+    assert eighth == pytest.approx(peak.fp32_tflops / 8)
+    assert shared_attainable_tflops(5, peak, (9, 0)) == peak.fp32_tflops
+
+
+def test_two_instructions_a_multiply_add_halve_the_roof_where_each_has_a_lane():
+    peak = Peak("made up", 60, 1, 1, 1, 100, "nowhere")
+    assert issue_attainable_tflops(2, peak, (9, 0)) == 30
+    assert issue_attainable_tflops(2, peak, (8, 0)) == 60  # half the lanes: every other is free
+    assert issue_attainable_tflops(4, peak, (8, 0)) == 30
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (shared_attainable_tflops, (0, None, (9, 0)), "must be positive, got 0"),
+        (shared_ridge, ((6, 0),), r"how many lanes \(6, 0\) has"),
+        (issue_attainable_tflops, (0.5, None, (9, 0)), "one instruction at least, got 0.5"),
+    ],
+)
+def test_impossible_intensities_and_unknown_gpus_are_refused(function, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        function(*arguments)

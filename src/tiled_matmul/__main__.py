@@ -17,7 +17,10 @@ from tiled_matmul.trace_cli import add_parser as add_trace
 
 DEFAULT_SHAPES = {
     "cpu": "128x128x128,512x512x512,2048x2048x2048",
-    "gpu": "1024x1024x1024,2048x2048x2048,4096x4096x4096",
+    # Squares, and three uneven ones: no multiple of 128; odd in everything, so that no row begins
+    # on 16 bytes; ragged and small.
+    "gpu": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
+    "4000x4000x4000,4095x4097x4099,2000x3000x1500",
 }
 COLUMNS = ("shape", "rung", "time (ms)", "spread", "TFLOP/s", "against the baseline")
 WIDTHS = (16, 16, 10, 7, 9, 0)
@@ -71,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = commands.add_parser("bench", help="time rungs of the ladder against BLAS or cuBLAS")
     bench.add_argument("--rungs", metavar="A,B", help="which rungs; all that this machine can time")
-    bench.add_argument("--shapes", metavar="MxNxK,…", help="which problems; a few squares")
+    bench.add_argument(
+        "--shapes", metavar="MxNxK,…", help="which problems; squares, and uneven ones"
+    )
     bench.add_argument("--dtype", default="float32", help="of A, B and C (float32)")
     bench.add_argument("--json", metavar="FILE", help="merge the records into this results file")
     bench.add_argument("--budget", type=float, default=2.0, metavar="S", help="seconds a problem")
@@ -124,15 +129,22 @@ def _bench(args: argparse.Namespace) -> int:
     timed = 0
     with _table() as table:
         for group, problem in plan:
+
+            def leave_out(name: str, why: str, shape: str = problem.shape_text) -> None:
+                table.row(shape, name, "", "", "", f"not timed: {why}")
+
             taken = []
             for r in group:
                 table.tell(f"{problem.shape_text}: trying {r.name}", 0)
-                seconds = 0.0 if args.force else bench.estimate_s(r, problem)
+                try:
+                    seconds = 0.0 if args.force else bench.estimate_s(r, problem)
+                except (ValueError, TypeError) as error:
+                    leave_out(r.name, _refusal(error))
+                    continue
                 if seconds <= bench.MAX_RUN_S:
                     taken.append(r)
-                    continue
-                took = f"not timed: a run takes about {_duration(seconds)} (--force)"
-                table.row(problem.shape_text, r.name, "", "", "", took)
+                else:
+                    leave_out(r.name, f"a run takes about {_duration(seconds)} (--force)")
             if not taken:
                 continue
             records = bench.bench(
@@ -144,6 +156,7 @@ def _bench(args: argparse.Namespace) -> int:
                 on_progress=lambda what, share, p=problem: table.tell(
                     f"{p.shape_text}: {what}", share
                 ),
+                on_refusal=lambda name, error, tell=leave_out: tell(name, _refusal(error)),
             )
             timed += len(records)
             for record in records:
@@ -152,19 +165,29 @@ def _bench(args: argparse.Namespace) -> int:
                 # After each problem, so that an interrupted run keeps what it has measured.
                 results.update(args.json, records)
     if not timed:
-        raise ValueError("nothing was timed: every rung takes too long; --force times it anyway")
+        raise ValueError(
+            "nothing was timed: every rung takes too long, which --force overrides, or refuses"
+        )
     return 0
 
 
+def _refusal(error: Exception) -> str:
+    return "it refuses: " + " ".join(str(error).split())
+
+
 def _cells(record) -> tuple[str, ...]:
-    against = "1, the baseline" if record.rung == record.baseline else f"{record.ratio:.3g}"
+    if record.rung == record.baseline:
+        calls = f", a sample is {record.launches} calls" if record.launches > 1 else ""
+        against = f"1, the baseline{calls}"
+    else:
+        against = f"{record.ratio:.3g} × {record.baseline}"
     return (
         record.shape_text,
         record.rung,
         f"{record.time_ms:.4g}",
         f"{record.spread:.1%}",
         f"{record.tflops:.3g}",
-        against if record.rung == record.baseline else f"{against} × {record.baseline}",
+        against,
     )
 
 

@@ -2,7 +2,8 @@
 
 Numba and Triton read their simulator switches when they are imported, so the decision has to fall
 before either is. `select()` decides once per process; the set-up cell of each notebook calls it,
-and so does importing `tiled_matmul.ladder`. `TILED_MATMUL_BACKEND=gpu|simulator` overrides it.
+and so does importing `tiled_matmul.ladder`. `TILED_MATMUL_BACKEND=gpu|simulator` overrides it;
+`compiler` leaves Numba and Triton as they are where no GPU is, to look at the code that they make.
 Without a GPU, `numba.cuda.jit` makes kernels for the interpreter of `simt/`; Numba's own simulator
 is switched on too, for what stands around kernels: `cuda.synchronize`, `cuda.to_device`, streams.
 """
@@ -15,7 +16,7 @@ import sys
 from dataclasses import dataclass
 
 OVERRIDE = "TILED_MATMUL_BACKEND"
-NAMES = ("gpu", "simulator")
+NAMES = ("gpu", "simulator", "compiler")
 SWITCHES = {"numba": "NUMBA_ENABLE_CUDASIM", "triton": "TRITON_INTERPRET"}
 TRUE = ("1", "true", "yes", "on", "y")  # as Triton reads its switch
 
@@ -35,7 +36,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Backend:
-    """Where kernels run. `name` is "gpu" or "simulator"; `reason` is a sentence for people."""
+    """Where kernels run. `name` is one of NAMES; `reason` is a sentence for people."""
 
     name: str
     reason: str
@@ -98,13 +99,15 @@ def _usable_gpu() -> tuple[Gpu | None, str]:
 def decide(override: str | None = None) -> Backend:
     """Return the back end this machine should use, changing nothing.
 
-    `override` is "gpu", "simulator" or None for the machine's own choice. Raises BackendError for
+    `override` is one of NAMES, or None for the machine's own choice. Raises BackendError for
     any other word, and when a GPU is demanded and none is usable.
     """
     if override is not None and override not in NAMES:
         raise BackendError(f"{OVERRIDE}={override!r} is not known; use one of {', '.join(NAMES)}")
     if override == "simulator":
         return Backend("simulator", f"{OVERRIDE}=simulator asks for the simulators")
+    if override == "compiler":
+        return Backend("compiler", f"{OVERRIDE}=compiler asks for compiled code, not for a run")
     gpu, found = _usable_gpu()
     if gpu is not None:
         return Backend("gpu", found, gpu)
@@ -122,7 +125,7 @@ def select() -> Backend:
     global _selected
     if _selected is None:
         chosen = decide(os.environ.get(OVERRIDE))
-        simulate = not chosen.on_gpu
+        simulate = chosen.name == "simulator"
         _refuse_if_loaded(simulate)
         for switch in SWITCHES.values():
             os.environ[switch] = "1" if simulate else "0"
@@ -132,8 +135,22 @@ def select() -> Backend:
             from tiled_matmul.simt.kernel import install
 
             install()
+        if chosen.name == "compiler":
+            _let_device_functions_compile()
         _selected = chosen
     return _selected
+
+
+def _let_device_functions_compile() -> None:
+    """Numba compiles device functions for the current GPU; here one of their callers has it.
+
+    What it makes of them is the same for every GPU until the kernel is compiled.
+    """
+    from types import SimpleNamespace
+
+    from numba.cuda import dispatcher
+
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
 
 
 def _refuse_if_loaded(simulate: bool) -> None:

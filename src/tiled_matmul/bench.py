@@ -17,6 +17,15 @@ to Python and not to the kernel. Whether the GPU was still busy when the last la
 asked each time; a sample for which it was not is thrown away and taken again behind a longer
 flush. What remains is some microseconds between the events, the price of one launch on the GPU.
 
+That price would be a good part of a small product's time. So where one call of cuBLAS takes less
+than 0.2 ms, a sample is the mean of as many calls in a row as fill 0.2 ms, the same number for
+every function and on the same operands, behind the same flush and one call that does not count. The
+cache then holds what the calls before have left in it. A record's `launches` says which of the two
+it was: 1, with nothing of the operands in the cache, or more, with the cache warm.
+
+A rung whose operands lie column by column (`Rung.layout`) gets the same values so stored; its
+ratio, too, is to cuBLAS on row-major operands.
+
 On a CPU the time is `time.perf_counter`'s, and BLAS and Numba get the same number of threads.
 Threads of the function before spin for a while in the hope of more work (OpenBLAS's for some
 100 ms), so before each sample the clock waits until the process is idle, half a second at most.
@@ -43,7 +52,7 @@ import numpy as np
 
 from tiled_matmul import ROOT, backend, device
 from tiled_matmul.check import MatmulError, assert_matmul, poison, run_checked
-from tiled_matmul.problem import Problem
+from tiled_matmul.problem import Problem, as_layout
 from tiled_matmul.results import Record
 
 BASELINES = {"cpu": "numpy", "gpu": "cublas"}
@@ -53,7 +62,9 @@ PATIENCE = 5  # after so many budgets, FEWEST_ROUNDS are enough
 MAX_RUN_S = 2.0
 INPUT_SETS = 3
 FLUSH_MS, LONGEST_FLUSH_MS = 1.0, 100.0
+SHORT_MS, MOST_LAUNCHES = 0.2, 64
 PROBE_S, LONG_PROBE_S, PROBE_EDGE = 0.02, 0.5, 256
+GPU_PROBE_S, GPU_PROBE_EDGE = 0.005, 512
 SPOT_ROWS = 16
 LEAD_S, LONG_S = 0.03, 1.0
 IDLE_STEP_S, IDLE_SHARE, LONGEST_WAIT_S = 0.005, 0.2, 0.5
@@ -94,6 +105,7 @@ def time_interleaved(
     rounds: int | None = None,
     budget_s: float = BUDGET_S,
     threads: int | None = None,
+    launches: int = 1,
     on_round: Callable[[float], object] | None = None,
 ) -> dict[str, Timing]:
     """Time `functions` against each other and return a Timing for each, by the same names.
@@ -102,11 +114,13 @@ def time_interleaved(
     `inputs[r % len(inputs)]`; functions that take no arguments need none. Without `rounds`, it runs
     for `budget_s` seconds, at least 10 and at most 200 rounds; functions so slow that 10 rounds
     would take five budgets get fewer, never under 3. `threads` is how many a CPU run may use, None
-    all. `on_round` hears the share done, up to 1. Not counted: two warm-up calls of each function
-    (one if it takes over a second), in which kernels are compiled.
+    all. With `launches` above 1, on a GPU only, a sample is the mean of so many calls in a row.
+    `on_round` hears the share done, up to 1. Not counted: two warm-up calls of each function (one
+    if it takes over a second), in which kernels are compiled.
 
-    Raises ValueError for nothing to time, an unknown device, a GPU asked for in the simulators, or
-    more threads than there are; what a function raises passes through.
+    Raises ValueError for nothing to time, an unknown device, a GPU asked for in the simulators,
+    several launches on a CPU, or more threads than there are; what a function raises passes
+    through.
     """
     if not functions:
         raise ValueError("there is no function to time")
@@ -118,15 +132,19 @@ def time_interleaved(
         raise ValueError(f"rounds must be a positive integer or None, got {rounds!r}")
     if not budget_s > 0:
         raise ValueError(f"budget_s must be positive, got {budget_s!r}")
+    if type(launches) is not int or launches < 1:
+        raise ValueError(f"launches must be a positive integer, got {launches!r}")
+    if launches > 1 and device != "gpu":
+        raise ValueError(f"on a CPU a sample is one call; launches={launches} is for a GPU")
     if device == "gpu":
         need_gpu()
-        sample, limits = _GpuClock().sample, exact_sums()
+        sample, limits = _GpuClock(launches).sample, exact_sums()
     else:
         sample, limits = _CpuClock().sample, equal_threads(threads)
     names = list(functions)
     samples: dict[str, list[float]] = {name: [] for name in names}
     with limits, _no_garbage_collection():
-        _warm_up(functions, inputs[0])
+        _warm_up(functions, inputs[0], device)
         start = time.perf_counter()
         done, share = 0, 0.0
         while share < 1:
@@ -148,40 +166,56 @@ def bench(
     threads: int | None = None,
     seed: int = 0,
     max_run_s: float = MAX_RUN_S,
+    launches: int | None = None,
     on_progress: Callable[[str, float], object] | None = None,
+    on_refusal: Callable[[str, Exception], object] | None = None,
 ) -> list[Record]:
     """Check and time `rungs` and their baseline at `problem`; return records, the baseline first.
 
     `rungs` are names or Rungs, all of one device: CPU rungs are measured against numpy's BLAS, GPU
     rungs against cuBLAS. `budget_s` is the time for all the timed rounds together, `seed` draws
-    the inputs, `on_progress(what, share)` hears what goes on. All inputs of the run are in memory
-    at once: three times A and B, and one C for each function.
+    the inputs, `launches` is how many calls make a sample (None: one on a CPU, on a GPU as many as
+    the baseline's time asks for). `on_progress(what, share)` hears what goes on. All inputs of the
+    run are in memory at once: three times A and B, and one C for each function.
+
+    A launcher that does not take the problem raises ValueError or TypeError, which passes through;
+    with `on_refusal(name, error)` that is told instead, and the others are timed. If all refuse,
+    nothing is, and no record returned.
 
     Raises MatmulError, and times nothing, if a rung is wrong; MatmulError after timing if what the
     last round left is wrong; ValueError for no rung, a rung named twice, both devices at once, a
-    rung that would take more than `max_run_s` seconds for one run, or GPU rungs in the simulators;
-    and what the launchers raise for a problem they do not take.
+    rung that would take more than `max_run_s` seconds for one run, or GPU rungs in the simulators.
     """
     where, matmuls = contestants(rungs)
     tell = on_progress or (lambda what, share: None)
     with exact_sums() if where == "gpu" else equal_threads(threads) as count:
         for rung in _as_rungs(rungs):
-            seconds = estimate_s(rung, problem)
+            try:
+                seconds = estimate_s(rung, problem) if max_run_s < math.inf else 0.0
+            except (ValueError, TypeError):
+                if on_refusal is None:
+                    raise
+                continue  # the check meets it again
             if seconds > max_run_s:
                 raise ValueError(
                     f"{rung.name} would take about {seconds:.3g} s for one run at "
                     f"{problem.shape_text}; the limit is {max_run_s:g} s"
                 )
-        kind = "normal" if problem.dtype.startswith("float") else "integers"
-        place = "numpy" if where == "cpu" else "cuda"
-        sets = [problem.inputs(seed + i, kind, place) for i in range(INPUT_SETS)]
+        sets = _operand_sets(_as_rungs(rungs), problem, where, seed)
         outs = {}
-        for name, matmul in matmuls.items():
+        for name, matmul in list(matmuls.items()):
             tell(f"checking {name}", 0.0)
             try:
-                outs[name] = run_checked(matmul, *sets[0])
+                outs[name] = run_checked(matmul, *sets[name][0])
             except MatmulError as error:
                 raise MatmulError(f"{name} is not timed, it is wrong: {error}") from error
+            except (ValueError, TypeError) as error:
+                if on_refusal is None or name == BASELINES[where]:
+                    raise
+                on_refusal(name, error)
+                del matmuls[name]
+        if len(matmuls) == 1:
+            return []
 
         def after_round(share: float) -> None:
             tell("timing", share)
@@ -189,43 +223,108 @@ def bench(
                 for out in outs.values():
                     poison(out)
 
+        functions = {
+            name: functools.partial(_into, matmul, outs[name], sets[name])
+            for name, matmul in matmuls.items()
+        }
+        if launches is None:
+            launches = _launches(functions[BASELINES[where]]) if where == "gpu" else 1
         timings = time_interleaved(
-            {name: functools.partial(_into, matmuls[name], outs[name]) for name in matmuls},
+            functions,
             device=where,
-            inputs=sets,
+            inputs=[(number,) for number in range(INPUT_SETS)],
             budget_s=budget_s,
             threads=count,
+            launches=launches,
             on_round=after_round,
         )
         last = len(next(iter(timings.values())).samples_ms) - 1
         for name, out in outs.items():
             tell(f"checking {name} again", 1.0)
-            _spot_check(name, out, *sets[last % len(sets)], seed)
-    return _records(problem, where, timings, count)
+            _spot_check(name, out, *sets[BASELINES[where]][last % INPUT_SETS], seed)
+    return _records(problem, where, timings, count, launches)
+
+
+def _operand_sets(
+    rungs: Sequence[Any], problem: Problem, where: str, seed: int
+) -> dict[str, list[tuple]]:
+    """Return INPUT_SETS pairs (a, b) for each function: one set of values, in each one's layout.
+
+    Functions share the tensors; an operand is stored a second time where a rung wants columns.
+    """
+    kind = "normal" if problem.dtype.startswith("float") else "integers"
+    place = "numpy" if where == "cpu" else "cuda"
+    sets = {"nn": [problem.inputs(seed + i, kind, place) for i in range(INPUT_SETS)]}
+    names = {BASELINES[where]: "nn"} | {rung.name: _layout(rung) for rung in rungs}
+    if set(names.values()) != {"nn"}:
+        sets["tt"] = [as_layout(a, b, "tt") for a, b in sets["nn"]]
+    return {
+        name: [
+            tuple(sets[2 * letter][i][side] for side, letter in enumerate(layout))
+            for i in range(INPUT_SETS)
+        ]
+        for name, layout in names.items()
+    }
+
+
+def _layout(rung: Any) -> str:
+    return getattr(rung, "layout", "nn")
+
+
+def _launches(baseline: Callable[[int], object]) -> int:
+    """Return how many calls in a row make a sample, by what one call of the baseline takes."""
+    once = time_interleaved({"baseline": baseline}, device="gpu", inputs=[(0,)], rounds=5)
+    return min(MOST_LAUNCHES, math.ceil(SHORT_MS / once["baseline"].median_ms))
 
 
 def estimate_s(rung: Any, problem: Problem) -> float:
-    """Return about how many seconds one run of a CPU rung takes; 0 for a GPU rung.
+    """Return about how many seconds one run of a rung takes at `problem`.
 
-    Measured on ever larger problems until one takes 20 ms, and scaled by the FLOPs. Below an edge
-    of 256 a run may spend its time on starting threads, so there only half a second counts. Caches
-    that overflow later are not seen: large problems may take several times as long.
+    Measured on ever larger problems until one takes 20 ms, on a GPU 5 ms, and scaled by the FLOPs.
+    Below an edge of 256 (GPU: 512) a run may spend its time on starting threads, so there only half
+    a second counts. Caches that overflow later are not seen: large problems may take several times
+    as long. A smaller problem that the launcher refuses is left out; what it raises at `problem`
+    passes through.
     """
-    if rung.device == "gpu":
-        return 0.0
+    on_gpu = rung.device == "gpu"
+    if on_gpu:
+        need_gpu()
+    probe_s, probe_edge = (GPU_PROBE_S, GPU_PROBE_EDGE) if on_gpu else (PROBE_S, PROBE_EDGE)
+    kind = "normal" if problem.dtype.startswith("float") else "integers"
     edge = 32
     while True:
         edge *= 2
-        small = Problem(*(min(edge, size) for size in (problem.m, problem.n, problem.k)))
-        a, b = small.inputs()
-        seconds = math.inf
-        for _ in range(2):  # the first call may compile
-            start = time.perf_counter()
-            rung.matmul(a, b)
-            seconds = min(seconds, time.perf_counter() - start)
-        enough_s = PROBE_S if edge >= PROBE_EDGE else LONG_PROBE_S
+        small = Problem(
+            *(min(edge, size) for size in (problem.m, problem.n, problem.k)), problem.dtype
+        )
+        a, b = small.inputs(0, kind, "cuda" if on_gpu else "numpy")
+        if _layout(rung) != "nn":
+            a, b = as_layout(a, b, _layout(rung))
+        try:
+            seconds = min(_seconds(rung.matmul, a, b, on_gpu) for _ in range(2))  # 1st may compile
+        except ValueError:
+            if small.flops == problem.flops:
+                raise
+            continue
+        enough_s = probe_s if edge >= probe_edge else LONG_PROBE_S
         if seconds >= enough_s or small.flops == problem.flops:
             return seconds * problem.flops / small.flops
+
+
+def _seconds(matmul: Callable, a: Any, b: Any, on_gpu: bool) -> float:
+    """Return the time of one call by the wall's clock, until its result is there."""
+    start = time.perf_counter()
+    matmul(a, b)
+    if on_gpu:
+        _finish()
+    return time.perf_counter() - start
+
+
+def _finish() -> None:
+    """Wait for the GPU."""
+    import torch
+
+    torch.cuda.synchronize()
 
 
 @contextlib.contextmanager
@@ -312,10 +411,12 @@ def _share(done: int, elapsed_s: float, rounds: int | None, budget_s: float) -> 
     return min(1.0, max(usual, patient, done / MAX_ROUNDS))
 
 
-def _warm_up(functions: Mapping[str, Callable], arguments: tuple) -> None:
+def _warm_up(functions: Mapping[str, Callable], arguments: tuple, device: str) -> None:
     for function in functions.values():
         start = time.perf_counter()
         function(*arguments)
+        if device == "gpu":
+            _finish()
         if time.perf_counter() - start < 1:
             function(*arguments)
 
@@ -350,11 +451,12 @@ def _wait_until_idle() -> None:
 
 
 class _GpuClock:
-    """CUDA events around one call, behind a flush of the L2 cache that hides the launch."""
+    """CUDA events around the calls, behind a flush of the L2 cache that hides the launches."""
 
-    def __init__(self) -> None:
+    def __init__(self, launches: int = 1) -> None:
         import torch
 
+        self.launches = launches
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         size = max(4 * properties.L2_cache_size, 2**25)
         self.buffer = torch.empty(size, dtype=torch.uint8, device="cuda")
@@ -375,13 +477,16 @@ class _GpuClock:
     def sample(self, name: str, function: Callable, arguments: tuple) -> float:
         while True:
             self._overwrite(self.passes)
+            if self.launches > 1:
+                function(*arguments)  # so that all the timed ones find the cache alike
             self.start.record()
-            function(*arguments)
+            for _ in range(self.launches):
+                function(*arguments)
             self.end.record()
             hidden = not self.start.query()
             self.end.synchronize()
             if hidden:
-                return self.start.elapsed_time(self.end)
+                return self.start.elapsed_time(self.end) / self.launches
             if self.passes * self.pass_ms > LONGEST_FLUSH_MS:
                 raise ValueError(
                     f"{name} waits for the GPU, or takes over {LONGEST_FLUSH_MS:g} ms to "
@@ -450,8 +555,8 @@ def _torch_matmul(a: Any, b: Any, out: Any) -> Any:
     return torch.matmul(a, b, out=out)
 
 
-def _into(matmul: Callable, out: Any, a: Any, b: Any) -> None:
-    matmul(a, b, out=out)
+def _into(matmul: Callable, out: Any, sets: Sequence[tuple], number: int) -> None:
+    matmul(*sets[number], out=out)
 
 
 def _spot_check(name: str, out: Any, a: Any, b: Any, seed: int) -> None:
@@ -469,7 +574,11 @@ def _spot_check(name: str, out: Any, a: Any, b: Any, seed: int) -> None:
 
 
 def _records(
-    problem: Problem, where: str, timings: Mapping[str, Timing], threads: int | None
+    problem: Problem,
+    where: str,
+    timings: Mapping[str, Timing],
+    threads: int | None,
+    launches: int,
 ) -> list[Record]:
     baseline = BASELINES[where]
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -481,6 +590,7 @@ def _records(
             n=problem.n,
             k=problem.k,
             dtype=problem.dtype,
+            launches=launches,
             time_ms=timing.median_ms,
             spread=timing.spread,
             tflops=problem.flops / timing.median_ms / 1e9,

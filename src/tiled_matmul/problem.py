@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 DTYPES = ("float16", "float32", "float64", "int32", "int64")
+LAYOUTS = ("nn", "tn", "nt", "tt")
 INTEGER_RANGE = 4
 LINE_BYTES = 64
 MAX_SIZE = 2**63 - 1  # what an array's shape can hold
@@ -24,6 +26,25 @@ def aligned_empty(shape: tuple[int, ...], dtype: str | np.dtype) -> np.ndarray:
     raw = np.empty(size + LINE_BYTES, np.uint8)
     start = -raw.ctypes.data % LINE_BYTES
     return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def as_layout(a: Any, b: Any, layout: str) -> tuple[Any, Any]:
+    """Return (a, b) with the same values and shapes, stored as `layout` says.
+
+    `layout` is a letter for a and one for b: "n" is stored row by row, "t" column by column, so
+    that its transpose is row-major. Numpy arrays or torch tensors; what lies so already is
+    returned as it is. Raises ValueError for another layout.
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
+    return tuple(
+        _row_major(array) if letter == "n" else _row_major(array.T).T
+        for array, letter in zip((a, b), layout, strict=True)
+    )
+
+
+def _row_major(array: Any) -> Any:
+    return np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array.contiguous()
 
 
 @dataclass(frozen=True)

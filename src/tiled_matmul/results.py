@@ -27,11 +27,13 @@ RESULTS = ROOT / "results"
 class Record:
     """One rung at one problem on one machine, timed in one run together with its baseline.
 
-    `time_ms` is the median, `spread` the interquartile range over the median, `tflops` 2·M·N·K
-    over the median, `ratio` the baseline's median over this one's: above 1 is faster than the
-    baseline. `gpu` is the GPU's name, or "CPU: model, T threads" where a CPU was timed, and then
-    `driver` is empty. `versions` maps packages to versions, `date` is ISO 8601 with its offset,
-    `commit` the code's. Raises ValueError naming the first value that cannot be.
+    A sample is the mean of `launches` calls in a row; 1 means a call by itself, which on a GPU
+    finds nothing of its operands in the L2 cache. `time_ms` is the median, `spread` the
+    interquartile range over the median, `tflops` 2·M·N·K over the median, `ratio` the baseline's
+    median over this one's: above 1 is faster than the baseline. `gpu` is the GPU's name,
+    or "CPU: model, T threads" where a CPU was timed, and then `driver` is empty. `versions` maps
+    packages to versions, `date` is ISO 8601 with its offset, `commit` the code's. Raises ValueError
+    naming the first value that cannot be.
     """
 
     rung: str
@@ -39,6 +41,7 @@ class Record:
     n: int
     k: int
     dtype: str
+    launches: int
     time_ms: float
     spread: float
     tflops: float
@@ -57,6 +60,8 @@ class Record:
         for key in ("m", "n", "k"):
             size = getattr(self, key)
             _require(self, key, "a positive integer", type(size) is int and 0 < size <= MAX_SIZE)
+        calls = type(self.launches) is int and self.launches > 0
+        _require(self, "launches", "a positive integer", calls)
         _require(self, "dtype", f"one of {', '.join(DTYPES)}", self.dtype in DTYPES)
         for key in ("time_ms", "tflops", "ratio"):
             number = getattr(self, key)

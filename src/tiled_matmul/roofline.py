@@ -1,5 +1,7 @@
 """Two floors under every matmul's time: its arithmetic, and the bytes that it moves.
 
+The same picture holds one level further in, where the bytes come from shared memory.
+
 Source: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model
 for multicore architectures", CACM 52(4), 2009.
 """
@@ -8,6 +10,14 @@ from __future__ import annotations
 
 from tiled_matmul.device import Peak
 from tiled_matmul.problem import Problem
+
+SHARED_BYTES_A_CLOCK = 128  # 32 banks of 4 bytes, on each multiprocessor
+# float32 lanes of a multiprocessor by compute capability: multiply-adds a clock.
+LANES = {
+    **dict.fromkeys(((7, 0), (7, 5), (8, 0)), 64),
+    **dict.fromkeys(((8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)), 128),
+}
+ISSUED_A_CLOCK = 4 * 32  # instructions of a thread: four schedulers, a warp each
 
 
 def peak_tflops(peak: Peak, dtype: str = "float32") -> float:
@@ -55,3 +65,44 @@ def attainable_tflops(intensity: float, peak: Peak, dtype: str = "float32") -> f
     if not intensity > 0:
         raise ValueError(f"intensity is FLOPs a byte and must be positive, got {intensity!r}")
     return min(peak_tflops(peak, dtype), intensity * peak.bandwidth_gbps / 1e3)
+
+
+def shared_ridge(cc: tuple[int, int]) -> float:
+    """Return the FLOPs for each byte from shared memory above which arithmetic is the limit.
+
+    `cc` is the compute capability; the clock cancels out. Raises ValueError for one that is not in
+    LANES.
+    """
+    if cc not in LANES:
+        known = ", ".join(f"{major}.{minor}" for major, minor in LANES)
+        raise ValueError(f"how many lanes {cc} has is not known; known: {known}")
+    return 2 * LANES[cc] / SHARED_BYTES_A_CLOCK
+
+
+def shared_bandwidth_gbps(peak: Peak, cc: tuple[int, int]) -> float:
+    """Return what all multiprocessors together read from shared memory, in 10⁹ bytes/s.
+
+    At the clock at which `peak` reaches its float32 rate. Raises ValueError as `shared_ridge`.
+    """
+    return peak.fp32_tflops * 1e3 / shared_ridge(cc)
+
+
+def shared_attainable_tflops(intensity: float, peak: Peak, cc: tuple[int, int]) -> float:
+    """Return the roof over a float32 kernel with `intensity` FLOPs for each byte that its threads
+    load from shared memory, in 10¹² FLOP/s. Raises ValueError as `shared_ridge`, and unless
+    `intensity` is positive.
+    """
+    if not intensity > 0:
+        raise ValueError(f"intensity is FLOPs a byte and must be positive, got {intensity!r}")
+    return min(peak.fp32_tflops, intensity * shared_bandwidth_gbps(peak, cc) / 1e3)
+
+
+def issue_attainable_tflops(slots: float, peak: Peak, cc: tuple[int, int]) -> float:
+    """Return the roof over a float32 kernel that issues `slots` instructions for each multiply-add.
+
+    In 10¹² FLOP/s. Raises ValueError as `shared_ridge`, and for less than one instruction.
+    """
+    if not slots >= 1:
+        raise ValueError(f"a multiply-add is one instruction at least, got {slots!r}")
+    shared_ridge(cc)
+    return peak.fp32_tflops * min(1.0, ISSUED_A_CLOCK / LANES[cc] / slots)

@@ -21,7 +21,11 @@ backend.select()
 
 @dataclass(frozen=True)
 class Rung:
-    """One step. `device` is "cpu" or "gpu"; `options` are passed to the module's `matmul`."""
+    """One step. `device` is "cpu" or "gpu"; `options` are passed to the module's `matmul`.
+
+    `layout` is a letter for a and one for b, as in BLAS: "n" lies in memory row by row, "t" column
+    by column (see `tiled_matmul.problem.as_layout`).
+    """
 
     name: str
     title: str
@@ -29,6 +33,7 @@ class Rung:
     device: str
     chapter: int
     options: dict = field(default_factory=dict)
+    layout: str = "nn"
 
     @property
     def matmul(self) -> Callable:
@@ -49,6 +54,39 @@ LADDER: tuple[Rung, ...] = (
     Rung("cpu_packed", "packed tiles in parallel", "cpu_packed", "cpu", 3),
     Rung("cuda_naive", "a thread an element, x is the row", "cuda_naive", "gpu", 4),
     Rung("cuda_coalesced", "a thread an element, x is the column", "cuda_coalesced", "gpu", 4),
+    Rung("cuda_puzzle", "shared tiles of 3×3: the puzzle", "cuda_puzzle", "gpu", 5),
+    Rung("cuda_article", "shared tiles, x is the row: a wrong turn", "cuda_article", "gpu", 5),
+    Rung("cuda_supersteps", "shared tiles in supersteps", "cuda_supersteps", "gpu", 5),
+    *(
+        Rung(
+            f"cuda_shared_{tile}",
+            f"shared tiles of {tile}×{tile}",
+            "cuda_shared_tiles",
+            "gpu",
+            5,
+            {"tile": tile},
+        )
+        for tile in (16, 32)
+    ),
+    Rung("cuda_padded", "shared tiles, x is the row, padded", "cuda_padded", "gpu", 6),
+    *(
+        Rung(f"cuda_transposed_{layout}", title, "cuda_transposed", "gpu", 6, layout=layout)
+        for layout, title in (
+            ("tn", "Aᵀ·B, loaded by columns"),
+            ("nt", "A·Bᵀ, loaded by columns"),
+            ("tt", "Aᵀ·Bᵀ, loaded by columns"),
+        )
+    ),
+    Rung("cuda_thread_tile_1d", "a column of 8 for each thread", "cuda_thread_tile_1d", "gpu", 7),
+    Rung("cuda_thread_tile_2d", "a tile of 8×8 for each thread", "cuda_thread_tile_2d", "gpu", 7),
+    Rung("cuda_vectorised", "8×8, four elements in one load", "cuda_vectorised", "gpu", 7),
+    Rung("cuda_double_buffer", "two buffers, one barrier", "cuda_double_buffer", "gpu", 8),
+    Rung("cuda_unrolled", "the loop over k written out", "cuda_unrolled", "gpu", 8),
+    Rung("cuda_warp_tiles", "a tile of 32×64 for each warp", "cuda_warp_tiles", "gpu", 8),
+    Rung("cuda_async", "asynchronous copies in three stages", "cuda_async", "gpu", 8),
+    Rung("cuda_best", "the best found", "cuda_best", "gpu", 8),
+    Rung("cuda_tile_hand", "asynchronous copies, indexed by hand", "cuda_tile_hand", "gpu", 8),
+    Rung("cuda_tile_view", "tile views and asynchronous copies", "cuda_tile_view", "gpu", 8),
 )
 
 

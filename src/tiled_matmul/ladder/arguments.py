@@ -32,12 +32,15 @@ def numpy_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[in
     return m, n, k, out
 
 
-def tensor_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[int, int, int, Any]:
+def tensor_operands(
+    a: Any, b: Any, out: Any, dtypes: tuple = FLOATS, *, column_major: bool = False
+) -> tuple[int, int, int, Any]:
     """Return (M, N, K, out) for a GPU rung; `out` is allocated, uninitialised, if it is None.
 
     Wants torch tensors a (M, K), b (K, N) and out (M, N): row-major, not empty, of one dtype out of
     `dtypes`, without gradients, on the device that the back end uses (cuda; cpu in the simulators),
-    out overlapping neither input. Raises TypeError or ValueError.
+    out overlapping neither input. With `column_major`, a and b may also be transposes of row-major
+    tensors. Raises TypeError or ValueError.
     """
     import torch
 
@@ -57,7 +60,9 @@ def tensor_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[i
         raise ValueError(f"a lies on {a.device} and b on {b.device}")
     m, n, k = _sizes(a, b, dtypes)
     for name, tensor in (("a", a), ("b", b)):
-        _check_layout(name, tensor, tensor.is_contiguous(), tensor.stride())
+        transposed = column_major and tensor.T.is_contiguous()
+        contiguous = transposed or tensor.is_contiguous()
+        _check_layout(name, tensor, contiguous, tensor.stride(), column_major)
     if out is None:
         return m, n, k, a.new_empty((m, n))
     _check_out(a, out, (m, n))
@@ -75,6 +80,11 @@ def positive(name: str, value: Any, limit: int | None = None) -> int:
         upper = "" if limit is None else f" and at most {limit}"
         raise ValueError(f"{name} must be at least 1{upper}, got {value}")
     return value
+
+
+def check_pad(pad: Any, tile: int) -> int:
+    """Return the padding of a tile's rows, from 0 to `tile`; raise TypeError or ValueError."""
+    return pad if pad == 0 and type(pad) is int else positive("pad", pad, tile)
 
 
 def _sizes(a: Any, b: Any, dtypes: tuple) -> tuple[int, int, int]:
@@ -101,10 +111,13 @@ def _check_out(a: Any, out: Any, shape: tuple[int, int]) -> None:
         raise TypeError(f"out is {_name(out)}, the inputs are {_name(a)}")
 
 
-def _check_layout(name: str, array: Any, contiguous: bool, strides: tuple) -> None:
+def _check_layout(
+    name: str, array: Any, contiguous: bool, strides: tuple, column_major: bool = False
+) -> None:
     if not contiguous:
+        major = "row-major or column-major" if column_major else "row-major"
         raise ValueError(
-            f"{name} must be row-major and contiguous, got shape {tuple(array.shape)} with "
+            f"{name} must be {major} and contiguous, got shape {tuple(array.shape)} with "
             f"strides {tuple(strides)}; copy it first"
         )
 

@@ -34,16 +34,40 @@ def covering_grid(extent_x: int, extent_y: int, block: tuple[int, int]) -> tuple
     return grid
 
 
-def launch(kernel, grid: tuple, block: tuple, *tensors) -> None:
-    """Launch a Numba kernel on torch tensors, in the order of torch's current stream.
+def need_capability(wanted: tuple[int, int], what: str) -> None:
+    """Raise ValueError, quoting the GPU, if its compute capability is below `wanted`, (8, 0) say.
+
+    `what` needs it, "asynchronous copies" say. The interpreter has every capability.
+    """
+    gpu = select().gpu
+    if gpu is None or watched() or gpu.capability >= wanted:
+        return
+    there, needed = (".".join(map(str, version)) for version in (gpu.capability, wanted))
+    raise ValueError(f"{what} need compute capability {needed}; {gpu.name} has {there}")
+
+
+def multiprocessors() -> int:
+    """Return how many multiprocessors the GPU has; the interpreter answers with an H200's 132."""
+    if not select().on_gpu:
+        return 132
+    import torch
+
+    return torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
+
+
+def launch(kernel, grid: tuple, block: tuple, *arguments) -> None:
+    """Launch a Numba kernel on torch tensors and numbers, in the order of torch's current stream.
 
     Without a GPU, or where somebody watches, the interpreter runs it to its end.
     """
     if not select().on_gpu or watched():
-        run(kernel, grid, block, *tensors)
+        run(kernel, grid, block, *arguments)
         return
     import torch
     from numba import cuda
 
     stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
-    kernel[grid, block, stream](*(cuda.as_cuda_array(tensor, sync=False) for tensor in tensors))
+    tensor = torch.Tensor
+    kernel[grid, block, stream](
+        *(cuda.as_cuda_array(x, sync=False) if isinstance(x, tensor) else x for x in arguments)
+    )

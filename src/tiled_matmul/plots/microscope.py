@@ -17,6 +17,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
 from tiled_matmul.plots import style
+from tiled_matmul.simt import hardware
 from tiled_matmul.simt.hardware import BANK_BYTES, BANKS, SECTOR_BYTES, WARP
 
 DONE = {"load": "loaded", "store": "stored", "atomic": "updated"}
@@ -201,13 +202,13 @@ def heat_map(t, array: str, op: str = "load", block: tuple[int, ...] | None = No
     levels = _levels(shown)
     for text, cells, alpha in levels:
         look = {"facecolor": color, "alpha": alpha, "lw": 0}
-        _boxes(ax, [(x, y, w, h) for y, x, h, w in rectangles(cells)], label=text, **look)
+        draw_boxes(ax, [(x, y, w, h) for y, x, h, w in rectangles(cells)], label=text, **look)
     if max(rows, columns) <= MOST_CELLS / 2:
         strips = [(0, y, columns, 1) for y in range(rows)] + [
             (x, 0, 1, rows) for x in range(columns)
         ]
-        _boxes(ax, strips, fill=False, edgecolor=color, lw=0.4)
-    _boxes(ax, [(0, 0, columns, rows)], **_frame(info.space, 1.5), edgecolor=color)
+        draw_boxes(ax, strips, fill=False, edgecolor=color, lw=0.4)
+    draw_boxes(ax, [(0, 0, columns, rows)], **_frame(info.space, 1.5), edgecolor=color)
     if columns <= NUMBERED:
         for (row, column), number in np.ndenumerate(shown):
             if not np.isnan(number):
@@ -312,7 +313,7 @@ def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
             cells = np.zeros((rows, last), dtype=bool)
             cells[accesses[unit][mine], step[mine]] = True
             boxes = [(x, y, w, h) for y, x, h, w in rectangles(cells)]
-            _boxes(ax, boxes, facecolor=shades[info.id], lw=0)
+            draw_boxes(ax, boxes, facecolor=shades[info.id], lw=0)
             drawn.setdefault(shades[info.id], []).append(info.name)
         for end in ends[: phases - (phases == len(ends))]:
             ax.axvline(end + 0.5, color=style.INK, lw=1.3)
@@ -330,7 +331,7 @@ def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
     summary = _phases(t, accesses)
     axes[-1, 0].set_xlabel(f"phase, from barrier to barrier{cut}\n" + "\n".join(summary[:6]))
     for color, names in drawn.items():
-        _boxes(axes[0, 0], [], facecolor=color, lw=0, label=", ".join(names))
+        draw_boxes(axes[0, 0], [], facecolor=color, lw=0, label=", ".join(names))
     fig.legend(loc="outside lower center", ncols=4, fontsize=8, handlelength=1, columnspacing=1)
     finding = reuse_finding(t, accesses, "block")
     style.title(fig, finding)
@@ -358,8 +359,8 @@ def _request(ax: Axes, request, name: str) -> None:
         for y in (LANES - 1.3, bottom - 1.5)[: 1 + shared]:
             ax.text(number + 0.5, y + 0.5, str(number), ha="center", **middle)
     lanes = [(lane, LANES, 1, 1) for lane in range(WARP)]
-    _boxes(ax, lanes, fill=False, edgecolor=style.MUTED, lw=0.5)
-    _boxes(ax, [_inset(lanes[lane]) for lane in request.lanes], facecolor=style.INK, lw=0)
+    draw_boxes(ax, lanes, fill=False, edgecolor=style.MUTED, lw=0.5)
+    draw_boxes(ax, [_inset(lanes[lane]) for lane in request.lanes], facecolor=style.INK, lw=0)
     labels = _row_labels(request)
     tops = {row: ROWS + PITCH * place for place, row in enumerate(labels)}
     for row, label in labels.items():
@@ -375,21 +376,21 @@ def _request(ax: Axes, request, name: str) -> None:
     codes = [Path.MOVETO, Path.LINETO] * len(request.lanes)
     ax.add_patch(PathPatch(Path(lines, codes), fill=False, ec=color, lw=0.6, alpha=0.7))
     if shared:
-        crowded = _crowded_banks(request)
-        late = [box for box in wanted.values() if int(box[0]) in crowded]
-        good = [box for box in wanted.values() if int(box[0]) not in crowded]
+        red = crowded(request)
+        late = [box for address, box in wanted.items() if address in red]
+        good = [box for address, box in wanted.items() if address not in red]
         frames = [(0, y, BANKS, 1) for y in tops.values()]
-        _boxes(ax, frames, **_frame("shared", 0.5), edgecolor=style.MUTED)
-        _boxes(ax, [_inset(box) for box in good], facecolor=color, lw=0)
-        _boxes(ax, [_inset(box) for box in late], facecolor=style.FAULT, lw=0)
+        draw_boxes(ax, frames, **_frame("shared", 0.5), edgecolor=style.MUTED)
+        draw_boxes(ax, [_inset(box) for box in good], facecolor=color, lw=0)
+        draw_boxes(ax, [_inset(box) for box in late], facecolor=style.FAULT, lw=0)
         return
     starts = [sector * SECTOR_BYTES for sector in request.sectors]
     came = [start + offset for start in starts for offset in range(0, SECTOR_BYTES, size)]
     pale = [_cell(address, size, tops) for address in came if address not in covered]
     frames = [(*_cell(start, size, tops)[:2], SECTOR_BYTES / BANK_BYTES, 1) for start in starts]
-    _boxes(ax, [_inset(box) for box in pale], facecolor=color, alpha=0.35, lw=0)
-    _boxes(ax, [_inset(box) for box in wanted.values()], facecolor=color, lw=0)
-    _boxes(ax, frames, **_frame("global", 0.7), edgecolor=style.INK)
+    draw_boxes(ax, [_inset(box) for box in pale], facecolor=color, alpha=0.35, lw=0)
+    draw_boxes(ax, [_inset(box) for box in wanted.values()], facecolor=color, lw=0)
+    draw_boxes(ax, frames, **_frame("global", 0.7), edgecolor=style.INK)
 
 
 def _inset(box: Box) -> Box:
@@ -429,11 +430,13 @@ def _words(request) -> list[int]:
     return sorted({(a + byte) // BANK_BYTES for a in request.addresses for byte in offsets})
 
 
-def _crowded_banks(request) -> set[int]:
-    """Return the banks that deliver more words than an even spread would ask of each."""
-    words = _words(request)
-    load = np.bincount([word % BANKS for word in words], minlength=BANKS)
-    return set(np.flatnonzero(load > -(-len(words) // BANKS)).tolist())
+def crowded(request) -> set[int]:
+    """Return the addresses whose banks have to deliver another word in the same go."""
+    lane, address = np.array(request.lanes), np.array(request.addresses)
+    ones = np.ones(lane.size, dtype=int)
+    loads = np.full(lane.size, request.site.op == "load")
+    late = hardware.conflicting(0 * ones, lane, address, request.width * ones, loads)
+    return set(address[late].tolist())
 
 
 def _cost(request) -> str:
@@ -580,7 +583,7 @@ def _frame(space: str, width: float) -> dict:
     return {"fill": False, "lw": width, "ls": "-" if space == "global" else (0, (3, 1.5))}
 
 
-def _boxes(ax: Axes, boxes: Sequence[Box], **look) -> None:
+def draw_boxes(ax: Axes, boxes: Sequence[Box], **look) -> None:
     """Draw boxes as one path, which keeps the SVG small."""
     vertices, codes = [(0.0, 0.0)], [Path.MOVETO]
     for x, y, w, h in boxes:

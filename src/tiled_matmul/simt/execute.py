@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiled_matmul.simt import values
+from tiled_matmul.simt.copies import Copies
 from tiled_matmul.simt.errors import DivergentBarrier, KernelError, TypingError
 from tiled_matmul.simt.hardware import WARP
 from tiled_matmul.simt.memory import (
@@ -77,6 +78,7 @@ class Lane:
         self.laneid = thread % WARP
         self.lanemask_lt = (1 << self.laneid) - 1
         self.left = 0
+        self.copies = Copies()
 
     def enter(self, block: Dim3) -> None:
         """Stand in another block."""
@@ -86,6 +88,7 @@ class Lane:
         self.grid_y = block.y * self.blockDim_y + self.threadIdx_y
         self.grid_z = block.z * self.blockDim_z + self.threadIdx_z
         self.left = 0
+        self.copies = Copies()
 
     def shared(self, where: tuple, name: str, shape: Any, dtype: Any, alignment: Any) -> Array:
         """Return the block's shared array that is declared at this place of the source."""
@@ -186,6 +189,8 @@ class Runner:
             log.threads.append(thread)
             log.phases.append(phase)
             log.clocks.append(clock)
+            for copy in self.lanes[thread].copies:
+                copy.record()
 
     def _run_block(self) -> None:
         function, arguments = self.program.function, self.arguments

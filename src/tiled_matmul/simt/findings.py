@@ -4,6 +4,9 @@ Two accesses race if they touch the same bytes, at least one writes, at most one
 different threads make them, and nothing orders them. A barrier orders the threads of a block, and
 `syncwarp` lanes that both took part; nothing orders blocks. What was written does not matter, and
 neither does the order in which the interpreter happened to run the threads.
+
+An asynchronous copy writes at some time between its beginning and its thread's wait for it. Until
+then no access to those bytes is ordered with it, not even one of the same thread.
 """
 
 from __future__ import annotations
@@ -31,6 +34,11 @@ ACROSS = (
     "Let one block alone write the element, add with cuda.atomic, or leave the second step to a "
     "second kernel."
 )
+COPIES = (
+    "Each thread waits for its own copies, with wait_copies; a cuda.syncthreads() after that lets "
+    "the others read them, and one before it keeps a copy out of what others still read."
+)
+PLAIN, BEGINS, FLIES, LANDS = range(4)  # what a site has to do with asynchronous copies
 VERBS = {LOAD: "read", STORE: "written", ATOMIC: "changed atomically"}
 
 
@@ -86,7 +94,9 @@ class Findings:
     def __init__(self, runner: Any, log: Log, arrays: list[ArrayInfo]) -> None:
         self.runner, self.log, self.arrays = runner, log, arrays
         self.sites = runner.program.sites
-        self.ops = site_ops(self.sites)
+        ops = site_ops(self.sites)
+        self.ops = np.where(ops == table.HIDDEN, STORE, ops)
+        self.flags = _copy_flags(self.sites)
         # After a barrier that not all threads reached, a block's order of things is undefined.
         self.judged = {d.block: d.phase for d in runner.divergences}
         self.unit = _units(log)
@@ -98,9 +108,18 @@ class Findings:
             if not piece.size:
                 continue
             self._look_for_races(piece)
+            self._look_at_copies(piece)
             self._look_for_uninitialised(piece)
             touched.append(_by_block(piece))
         self._look_between_blocks(touched)
+
+    @cached_property
+    def copied_to(self) -> set[int]:
+        """The arrays that asynchronous copies were begun to."""
+        found: set[int] = set()
+        for piece in table.pieces(self.log, self.ops):
+            found |= set(np.unique(piece.array[self.flags[piece.site] == BEGINS]).tolist())
+        return found
 
     # What was found, as findings.
 
@@ -158,6 +177,23 @@ class Findings:
             self._one_by_one(piece, place, lambda one, two: one.thread == two.thread)
         else:
             self._side_by_side(piece, place, piece.thread.astype(np.int64))
+
+    def _look_at_copies(self, piece: Piece) -> None:
+        """Conflicts between a thread's copy and what the thread itself does before it waits."""
+        if not (self.flags == BEGINS).any():
+            return
+        piece = piece.take(piece.shared)
+        place, _ = table.pack(piece.block, piece.thread.astype(np.int64), piece.address)
+        order = np.argsort(place, kind="stable")
+        piece, place, flag = piece.take(order), place[order], self.flags[piece.site[order]]
+        step = (flag == BEGINS).astype(np.int64) - (flag == LANDS)
+        before = np.cumsum(step) - step
+        starts = table.first_rows(place)
+        before -= np.repeat(before[starts], np.diff(np.r_[starts, place.size]))
+        latest = np.maximum.accumulate(np.where(flag == BEGINS, np.arange(place.size), -1))
+        for i in np.flatnonzero((before > 0) & ((flag == PLAIN) | (flag == BEGINS))):
+            copy = latest[i - 1]
+            self._conflict(_row(piece, int(copy)), _row(piece, int(i)), piece.address[i : i + 1])
 
     def _look_between_blocks(self, touched: list[np.ndarray]) -> None:
         """Conflicts over global memory between blocks."""
@@ -296,12 +332,20 @@ class Findings:
         first = thread_text(self.runner, one.block, one.thread)
         second = thread_text(self.runner, two.block, two.thread, one.block)
         one_line = self._line(one.site) == self._line(two.site)
-        said = f"{name} is {VERBS[one.op]} in {self._said(one.site)} by {first} and "
+        said = f"{name} is {self._verb(one)} in {self._said(one.site)} by {first} and "
         if one_line and one.op == two.op:
             said += f"by {second}"
         else:
-            said += f"{VERBS[two.op]} in {self._said(two.site)} by {second}"
-        if one.block != two.block:
+            said += f"{self._verb(two)} in {self._said(two.site)} by {second}"
+        copies = [bool(self.sites[r.site].asynchronous and r.op != LOAD) for r in (one, two)]
+        if any(copies) and one.block == two.block:
+            said += (
+                ", while the copy may be under way."
+                if one.thread != two.thread
+                else ", with no wait for the copy between them."
+            )
+            remedy = COPIES
+        elif one.block != two.block:
             said += ", and blocks run in any order."
             remedy = ACROSS
         else:
@@ -336,6 +380,10 @@ class Findings:
             remedy,
         )
 
+    def _verb(self, row: _Row) -> str:
+        copied = self.sites[row.site].asynchronous and row.op != LOAD
+        return "copied to" if copied else VERBS[row.op]
+
     # Reads of shared memory that nobody has written.
 
     def _look_for_uninitialised(self, piece: Piece) -> None:
@@ -344,7 +392,8 @@ class Findings:
             return
         place, _ = table.pack(piece.block - piece.block.min(), piece.address)
         # An atomic needs a value that a store left; a load may read what an atomic made of it.
-        self._unwritten(piece, place, piece.op == LOAD, piece.op != LOAD)
+        under_way = np.isin(self.flags[piece.site], (BEGINS, FLIES))
+        self._unwritten(piece, place, piece.op == LOAD, (piece.op != LOAD) & ~under_way)
         sets = np.array([site.sets for site in self.sites])[piece.site]
         self._unwritten(piece, place, (piece.op == ATOMIC) & ~sets, sets)
 
@@ -402,6 +451,7 @@ class Findings:
         info = self.arrays[row.array]
         index = element(info, row.address)
         line = self.sites[row.site].line
+        copied = row.array in self.copied_to
         return Finding(
             "uninitialised read",
             info.space,
@@ -412,10 +462,12 @@ class Findings:
             (self._text(row.site),),
             count,
             f"{thread_text(self.runner, row.block, row.thread)} reads "
-            f"{info.name}[{', '.join(map(str, index))}] in {self._said(row.site)}, and nobody has "
-            "written it.",
-            "Let every element be written before the barrier, with a zero where the guard keeps "
-            "a thread from loading.",
+            f"{info.name}[{', '.join(map(str, index))}] in {self._said(row.site)}, and "
+            + ("no copy to it has landed." if copied else "nobody has written it."),
+            COPIES
+            if copied
+            else "Let every element be written before the barrier, with a zero where the guard "
+            "keeps a thread from loading.",
         )
 
     # Indices and barriers.
@@ -561,6 +613,13 @@ def _met(one: _Row, two: _Row, vectors: list[tuple[int, ...]]) -> bool:
 def site_ops(sites: Iterable[Any]) -> np.ndarray:
     """Return LOAD, STORE or ATOMIC for each site."""
     return np.array([table.OPS[site.op] for site in sites] or [LOAD], np.int8)
+
+
+def _copy_flags(sites: Iterable[Any]) -> np.ndarray:
+    """Return for each site whether there a copy's writing begins, goes on or ends."""
+    kinds = {"store": BEGINS, "flight": FLIES, "landing": LANDS}
+    found = [kinds.get(site.op, PLAIN) if site.asynchronous else PLAIN for site in sites]
+    return np.array(found or [PLAIN], np.int8)
 
 
 def _units(log: Log) -> tuple[int, int]:

@@ -50,6 +50,46 @@ def wavefronts(
     2i and 2i + 1 both want the same. Within a part, a bank with n different words takes n
     wavefronts. No document states the rule for pairs: it is what the counters of an H200 show.
     """
+    _, word, group = _words(request, lane, address, width, loads)
+    line = word // BANKS
+    lines = int(line.max()) + 1 if line.size else 1
+    distinct = np.unique((group * BANKS + word % BANKS) * lines + line)
+    bank, depth = np.unique(distinct // lines, return_counts=True)
+    part_of, starts = np.unique(bank // BANKS, return_index=True)
+    deepest = np.maximum.reduceat(depth, starts) if starts.size else depth
+    waves = np.bincount(part_of // 8, weights=deepest, minlength=count).astype(np.int64)
+    return waves, waves - np.bincount(part_of // 8, minlength=count)
+
+
+def conflicting(
+    request: np.ndarray,
+    lane: np.ndarray,
+    address: np.ndarray,
+    width: np.ndarray,
+    loads: np.ndarray,
+) -> np.ndarray:
+    """Return for each access whether its bank is asked for another word in the same part.
+
+    Arguments and rule as `wavefronts`. A request has conflicts where one of its accesses does.
+    """
+    access, word, group = _words(request, lane, address, width, loads)
+    pairs = np.unique(np.stack([group * BANKS + word % BANKS, word]), axis=1)
+    bank, depth = np.unique(pairs[0], return_counts=True)
+    crowded = np.isin(group * BANKS + word % BANKS, bank[depth > 1])
+    return np.bincount(access, weights=crowded, minlength=request.size) > 0
+
+
+def _words(
+    request: np.ndarray,
+    lane: np.ndarray,
+    address: np.ndarray,
+    width: np.ndarray,
+    loads: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return, for each word of four bytes, its access, its number, and the part that wants it.
+
+    Parts are numbered through all requests, eight to each.
+    """
     part = lane // np.where(width <= BANK_BYTES, WARP, WARP * BANK_BYTES // np.maximum(width, 1))
     wide = np.flatnonzero((width > BANK_BYTES) & loads)
     if wide.size:
@@ -66,12 +106,4 @@ def wavefronts(
     rows = np.repeat(np.arange(request.size), words)
     step = np.arange(rows.size) - np.repeat(np.cumsum(words) - words, words)
     word = address[rows] // BANK_BYTES + step
-    group = request[rows] * 8 + part[rows]
-    line = word // BANKS
-    lines = int(line.max()) + 1 if line.size else 1
-    distinct = np.unique((group * BANKS + word % BANKS) * lines + line)
-    bank, depth = np.unique(distinct // lines, return_counts=True)
-    part_of, starts = np.unique(bank // BANKS, return_index=True)
-    deepest = np.maximum.reduceat(depth, starts) if starts.size else depth
-    waves = np.bincount(part_of // 8, weights=deepest, minlength=count).astype(np.int64)
-    return waves, waves - np.bincount(part_of // 8, minlength=count)
+    return rows, word, request[rows] * 8 + part[rows]

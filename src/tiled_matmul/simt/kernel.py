@@ -19,10 +19,11 @@ _watching: list[tuple[list, dict]] = []
 class Kernel:
     """A kernel, or a device function, that runs in the interpreter."""
 
-    def __init__(self, function: Callable, device: bool) -> None:
+    def __init__(self, function: Callable, device: bool, options: dict | None = None) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
         self.device = device
+        self.targetoptions = dict(options or {})  # nothing to the interpreter, but to a compiler
 
     def __getitem__(self, configuration: tuple) -> Launch:
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
@@ -118,8 +119,8 @@ def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
     if unknown:
         raise TypeError(f"cuda.jit has no option {', '.join(sorted(unknown))}")
     if callable(func_or_sig) and hasattr(func_or_sig, "__code__"):
-        return Kernel(func_or_sig, device)
-    return lambda function: Kernel(function, device)
+        return Kernel(func_or_sig, device, options)
+    return lambda function: Kernel(function, device, options)
 
 
 def install() -> None:

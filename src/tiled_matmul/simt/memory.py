@@ -363,29 +363,50 @@ class Array:
 
     def span(self, index: tuple, count: int, key: int, kept: Iterable | None = None) -> tuple:
         """Read `count` neighbouring elements as one access, or write those of `kept`."""
-        index = self._flat(index)
-        element = self._element(index, key)
-        last = self._element((*index[:-1], index[-1] + count - 1), key)
-        cast = values.caster(self.dtype)
-        if element is None or last is None or self.steps[-1] != 1:
-            return (cast(0),) * count
-        width = count * self.itemsize
-        address = self.info.start + element * self.itemsize
-        if address % width:
-            raise KernelError(f"an access of {width} bytes at an address that is no multiple of it")
-        recording = self._record()
-        if recording is not None:
-            add_key, add_slot, first, shift = recording
-            add_key(key)
-            wider = width.bit_length() - self.itemsize.bit_length()
-            add_slot(first + (element << shift) + wider)
+        element = self.claim(index, count, key)
+        if element is None:
+            return (self.zero(),) * count
         if kept is not None:
+            cast = values.caster(self.dtype)
             self.data[element : element + count] = [cast(value) for value in kept]
             return ()
         found = self.data[element : element + count]
         if isinstance(self.data, list):
             return tuple(found)
         return tuple(map(values.carrier(self.dtype), found))
+
+    def claim(self, index: tuple, count: int, key: int) -> int | None:
+        """Record an access to `count` neighbours; return where they lie in `data`, or None."""
+        index = self._flat(index)
+        element = self._element(index, key)
+        last = self._element((*index[:-1], index[-1] + count - 1), key)
+        if element is None or last is None:
+            return None
+        self.check_alignment(index, count * self.itemsize)
+        self.note(element, count, key)
+        return element
+
+    def check_alignment(self, index: tuple, width: int) -> None:
+        """Raise KernelError where neighbours from `index` on are no `width` bytes of one access."""
+        if len(index) != self.ndim:
+            raise TypingError(f"{len(index)} indices for an array with {self.ndim} axes")
+        if self.steps[-1] != 1 and width > self.itemsize:
+            raise KernelError(f"neighbours in {self!r} do not lie side by side")
+        element = self.offset + sum(map(operator.mul, index, self.steps))
+        if (self.info.start + element * self.itemsize) % width:
+            raise KernelError(f"an access of {width} bytes at an address that is no multiple of it")
+
+    def zero(self) -> Any:
+        """Return a zero of this array's type."""
+        return values.caster(self.dtype)(0)
+
+    def note(self, element: int, count: int, key: int) -> None:
+        """Record an access to `count` neighbours, 1, 2 or 4 of them."""
+        recording = self._record()
+        if recording is not None:
+            add_key, add_slot, first, shift = recording
+            add_key(key)
+            add_slot(first + (element << shift) + count.bit_length() - 1)
 
     def _note(self, element: int, key: int) -> None:
         recording = self._record()

@@ -72,30 +72,54 @@ FEATURES = (
 )
 
 
+RANGES: set[Callable] = {range}  # what a loop's turns come from; others may be added
+
+
 @dataclass
 class Standin:
     """Python that runs in place of an intrinsic: `function(access, *arguments)`."""
 
     function: Callable
     ops: tuple[str, ...]
+    arrays: tuple[int, ...]
 
 
 STANDINS: dict[int, tuple[Any, Standin]] = {}
 
 
-def stands_for(intrinsic: Any, *ops: str) -> Callable[[Callable], Callable]:
+def stands_for(
+    intrinsic: Any, *ops: str, arrays: tuple[int, ...] = (0, 0)
+) -> Callable[[Callable], Callable]:
     """Decorate the Python that the interpreter runs where a kernel calls `intrinsic`.
 
-    `ops` names what it does to arrays, in order: "load", "store". The function gets one `Access`
-    for each of them, then the call's arguments.
+    `ops` names what it does, in order: "load" and "store", for which the function gets an `Access`
+    each, "copy" a `copies.Copy`, "copies" the thread's `copies.Copies`; then come the call's
+    arguments. `arrays` says which argument is the array that is read, and which is written.
     """
+    unknown = set(ops) - {"load", "store", "copy", "copies"}
+    if unknown:
+        raise ValueError(f"a stand-in cannot do {', '.join(sorted(unknown))}")
 
     def register(function: Callable) -> Callable:
         # The intrinsic is kept, so that its id stays its own.
-        STANDINS[id(intrinsic)] = (intrinsic, Standin(function, ops))
+        STANDINS[id(intrinsic)] = (intrinsic, Standin(function, ops, arrays))
         return function
 
     return register
+
+
+class Vector(tuple):
+    """What an intrinsic loads: a tuple whose elements kernels may also take by v[i]."""
+
+    def __add__(self, other: tuple) -> Vector:
+        return Vector((*self, *other))
+
+    def l1(self, i: int, key: int) -> Any:
+        return self[i]
+
+    def get(self, index: tuple, key: int) -> Any:
+        (i,) = index
+        return self[i]
 
 
 class Access:
@@ -104,9 +128,9 @@ class Access:
     def __init__(self, key: int) -> None:
         self.key = key
 
-    def load(self, array: Any, index: Any, count: int = 1) -> tuple:
+    def load(self, array: Any, index: Any, count: int = 1) -> Vector:
         """Return `count` neighbouring elements from `index` (an int or a tuple of ints)."""
-        return array.span(_index_tuple(index), count, self.key)
+        return Vector(array.span(_index_tuple(index), count, self.key))
 
     def store(self, array: Any, index: Any, elements: Iterable) -> None:
         """Write neighbouring elements from `index`."""

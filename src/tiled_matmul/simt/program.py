@@ -15,7 +15,9 @@ class Site:
 
     `op` is "load", "store", "atomic" or "barrier"; `text` is the source, such as "a[row, k]", and
     `array` how the source calls the array. `sets`: does it write without regard to what was there?
-    `used`: does the source use what it gives?
+    `used`: does the source use what it gives? `asynchronous`: is it part of an asynchronous copy?
+    Such a copy has places of two more ops, where it is under way and where it lands: "flight" and
+    "landing". They are for findings; no count has them.
     """
 
     id: int
@@ -28,6 +30,7 @@ class Site:
     file: str
     sets: bool
     used: bool
+    asynchronous: bool = False
 
     @property
     def source(self) -> str:

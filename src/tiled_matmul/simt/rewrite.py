@@ -25,8 +25,21 @@ from typing import Any
 
 import numpy as np
 
-from tiled_matmul.simt import values
+from tiled_matmul.simt import kinds, values
+from tiled_matmul.simt.copies import Copy
 from tiled_matmul.simt.errors import StepLimit, TypingError, Unsupported
+from tiled_matmul.simt.kinds import (
+    ARRAY,
+    OTHER,
+    SHAPE,
+    SIZE,
+    STRIDES,
+    is_int,
+    is_large,
+    is_unsigned,
+    join,
+    widened,
+)
 from tiled_matmul.simt.names import (
     ATOMIC_OPERANDS,
     BARRIERS,
@@ -36,6 +49,7 @@ from tiled_matmul.simt.names import (
     LANE_FUNCTIONS,
     LANE_VALUES,
     OPERANDS,
+    RANGES,
     SMALL,
     STANDINS,
     Access,
@@ -49,9 +63,6 @@ from tiled_matmul.simt.program import Program, Site
 from tiled_matmul.simt.source import Source, parameters, python_function, read
 from tiled_matmul.simt.trees import assign, call, lane_attribute, lane_method, read_name, write_name
 
-# What the rewriter knows of a value: an int is the bits that a small Python int may need, OTHER is
-# a typed scalar, ARRAY an array, a tuple holds what is known of its parts. None: never assigned.
-OTHER, ARRAY, SIZES = "scalar", "array", "sizes"
 SUM = SMALL + 24  # bits taken for what they add up to
 ROUNDS = 8
 
@@ -109,8 +120,7 @@ def rewrite(kernel: Any, arguments: Iterable[Any], record: bool, max_steps: int)
     function = python_function(kernel)
     shared = _Shared(record, numba.cuda)
     shared.space |= _helpers(max_steps)
-    kinds = tuple(_kind_of(argument) for argument in arguments)
-    entry = _compile(shared, function, kinds)
+    entry = _compile(shared, function, tuple(_kind_of(argument) for argument in arguments))
     if entry.returns is not None:
         raise TypingError(f"{function.__name__} returns a value; a kernel writes to its arguments")
     return Program(
@@ -128,14 +138,14 @@ def _kind_of(argument: Any) -> Any:
     if isinstance(argument, bool):
         return OTHER
     if type(argument) is int:
-        return min(63, max(SMALL, argument.bit_length()))
+        return kinds.bits(min(63, max(SMALL, argument.bit_length())), kinds.of_constant(argument))
     if isinstance(argument, tuple):
         return tuple(_kind_of(part) for part in argument)
     return OTHER if isinstance(argument, (values.Typed, np.generic)) else ARRAY
 
 
-def _compile(shared: _Shared, function: Callable, kinds: tuple) -> _Compiled:
-    key = (function, kinds)
+def _compile(shared: _Shared, function: Callable, known: tuple) -> _Compiled:
+    key = (function, known)
     if key in shared.compiled:
         return shared.compiled[key]
     source = read(function)
@@ -143,7 +153,7 @@ def _compile(shared: _Shared, function: Callable, kinds: tuple) -> _Compiled:
         raise Unsupported(f"{source.name} calls itself; kernels here have no recursion")
     shared.open.append(function)
     try:
-        translator = _Translator(shared, function, source, kinds)
+        translator = _Translator(shared, function, source, known)
         tree = translator.translate()
     finally:
         shared.open.pop()
@@ -199,6 +209,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_restart": restart,
         "_simt_int64": values.int64,
         "_simt_int32": values.Int32,
+        "_simt_u64": values.u64,
         "_simt_i64": lambda value: value if type(value) is values.i64 else values.i64(value),
         "_simt_flag": values.flag,
         "_simt_index": values.index,
@@ -223,52 +234,34 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_size": abs,
         "_simt_slice": slice,
         "_simt_access": Access,
+        "_simt_copy": Copy,
     }
 
 
-def _join(x: Any, y: Any) -> Any:
-    """Return what is known of a value that is sometimes x and sometimes y."""
-    if x is None or x == y:
-        return y
-    if y is None:
-        return x
-    if isinstance(x, int) and isinstance(y, int):
-        return max(x, y)
-    if isinstance(x, tuple) and isinstance(y, tuple) and len(x) == len(y):
-        return tuple(_join(a, b) for a, b in zip(x, y, strict=True))
-    return OTHER
-
-
-def _is_int(kind: Any) -> bool:
-    return isinstance(kind, int)
-
-
-def _large(kind: Any) -> bool:
-    """May this small int have more bits than a float32 holds?"""
-    return isinstance(kind, int) and kind > 24
-
-
-def _widened(kind: Any) -> Any:
-    """Fewer versions of a device function: all small ints alike."""
-    if _is_int(kind):
-        return SMALL if kind <= SMALL else 63
-    return tuple(_widened(part) for part in kind) if isinstance(kind, tuple) else kind
+def _is_dtype_type(node: ast.expr) -> bool:
+    """Is this `….dtype.type`, the type of an array's elements as a function?"""
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "type"
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "dtype"
+    )
 
 
 class _Translator:
     """Translates one function, again and again until the kinds of its names are settled."""
 
-    def __init__(self, shared: _Shared, function: Callable, source: Source, kinds: tuple) -> None:
+    def __init__(self, shared: _Shared, function: Callable, source: Source, known: tuple) -> None:
         self.shared = shared
         self.function = function
         self.source = source
         self.parameters = parameters(function)
-        if len(kinds) != len(self.parameters):
+        if len(known) != len(self.parameters):
             raise TypingError(
                 f"{source.name} takes {len(self.parameters)} arguments "
-                f"({', '.join(self.parameters)}), got {len(kinds)}"
+                f"({', '.join(self.parameters)}), got {len(known)}"
             )
-        self.env: dict[str, Any] = dict(zip(self.parameters, kinds, strict=True))
+        self.env: dict[str, Any] = dict(zip(self.parameters, known, strict=True))
         self.locals = set(self.parameters) | {
             node.id
             for node in ast.walk(source.tree)
@@ -306,8 +299,8 @@ class _Translator:
             if round_number >= ROUNDS:
                 # What grows from turn to turn may need all bits there are.
                 for name, kind in self.env.items():
-                    if _is_int(kind) and kind != before.get(name):
-                        self.env[name] = 63
+                    if is_int(kind) and kind != before.get(name):
+                        self.env[name] = kinds.bits(63, kind)
         name = f"_simt_{self.source.name}_{len(self.shared.compiled)}"
         arguments = [ast.arg("_simt_lane"), ast.arg("_simt_path")]
         arguments += [ast.arg(parameter) for parameter in self.parameters]
@@ -423,10 +416,9 @@ class _Translator:
         loop = self.new_loop()
         self.assigned(node.target.id, kind)
         body: list[ast.stmt] = []
-        if _is_int(kind) and self.env[node.target.id] == OTHER:
-            body.append(
-                assign(write_name(node.target.id), call("_simt_i64", read_name(node.target.id)))
-            )
+        if is_int(kind) and self.env[node.target.id] == OTHER:
+            turn = self.typed(read_name(node.target.id), kind)
+            body.append(assign(write_name(node.target.id), turn))
         body += self.block(node.body)
         if not self.shared.record:
             made = ast.For(write_name(node.target.id), turns, body, [])
@@ -447,27 +439,34 @@ class _Translator:
 
     def turns(self, node: ast.expr) -> tuple[ast.expr, Any]:
         """Return (what a for loop walks over, the kind of its turns)."""
-        if isinstance(node, ast.Call) and self.resolve(node.func) == (True, range):
+        if isinstance(node, ast.Call) and self.is_range(node.func):
             if node.keywords or not 1 <= len(node.args) <= 3:
                 raise self.mistyped(node, "range takes one to three numbers")
             ends = [self.expression(argument) for argument in node.args]
             where = ast.Constant(node.lineno), ast.Constant(self.source.name)
-            if all(_is_int(kind) for _, kind in ends):
-                bits = max(SMALL, *(kind for _, kind in ends))
+            ints = all(is_int(kind) for _, kind in ends)
+            turn = kinds.of_turns([kind for _, kind in ends]) if ints else OTHER
+            if turn != OTHER:
                 turns = call("_simt_turns_of", *(end for end, _ in ends))
-                constant = all(isinstance(argument, ast.Constant) for argument in node.args)
-                small = constant and all(abs(argument.value) < 1 << 16 for argument in node.args)
-                return (turns if small else call("_simt_span", turns, *where)), bits
+                small = all(
+                    isinstance(end, ast.Constant) and abs(end.value) < 1 << 16 for end, _ in ends
+                )
+                return (turns if small else call("_simt_span", turns, *where)), turn
             return call("_simt_range", *where, *(self.typed(*end) for end in ends)), OTHER
         value, kind = self.expression(node)
-        if kind == SIZES:
-            return value, SMALL
+        part = kinds.part_of(kind)
+        if part is not None:
+            return value, part
         if not isinstance(kind, tuple):
             raise self.unsupported(node, "a loop over anything but range(…) or a tuple")
         joined = None
         for part in kind:
-            joined = _join(joined, part)
+            joined = join(joined, part)
         return value, joined
+
+    def is_range(self, node: ast.expr) -> bool:
+        found, value = self.resolve(node)
+        return found and hashable(value) and value in RANGES
 
     def do_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:  # noqa: N802
         if node.value is None:
@@ -513,8 +512,8 @@ class _Translator:
     def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
         if isinstance(target, ast.Name):
             made, kind = self.expression(value, name=target.id)
-            if _is_int(kind) and self.adds_to(target.id, value):
-                kind = SUM
+            if is_int(kind) and self.adds_to(target.id, value):
+                kind = kinds.bits(SUM, kind)
             self.assigned(target.id, kind)
             if self.env[target.id] == OTHER:
                 made = self.typed(made, kind)
@@ -540,7 +539,8 @@ class _Translator:
         else:
             made, kind = self.expression(value)
         if not isinstance(kind, tuple):
-            kind = (SMALL if kind == SIZES else OTHER,) * len(target.elts)
+            part = kinds.part_of(kind)
+            kind = (OTHER if part is None else part,) * len(target.elts)
         if len(kind) != len(target.elts):
             raise self.mistyped(node, f"{len(kind)} values for {len(target.elts)} names")
         names = [self.temporary(part) for part in kind]
@@ -561,10 +561,10 @@ class _Translator:
         if not isinstance(value.left, ast.Name) or value.left.id != name or used.count(name) > 1:
             return False
         before, added = self.operand_kinds
-        return _is_int(before) and before <= SUM and _is_int(added) and added <= SMALL
+        return is_int(before) and before <= SUM and is_int(added) and added <= SMALL
 
     def assigned(self, name: str, kind: Any) -> None:
-        self.env[name] = _join(self.env.get(name), kind)
+        self.env[name] = join(self.env.get(name), kind)
 
     def temporary(self, kind: Any) -> str:
         self.temporaries += 1
@@ -587,11 +587,12 @@ class _Translator:
 
     def typed(self, made: ast.expr, kind: Any) -> ast.expr:
         """Return the tree of a value as a typed scalar."""
-        if not _is_int(kind):
+        if not is_int(kind):
             return made
         if isinstance(made, ast.Constant):
-            return read_name(self.shared.constant(values.i64(made.value)))
-        return call("_simt_i64", made)
+            make = values.u64 if is_unsigned(kind) else values.i64
+            return read_name(self.shared.constant(make(made.value)))
+        return call("_simt_u64" if is_unsigned(kind) else "_simt_i64", made)
 
     def see_Constant(self, node: ast.Constant) -> tuple[ast.expr, Any]:  # noqa: N802
         return self.constant(node, node.value)
@@ -602,7 +603,7 @@ class _Translator:
         if type(value) is int:
             if value.bit_length() > 63:
                 return read_name(self.shared.constant(values.u64(value))), OTHER
-            return ast.Constant(value), value.bit_length()
+            return ast.Constant(value), kinds.of_constant(value)
         if type(value) is float:
             return read_name(self.shared.constant(values.f64(value))), OTHER
         if isinstance(value, np.generic) and value.dtype in values.DTYPES:
@@ -627,8 +628,8 @@ class _Translator:
         feature = self.feature(node)
         if feature is not None:
             if feature in LANE_VALUES:
-                attribute, bits = LANE_VALUES[feature]
-                return lane_attribute(attribute, ast.Load()), bits
+                attribute, count = LANE_VALUES[feature]
+                return lane_attribute(attribute, ast.Load()), kinds.Natural(count)
             if feature in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
                 return lane_attribute(feature, ast.Load()), OTHER
             raise self.unsupported(node, f"cuda.{feature}")
@@ -649,35 +650,37 @@ class _Translator:
         value, _ = self.expression(node.value)
         kind: Any = OTHER
         if node.attr in ("shape", "strides"):
-            kind = SIZES
+            kind = SHAPE if node.attr == "shape" else STRIDES
         elif node.attr in ("size", "ndim", "itemsize", "nbytes"):
-            kind = SMALL
+            kind = SIZE
         elif node.attr == "T":
             kind = ARRAY
         elif node.attr in ("x", "y", "z"):
-            kind = SMALL
+            kind = SIZE
         elif node.attr != "dtype":
             raise self.unsupported(node, f"attribute .{node.attr}")
         return ast.Attribute(value, node.attr, ast.Load()), kind
 
     def see_Tuple(self, node: ast.Tuple) -> tuple[ast.expr, Any]:  # noqa: N802
         parts = [self.expression(part) for part in node.elts]
+        # What a tuple's parts have in common may not tell a uint64 from an int64.
+        parts = [(self.typed(*part), OTHER) if is_unsigned(part[1]) else part for part in parts]
         made = ast.Tuple([part for part, _ in parts], ast.Load())
         return made, tuple(kind for _, kind in parts)
 
     def see_Subscript(self, node: ast.Subscript) -> tuple[ast.expr, Any]:  # noqa: N802
         value, kind = self.expression(node.value)
-        if kind == SIZES:
+        part = kinds.part_of(kind)
+        if part is not None:
             index, _ = self.index(node.slice)
-            return ast.Subscript(value, index, ast.Load()), SMALL
+            return ast.Subscript(value, index, ast.Load()), part
         if isinstance(kind, tuple):
             index, _ = self.index(node.slice)
-            part: Any = None
             if isinstance(node.slice, ast.Constant) and -len(kind) <= node.slice.value < len(kind):
                 part = kind[node.slice.value]
             else:
                 for each in kind:
-                    part = _join(part, each)
+                    part = join(part, each)
             return ast.Subscript(value, index, ast.Load()), part
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         indices = [self.index(part) for part in parts]
@@ -722,15 +725,18 @@ class _Translator:
         key = self.key(node, op, text, called)
         stored = [] if value is None else [value]  # before the indices, as Python computes them
         trees = [tree for tree, _ in indices]
-        if len(indices) > 3 or not all(_is_int(kind) for _, kind in indices):
+        if len(indices) > 3 or not all(is_int(kind) for _, kind in indices):
             name = "get" if value is None else "put"
             method = ast.Attribute(array, name, ast.Load())
             return ast.Call(method, [*stored, ast.Tuple(trees, ast.Load()), key], [])
         method = ast.Attribute(array, f"{'l' if value is None else 's'}{len(trees)}", ast.Load())
         return ast.Call(method, [*stored, *trees, key], [])
 
-    def key(self, node: ast.AST, op: str, text: str, called: str) -> ast.expr:
+    def key(
+        self, node: ast.AST, op: str, text: str, called: str, asynchronous: bool = False
+    ) -> ast.expr:
         """A new site, and the tree of its key."""
+        lands = op == ("landing" if asynchronous else "store")
         site = Site(
             len(self.shared.sites),
             node.lineno,
@@ -740,8 +746,9 @@ class _Translator:
             called,
             self.source.name,
             self.source.file,
-            op == "store" or text.split("(")[0].endswith("atomic.exch"),
+            lands or text.split("(")[0].endswith("atomic.exch"),
             node is not self.ignored,
+            asynchronous,
         )
         self.shared.sites.append(site)
         number = ast.Constant(site.id)
@@ -762,8 +769,10 @@ class _Translator:
         (x, x_kind), (y, y_kind) = left, right
         if isinstance(x_kind, tuple) and isinstance(y_kind, tuple) and isinstance(op, ast.Add):
             return ast.BinOp(x, op, y), x_kind + y_kind
-        if _is_int(x_kind) and _is_int(y_kind):
-            return self.whole(op, x, y, x_kind, y_kind)
+        if is_int(x_kind) and is_int(y_kind):
+            unsigned = is_unsigned(x_kind) and is_unsigned(y_kind)
+            if not unsigned or kinds.stays_unsigned(op, y, x_kind, y_kind):
+                return self.whole(op, x, y, x_kind, y_kind)
         if None in (x_kind, y_kind):  # not known in this round yet
             return ast.BinOp(x, op, y), None
         x, y = self.typed(x, x_kind), self.typed(y, y_kind)
@@ -782,7 +791,7 @@ class _Translator:
         return ast.BinOp(x, op, y), OTHER
 
     def whole(self, op: ast.operator, x: ast.expr, y: ast.expr, m: int, n: int) -> tuple:
-        """An operation on two small Python ints that may need m and n bits."""
+        """An operation on two small Python ints of which m and n are known."""
         constant = y.value if isinstance(y, ast.Constant) else None
         made: ast.expr = ast.BinOp(x, op, y)
         if isinstance(op, ast.Div):
@@ -805,18 +814,24 @@ class _Translator:
             bits = max(m, n)
         if isinstance(x, ast.Constant) and isinstance(y, ast.Constant) and type(op) in BINARY:
             try:
-                return self.constant(made, BINARY[type(op)](x.value, y.value))
+                folded, count = self.constant(made, BINARY[type(op)](x.value, y.value))
+                if is_int(count):
+                    count = kinds.of_result(op, count, m, n)
+                return folded, count
             except (ZeroDivisionError, ValueError):
                 pass
         if bits > 63:
             return call("_simt_int64", made), 63
-        return made, bits
+        return made, kinds.of_result(op, bits, m, n)
 
     def see_UnaryOp(self, node: ast.UnaryOp) -> tuple[ast.expr, Any]:  # noqa: N802
         value, kind = self.expression(node.operand)
         if isinstance(node.op, ast.Not):
             return call("_simt_flag", ast.UnaryOp(node.op, value)), OTHER
-        if _is_int(kind):
+        if is_unsigned(kind):
+            value = self.typed(value, kind)
+        elif is_int(kind):
+            kind = int(kind)
             if isinstance(value, ast.Constant) and isinstance(node.op, ast.USub):
                 return ast.Constant(-value.value), kind
             made = ast.UnaryOp(node.op, value)
@@ -837,9 +852,12 @@ class _Translator:
             if isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
                 raise self.unsupported(node, f"a comparison by {COMPARISONS[type(op)]}")
         sides = [self.expression(value) for value in (node.left, *node.comparators)]
-        if not all(_is_int(kind) for _, kind in sides):
+        if not all(is_int(kind) for _, kind in sides):
             # An int beside a float32 would be rounded to it.
-            sides = [(self.typed(*side) if _large(side[1]) else side[0], 0) for side in sides]
+            sides = [
+                (self.typed(*side) if is_large(side[1]) or is_unsigned(side[1]) else side[0], 0)
+                for side in sides
+            ]
         left, *right = (side for side, _ in sides)
         return ast.Compare(left, node.ops, right)
 
@@ -858,7 +876,7 @@ class _Translator:
     def see_IfExp(self, node: ast.IfExp) -> tuple[ast.expr, Any]:  # noqa: N802
         test = self.test(node.test)
         yes, no = self.expression(node.body), self.expression(node.orelse)
-        kind = _join(yes[1], no[1])
+        kind = join(yes[1], no[1])
         if kind == OTHER:
             yes, no = (self.typed(*yes), OTHER), (self.typed(*no), OTHER)
         return ast.IfExp(test, yes[0], no[0]), kind
@@ -871,6 +889,10 @@ class _Translator:
             return self.cuda_call(node, feature, name)
         found, value = self.resolve(node.func)
         if not found:
+            if _is_dtype_type(node.func) and len(node.args) == 1 and not node.keywords:
+                dtype, _ = self.expression(node.func.value)
+                value, _ = self.expression(node.args[0])
+                return call(self.shared.constant(values.cast), dtype, value), OTHER
             if isinstance(node.func, ast.Attribute):
                 raise self.unsupported(node, f"method .{node.func.attr}()")
             raise self.mistyped(node, f"{self.text(node.func)} is not defined")
@@ -886,19 +908,31 @@ class _Translator:
         table = functions()
         if hashable(value) and value in table:
             arguments = [self.expression(argument) for argument in node.args]
-            ints = bool(arguments) and all(_is_int(kind) for _, kind in arguments)
+            ints = bool(arguments) and all(is_int(kind) for _, kind in arguments)
+            signs = {is_unsigned(kind) for _, kind in arguments}
             trees = [tree for tree, _ in arguments]
             if value is len:
-                return call("_simt_len", *trees), SMALL
+                return call("_simt_len", *trees), SIZE
             if (
                 ints
+                and len(signs) == 1
                 and value in (min, max, abs, int)
                 and len(trees) + (value is abs or value is int) > 1
             ):
                 plain = {min: "_simt_least", max: "_simt_most", abs: "_simt_size"}
                 made = call(plain[value], *trees) if value in plain else trees[0]
-                bits = max(kind for _, kind in arguments)
-                return (call("_simt_int64", made) if bits > 62 else made), bits
+                kind = None
+                for _, each in arguments:
+                    kind = join(kind, each)
+                if value is abs and not is_unsigned(kind):
+                    kind = kinds.Natural(kind)
+                if kind > 62 and not is_unsigned(kind):
+                    return call("_simt_int64", made), int(kind)
+                return made, kind
+            if True in signs:
+                trees = [
+                    self.typed(*each) if is_unsigned(each[1]) else each[0] for each in arguments
+                ]
             return call(self.shared.constant(table[value]), *trees), OTHER
         if is_device_function(value):
             return self.device_call(node, value)
@@ -921,8 +955,10 @@ class _Translator:
             raise self.mistyped(node, f"{dtype} takes one value")
         value, kind = self.expression(node.args[0])
         signed = dtype.kind == "i" and dtype.itemsize >= 4
-        if _is_int(kind) and signed and kind < 8 * dtype.itemsize:
-            return value, kind
+        if is_int(kind) and signed and kind < 8 * dtype.itemsize:
+            return value, kinds.Natural(kind) if kinds.is_natural(kind) else kind
+        if kinds.is_natural(kind) and dtype == values.UINT64:
+            return value, kinds.Unsigned(kind)
         name = f"_simt_cast_{dtype}"
         self.shared.space.setdefault(name, values.caster(dtype))
         return call(name, value), OTHER
@@ -941,8 +977,8 @@ class _Translator:
             )
         if any(kind is None for _, kind in given):
             return ast.Constant(None), None
-        kinds = tuple(_widened(kind) for _, kind in given)
-        compiled = _compile(self.shared, function, kinds)
+        known = tuple(widened(kind) for _, kind in given)
+        compiled = _compile(self.shared, function, known)
         path: ast.expr = read_name("_simt_path")
         if self.shared.record:
             turns = call("_simt_turns", path, ast.Constant(self.new_loop()))
@@ -955,12 +991,26 @@ class _Translator:
         return made, compiled.returns
 
     def standin(self, node: ast.Call, standin: Standin) -> tuple[ast.expr, Any]:
-        text = self.text(node)
-        array = self.text(node.args[0]) if node.args else ""
-        accesses = [call("_simt_access", self.key(node, op, text, array)) for op in standin.ops]
+        if node.keywords:
+            raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
+        accesses = [self.standin_access(node, op, standin.arrays) for op in standin.ops]
         given = [self.expression(argument) for argument in node.args]
-        arguments = [tree for tree, _ in given]
+        arguments = [self.typed(*each) if is_unsigned(each[1]) else each[0] for each in given]
         return call(self.shared.constant(standin.function), *accesses, *arguments), OTHER
+
+    def standin_access(self, node: ast.Call, op: str, arrays: tuple[int, ...]) -> ast.expr:
+        if op == "copies":
+            return lane_attribute("copies", ast.Load())
+        text = self.text(node)
+        read, written = (self.text(node.args[i]) if i < len(node.args) else "" for i in arrays)
+        if op != "copy":
+            array = read if op == "load" else written
+            return call("_simt_access", self.key(node, op, text, array))
+        keys = [
+            self.key(node, each, text, read if each == "load" else written, asynchronous=True)
+            for each in ("load", "store", "flight", "landing")
+        ]
+        return call("_simt_copy", read_name("_simt_lane"), *keys)
 
     def cuda_call(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
         if feature in ("grid", "gridsize"):
@@ -1018,8 +1068,8 @@ class _Translator:
             raise self.mistyped(node, f"cuda.{feature} takes 1, 2 or 3")
         parts = [lane_attribute(f"{feature}_{axis}", ast.Load()) for axis in "xyz"[:axes]]
         if axes == 1:
-            return parts[0], SMALL
-        return ast.Tuple(parts, ast.Load()), (SMALL,) * axes
+            return parts[0], SIZE
+        return ast.Tuple(parts, ast.Load()), (SIZE,) * axes
 
     def array(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
         given = dict(zip(("shape", "dtype", "alignment", "more"), node.args, strict=False))

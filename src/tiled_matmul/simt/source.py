@@ -39,9 +39,11 @@ def line_text(file: str, line: int) -> str:
 def python_function(kernel: Any) -> Callable:
     """Return the Python function behind a kernel: compiled by Numba, of this package, or plain.
 
-    Raises KernelError for anything else.
+    Of one that was made from another (`as_written`), the other. Raises KernelError for anything
+    else.
     """
     function = getattr(kernel, "py_func", kernel)
+    function = getattr(function, "as_written", function)
     if not inspect.isfunction(function):
         raise KernelError(f"a kernel is a Python function or @cuda.jit of one, got {kernel!r}")
     return function

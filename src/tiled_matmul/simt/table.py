@@ -15,7 +15,15 @@ from tiled_matmul.simt.memory import ADDRESS_MASK, ARRAY_SHIFT, GLOBAL_START, WI
 
 PIECE = 1 << 20  # accesses worked through at once
 LOAD, STORE, ATOMIC = 0, 1, 2
-OPS = {"load": LOAD, "store": STORE, "atomic": ATOMIC, "barrier": -1}
+HIDDEN = 3  # a copy under way: findings look at it, nothing counts it
+OPS = {
+    "load": LOAD,
+    "store": STORE,
+    "atomic": ATOMIC,
+    "barrier": -1,
+    "flight": HIDDEN,
+    "landing": HIDDEN,
+}
 WARP_SHIFT = 5
 
 REQUEST = np.dtype(
@@ -66,7 +74,7 @@ class Piece:
 
 
 def pieces(log: Log, ops: np.ndarray) -> Iterator[Piece]:
-    """Yield the accesses of a log. `ops` gives LOAD, STORE or ATOMIC for each site."""
+    """Yield the accesses of a log. `ops` gives LOAD, STORE or ATOMIC for each site, or HIDDEN."""
     starts = np.frombuffer(log.starts, np.int64)
     blocks = np.frombuffer(log.blocks, np.int64)
     total = len(log.keys)
@@ -84,7 +92,8 @@ def pieces(log: Log, ops: np.ndarray) -> Iterator[Piece]:
         )
         high = int(starts[first_of_block[end]]) if end < first_of_block.size else total
         if high > low:
-            yield _piece(log, ops, segments, int(low), high)
+            piece = _piece(log, ops, segments, int(low), high)
+            yield piece.take(piece.op != HIDDEN) if (ops == HIDDEN).any() else piece
         begin = end
 
 

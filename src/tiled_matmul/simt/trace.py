@@ -149,11 +149,13 @@ class Trace:
         array: int | None = None,
         block: tuple[int, ...] | None = None,
         warp: int | None = None,
+        asynchronous: bool | None = None,
     ) -> GlobalCounts | SharedCounts:
         """Return the counts of a space ("global", "shared") and op ("load", "store", "atomic").
 
         `line` in the source, `function` (its name; lines of notebook cells count from the cell's
-        top), `array` (its id), `block` (x, y, z) and `warp` restrict them.
+        top), `array` (its id), `block` (x, y, z), `warp` and `asynchronous` (only those of
+        asynchronous copies, or only the others) restrict them.
         """
         if space not in ("global", "shared") or op not in ("load", "store", "atomic"):
             raise ValueError(
@@ -163,7 +165,9 @@ class Trace:
         wanted = [
             site.id
             for site in self.sites
-            if line in (None, site.line) and function in (None, site.function)
+            if line in (None, site.line)
+            and function in (None, site.function)
+            and asynchronous in (None, site.asynchronous)
         ]
         rows = rows[np.isin(rows["site"], wanted)]
         number = None if block is None else self._block_number(block)

@@ -46,16 +46,24 @@ class Fetched:
 
 
 def counted(t: Trace) -> dict[str, int]:
-    """Return a trace's counts under the names of `measured`."""
+    """Return a trace's counts under the names of `measured`.
+
+    Asynchronous copies are left out: a GPU counts them apart from loads and stores.
+    """
+    loads, stores, shared_loads, shared_stores = (
+        t.count(space, op, asynchronous=False)
+        for space in ("global", "shared")
+        for op in ("load", "store")
+    )
     return {
-        "load requests": t.global_loads.requests,
-        "load sectors": t.global_loads.sectors,
-        "store requests": t.global_stores.requests,
-        "store sectors": t.global_stores.sectors,
-        "shared load requests": t.shared_loads.requests,
-        "shared load wavefronts": t.shared_loads.wavefronts,
-        "shared store requests": t.shared_stores.requests,
-        "shared store wavefronts": t.shared_stores.wavefronts,
+        "load requests": loads.requests,
+        "load sectors": loads.sectors,
+        "store requests": stores.requests,
+        "store sectors": stores.sectors,
+        "shared load requests": shared_loads.requests,
+        "shared load wavefronts": shared_loads.wavefronts,
+        "shared store requests": shared_stores.requests,
+        "shared store wavefronts": shared_stores.wavefronts,
     }
 
 

@@ -273,6 +273,11 @@ def caster(dtype: np.dtype) -> Callable[[Any], Any]:
     return cast
 
 
+def cast(dtype: np.dtype, value: Any) -> Any:
+    """Return a kernel's value converted to `dtype`: what `array.dtype.type(value)` gives."""
+    return caster(dtype)(value)
+
+
 def truncate(value: Any) -> int:
     """Return a number cut to a Python int; NaN gives 0 and infinities more than any type holds."""
     if isinstance(value, (float, np.floating)) and not math.isfinite(value):

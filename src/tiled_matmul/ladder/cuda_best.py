@@ -1,0 +1,243 @@
+"""The best found: what the rungs below taught, and what only counters and a search could tell.
+
+A thread owns ROWS×COLUMNS elements of C in quads, in warp tiles, and tiles are copied
+asynchronously into two buffers, as in the rungs below. What changed:
+
+- The fragments of A and B for the next k are loaded while this k is multiplied, also from one tile
+  to the next: `use` and `fill` change places before the last k of a tile.
+- A and B are flat, and what is copied next is found by adding to running offsets. The piece of K
+  that fills no whole tile comes first, so that the loop needs no guard. Threads beyond an edge copy
+  the last row or column again; what they multiply is never stored.
+- The multiplications run down a column and up the next, so that each shares a factor with the one
+  before, which the register file then need not deliver again.
+- C is scaled by `alpha`, as in BLAS. That also frees the sums from the order in which a store of
+  four wants its registers: kept through the loop it would get into the way of the fragments, three
+  operands out of one register bank.
+
+Sources: NVIDIA, CUTLASS (Kerr et al., 2017); Boehm (2022); Gray, maxas (2014), on register banks.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from numba import cuda, float32, uint64
+
+from tiled_matmul.ladder.arguments import tensor_operands
+from tiled_matmul.ladder.constants import with_constants
+from tiled_matmul.ladder.cuda_vectorised import fours
+from tiled_matmul.ladder.intrinsics import (
+    commit_copies,
+    copy_async,
+    copy_async4,
+    load4,
+    store4,
+    wait_copies,
+)
+from tiled_matmul.ladder.launch import (
+    covering_grid,
+    launch,
+    multiprocessors,
+    need_capability,
+)
+from tiled_matmul.ladder.unroll import unroll, unrolled
+
+TILE_M, TILE_N, TILE_K = 128, 256, 8  # of C for a block, and along K
+WARP_M, WARP_N = 32, 128  # of C for a warp
+ROWS, COLUMNS = 8, 16  # of C for a thread, in quads LANES_M and LANES_N quads apart
+LANES_M, LANES_N = WARP_M // ROWS, WARP_N // COLUMNS
+WARPS_N = TILE_N // WARP_N
+THREADS = 256
+A_ROW = TILE_M + 4
+FOURS = True  # are B and C made of aligned fours?
+B_WIDTH = 4  # elements in one copy of B
+A_STEP, B_STEP = THREADS // TILE_K, THREADS * B_WIDTH // TILE_N  # rows of a tile copied at once
+A_COPIES, B_COPIES = TILE_M // A_STEP, TILE_K // B_STEP
+
+
+@cuda.jit(max_registers=255)
+@unrolled
+def cuda_best_kernel(a, b, c, alpha):
+    a_tile = cuda.shared.array((2, TILE_K, A_ROW), a.dtype, alignment=16)
+    b_tile = cuda.shared.array((2, TILE_K, TILE_N), b.dtype, alignment=16)
+    acc = cuda.local.array((ROWS, COLUMNS), c.dtype)
+    a_part = cuda.local.array((2, ROWS), a.dtype)
+    b_part = cuda.local.array((2, COLUMNS), b.dtype)
+    a_from = cuda.local.array(A_COPIES, uint64)
+    M, N = uint64(c.shape[0]), uint64(c.shape[1])
+    K = uint64(a.size) // M
+    top, left = uint64(cuda.blockIdx.y) * uint64(TILE_M), uint64(cuda.blockIdx.x) * uint64(TILE_N)
+    t = uint64(cuda.threadIdx.x)
+    # What the thread copies: elements of A at (a_k, a_m + …), fours of B at (b_k + …, b_n).
+    a_k, a_m = t % uint64(TILE_K), t // uint64(TILE_K)
+    b_k, b_n = t * uint64(B_WIDTH) // uint64(TILE_N), t * uint64(B_WIDTH) % uint64(TILE_N)
+    for s in range(A_COPIES):
+        a_from[s] = min(top + a_m + uint64(s * A_STEP), M - uint64(1)) * K + a_k
+    b_from = b_k * N + min(left + b_n, N - uint64(B_WIDTH))
+    # What it multiplies: quads of four from (m, n) on.
+    warp, lane = t // uint64(32), t % uint64(32)
+    m = warp // uint64(WARPS_N) * uint64(WARP_M) + lane // uint64(LANES_N) * uint64(4)
+    n = warp % uint64(WARPS_N) * uint64(WARP_N) + lane % uint64(LANES_N) * uint64(4)
+    for i in range(ROWS):
+        for j in range(COLUMNS):
+            acc[i, j] = 0
+    use, fill = uint64(0), uint64(1)
+    at = (K - uint64(1)) % uint64(TILE_K) + uint64(1)  # where the second tile begins
+    for s in range(A_COPIES):
+        there = 1 if a_k < at else 0
+        copy_async(a_tile, (use, a_k, a_m + uint64(s * A_STEP)), a, a_from[s], there)
+    for s in range(B_COPIES):
+        k, source = b_k + uint64(s * B_STEP), b_from + uint64(s * B_STEP) * N
+        there = B_WIDTH if k < at else 0
+        if FOURS:
+            copy_async4(b_tile, (use, k, b_n), b, source, there)
+        else:
+            copy_async(b_tile, (use, k, b_n), b, source, there)
+    commit_copies()
+    wait_copies(0)
+    cuda.syncthreads()
+    for q in range(ROWS // 4):
+        four = load4(a_tile, (use, uint64(0), m + uint64(q * 4 * LANES_M)))
+        for e in range(4):
+            a_part[0, q * 4 + e] = four[e]
+    for q in range(COLUMNS // 4):
+        four = load4(b_tile, (use, uint64(0), n + uint64(q * 4 * LANES_N)))
+        for e in range(4):
+            b_part[0, q * 4 + e] = four[e]
+    b_from += at * N
+    while at < K + uint64(TILE_K):
+        for k in unroll(TILE_K):
+            now, then = k % 2, (k + 1) % 2
+            if k == TILE_K - 1:
+                wait_copies(0)
+                cuda.syncthreads()
+                use, fill = fill, use
+            k_then = uint64((k + 1) % TILE_K)
+            for q in range(ROWS // 4):
+                four = load4(a_tile, (use, k_then, m + uint64(q * 4 * LANES_M)))
+                for e in range(4):
+                    a_part[then, q * 4 + e] = four[e]
+            for q in range(COLUMNS // 4):
+                four = load4(b_tile, (use, k_then, n + uint64(q * 4 * LANES_N)))
+                for e in range(4):
+                    b_part[then, q * 4 + e] = four[e]
+            if k == 0:
+                there = 1 if at < K else 0
+                for s in range(A_COPIES):
+                    target = (fill, a_k, a_m + uint64(s * A_STEP))
+                    copy_async(a_tile, target, a, a_from[s] + at, there)
+                for s in range(B_COPIES):
+                    target = (fill, b_k + uint64(s * B_STEP), b_n)
+                    source = b_from + uint64(s * B_STEP) * N
+                    if FOURS:
+                        copy_async4(b_tile, target, b, source, there * B_WIDTH)
+                    else:
+                        copy_async(b_tile, target, b, source, there)
+                commit_copies()
+                at += uint64(TILE_K)
+                b_from += uint64(TILE_K) * N
+            for j in range(COLUMNS):
+                for step in range(ROWS):
+                    i = ROWS - 1 - step if j % 2 else step
+                    acc[i, j] += a_part[now, i] * b_part[now, j]
+    for i in range(ROWS):
+        y = top + m + uint64(i // 4 * 4 * LANES_M + i % 4)
+        for q in range(COLUMNS // 4):
+            x = left + n + uint64(q * 4 * LANES_N)
+            for e in range(4):
+                acc[i, q * 4 + e] *= alpha
+            if FOURS:
+                if y < M and x < N:
+                    store4(c, (y, x), load4(acc, (i, q * 4)))
+            else:
+                for e in range(4):
+                    if y < M and x + uint64(e) < N:
+                        c[y, x + uint64(e)] = acc[i, q * 4 + e]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The tiles of a block, a warp and a thread, and the registers that a thread may have.
+
+    `weight` is what an element of C costs against one of the others' where the GPU is full.
+    """
+
+    tile_m: int
+    tile_n: int
+    tile_k: int
+    warp_m: int
+    warp_n: int
+    rows: int
+    columns: int
+    max_registers: int
+    weight: float = 1.0
+
+    @property
+    def threads(self) -> int:
+        return self.tile_m * self.tile_n // (self.rows * self.columns)
+
+    def constants(self, fours: bool) -> dict[str, Any]:
+        """Return the kernel's constants; `fours` says whether B and C are made of aligned fours.
+
+        Raises ValueError for tiles that do not fit together.
+        """
+        lanes_m, lanes_n = self.warp_m // self.rows, self.warp_n // self.columns
+        b_width = 4 if fours else 1
+        a_step, b_step = self.threads // self.tile_k, self.threads * b_width // self.tile_n
+        fits = (
+            lanes_m * lanes_n == 32
+            and (self.rows * lanes_m, self.columns * lanes_n) == (self.warp_m, self.warp_n)
+            and (self.rows % 4, self.columns % 4, self.tile_k % 2) == (0, 0, 0)
+            and (self.tile_m % self.warp_m, self.tile_n % self.warp_n) == (0, 0)
+            and a_step * self.tile_k == self.threads
+            and b_step * self.tile_n == self.threads * b_width
+            and (self.tile_m % a_step, self.tile_k % b_step) == (0, 0)
+        )
+        if not fits:
+            raise ValueError(f"these tiles do not fit together: {self}")
+        return {
+            **{"TILE_M": self.tile_m, "TILE_N": self.tile_n, "TILE_K": self.tile_k},
+            **{"WARP_M": self.warp_m, "WARP_N": self.warp_n, "ROWS": self.rows},
+            **{"COLUMNS": self.columns, "LANES_M": lanes_m, "LANES_N": lanes_n},
+            **{"WARPS_N": self.tile_n // self.warp_n, "A_ROW": self.tile_m + 4},
+            **{"FOURS": fours, "B_WIDTH": b_width, "A_STEP": a_step, "B_STEP": b_step},
+            **{"A_COPIES": self.tile_m // a_step, "B_COPIES": self.tile_k // b_step},
+        }
+
+
+SETTINGS = (
+    Setting(128, 256, 8, 32, 128, 8, 16, max_registers=255),  # one block a multiprocessor
+    Setting(64, 128, 16, 32, 64, 8, 8, max_registers=168),  # three
+    Setting(32, 64, 16, 16, 32, 4, 4, max_registers=128, weight=1.4),  # four; for small problems
+)
+
+
+def pick(m: int, n: int, multiprocessors: int) -> Setting:
+    """Return the setting whose blocks load the busiest multiprocessor least, earlier ones first."""
+
+    def load(setting: Setting) -> float:
+        blocks = -(-m // setting.tile_m) * -(-n // setting.tile_n)
+        turns = -(-blocks // multiprocessors)
+        return turns * setting.tile_m * setting.tile_n * setting.weight
+
+    return min(SETTINGS, key=load)
+
+
+def matmul(a, b, out=None, setting=None):
+    """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32.
+
+    `setting` is a Setting; None picks one by the shape. Where N is not a multiple of 4, or B or C
+    does not begin at a multiple of 16 bytes, B is copied and C stored by the element. Needs compute
+    capability 8.0. Raises TypeError or ValueError as `covering_grid`, `need_capability`,
+    `Setting.constants` and `tensor_operands` do.
+    """
+    need_capability((8, 0), "asynchronous copies")
+    m, n, _, out = tensor_operands(a, b, out, ("float32",))
+    if setting is None:
+        setting = pick(m, n, multiprocessors())
+    elif not isinstance(setting, Setting):
+        raise TypeError(f"setting must be a Setting or None, got {setting!r}")
+    constants = setting.constants(fours(b, out))
+    kernel = with_constants(cuda_best_kernel, max_registers=setting.max_registers, **constants)
+    grid = covering_grid(n, m, (setting.tile_n, setting.tile_m))
+    launch(kernel, grid, (setting.threads, 1), a.view(-1), b.view(-1), out, float32(1))
+    return out

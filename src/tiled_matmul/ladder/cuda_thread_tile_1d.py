@@ -1,0 +1,62 @@
+"""A column of C for each thread: what it loads from B's tile is used ROWS times.
+
+A thread owns ROWS elements of C, one below the other, and a warp 32 columns of them. What changed
+from shared tiles: for each k a thread loads one element of B and ROWS of A and does ROWS
+multiplications with them, so it asks shared memory for (1 + ROWS)/ROWS elements a multiplication
+in place of 2. A's tile is stored transposed, so that the ROWS elements lie side by side and come
+in loads of 16 bytes; its rows are padded by 4 elements, so that storing it meets no bank conflict.
+Indices have no sign: Numba need not test each one for Python's counting from the end.
+Source: Volkov & Demmel (2008); Boehm, How to Optimize a CUDA Matmul Kernel (2022), kernel 4.
+"""
+
+from numba import cuda, uint64
+
+from tiled_matmul.ladder.arguments import tensor_operands
+from tiled_matmul.ladder.launch import covering_grid, launch
+
+TILE_M, TILE_N, TILE_K = 64, 64, 8
+ROWS = 8
+THREADS = 512  # TILE_M·TILE_N/ROWS, and as many elements as each of the two tiles has
+A_ROW = TILE_M + 4
+DTYPES = ("float32", "float64", "int32")
+
+
+@cuda.jit
+def cuda_thread_tile_1d_kernel(a, b, c):
+    a_tile = cuda.shared.array((TILE_K, A_ROW), a.dtype, alignment=16)
+    b_tile = cuda.shared.array((TILE_K, TILE_N), b.dtype, alignment=16)
+    acc = cuda.local.array(ROWS, c.dtype)
+    M, N, K = uint64(c.shape[0]), uint64(c.shape[1]), uint64(a.shape[1])
+    top, left = uint64(cuda.blockIdx.y * TILE_M), uint64(cuda.blockIdx.x * TILE_N)
+    t = uint64(cuda.threadIdx.x)
+    row, col = t // uint64(TILE_N) * uint64(ROWS), t % uint64(TILE_N)  # of C, in the block's tile
+    a_row, a_col = t // uint64(TILE_K), t % uint64(TILE_K)  # of A's tile: what this thread fetches
+    b_row, b_col = t // uint64(TILE_N), t % uint64(TILE_N)
+    zero = c.dtype.type(0)
+    for i in range(uint64(ROWS)):
+        acc[i] = zero
+    for start in range(uint64(0), K, uint64(TILE_K)):
+        in_a = top + a_row < M and start + a_col < K
+        in_b = start + b_row < K and left + b_col < N
+        a_tile[a_col, a_row] = a[top + a_row, start + a_col] if in_a else zero
+        b_tile[b_row, b_col] = b[start + b_row, left + b_col] if in_b else zero
+        cuda.syncthreads()
+        for k in range(uint64(TILE_K)):
+            b_element = b_tile[k, col]
+            for i in range(uint64(ROWS)):
+                acc[i] += a_tile[k, row + i] * b_element
+        cuda.syncthreads()
+    for i in range(uint64(ROWS)):
+        if top + row + i < M and left + col < N:
+            c[top + row + i, left + col] = acc[i]
+
+
+def matmul(a, b, out=None):
+    """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32, float64 or int32.
+
+    int32 wraps around. Raises TypeError or ValueError as `covering_grid` and `tensor_operands` do.
+    """
+    m, n, _, out = tensor_operands(a, b, out, DTYPES)
+    grid = covering_grid(n, m, (TILE_N, TILE_M))
+    launch(cuda_thread_tile_1d_kernel, grid, (THREADS, 1), a, b, out)
+    return out

@@ -1,0 +1,172 @@
+"""Figures of chapter 6: which banks a warp's words lie in, and what each remedy was worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from tiled_matmul.plots import microscope, style
+from tiled_matmul.simt.hardware import BANK_BYTES, BANKS
+
+LINE_BYTES = BANKS * BANK_BYTES
+MARKS = (
+    ("only sectors counted", style.A, "s"),
+    ("only wavefronts counted", style.B, "D"),
+)
+
+
+@style.styled
+def bank_maps(requests: Sequence[Any], names: Sequence[str], columns: int) -> style.Figure:
+    """Draw a shared array as it lies over the banks, and what each of `requests` wants of it.
+
+    A column is a bank, a row 128 bytes. `columns` of each row of the array are used, the rest is
+    padding and drawn grey. Red words share their bank with another word that is wanted. Raises
+    ValueError for no requests, a number of names that is not theirs, or a request to global memory.
+    """
+    if not requests or len(requests) != len(names):
+        raise ValueError(f"{len(requests)} requests and {len(names)} names; both are wanted, alike")
+    for request in requests:
+        if request.array.space != "shared":
+            raise ValueError(f"{request.array.name} lies in {request.array.space} memory")
+    rows = max(-(-_size(request) // LINE_BYTES) for request in requests)
+    fig, axes = style.draw(
+        0.75 + (style.WIDTH / len(requests) - 0.2) * (rows + 4) / BANKS,
+        columns=len(requests),
+        squeeze=False,
+    )
+    for ax, request, name in zip(axes[0], requests, names, strict=True):
+        style.bare(ax, BANKS, rows + 3)
+        _bank_map(ax, request, columns)
+        ax.set_title(name, fontsize=8)
+    costs = [microscope.counted(request.wavefronts, "wavefront") for request in requests]
+    fig.supxlabel("a column: a bank; a row: 128 bytes; grey: padding", fontsize=8)
+    finding = f"The same column of a tile: {' or '.join(costs)}"
+    style.title(fig, finding)
+    described = "; ".join(
+        f"{name}: the {len(set(request.addresses))} elements that the warp wants lie in "
+        f"{microscope.counted(_banks(request), 'bank')}, {cost}"
+        for name, request, cost in zip(names, requests, costs, strict=True)
+    )
+    return style.finish(fig, f"{finding}. {described}.")
+
+
+def _bank_map(ax: Any, request: Any, columns: int) -> None:
+    size = request.array.itemsize
+    wide = size / BANK_BYTES
+    pitch = request.array.shape[-1]
+    height = _size(request) / LINE_BYTES
+    crowded = microscope.crowded(request)
+    color = microscope.colors([request.array])[request.array.id]
+    padding = [
+        _box(element * size, wide)
+        for element in range(_size(request) // size)
+        if element % pitch >= columns
+    ]
+    microscope.draw_boxes(ax, padding, facecolor=style.MUTED, alpha=0.6, lw=0)
+    for late in (False, True):
+        wanted = [_box(a, wide) for a in set(request.addresses) if (a in crowded) == late]
+        microscope.draw_boxes(ax, wanted, facecolor=style.FAULT if late else color, lw=0)
+    frame = [(0, 0, BANKS, height)]
+    microscope.draw_boxes(ax, frame, fill=False, edgecolor=style.MUTED, lw=0.8, ls=(0, (3, 1.5)))
+    for bank in (0, 8, 16, 24, 31):
+        ax.text(bank + 0.5, height + 1.2, str(bank), ha="center", va="center", fontsize=8)
+
+
+def _box(address: int, wide: float) -> tuple[float, float, float, float]:
+    row, offset = divmod(address, LINE_BYTES)
+    return offset / BANK_BYTES + 0.08, row + 0.08, wide - 0.16, 0.84
+
+
+def _size(request: Any) -> int:
+    elements = 1
+    for extent in request.array.shape:
+        elements *= extent
+    return elements * request.array.itemsize
+
+
+def _banks(request: Any) -> int:
+    words = {a + byte for a in request.addresses for byte in range(0, request.width, BANK_BYTES)}
+    return len({word // BANK_BYTES % BANKS for word in words})
+
+
+@style.styled
+def halves(
+    sectors: Mapping[str, float],
+    wavefronts: Mapping[str, float],
+    times_ms: Mapping[str, float] | None,
+) -> style.Figure:
+    """Draw what each variant of a kernel should cost by two counts, and what it did cost.
+
+    The three map the same names to numbers; each is drawn as a multiple of its own for the last
+    name, in which everything is mended. `times_ms` is None where there is no clock. Raises
+    ValueError where the names differ.
+    """
+    counts = [sectors, wavefronts]
+    given = [*counts, *([times_ms] if times_ms is not None else [])]
+    names = list(sectors)
+    if any(list(each) != names for each in given):
+        raise ValueError(f"the variants differ: {', '.join(str(list(each)) for each in given)}")
+    fig, ax = style.draw(1.1 + 0.42 * len(names))
+    relative = [{name: each[name] / each[names[-1]] for name in names} for each in given]
+    for line, name in enumerate(names):
+        values = [each[name] for each in relative]
+        ax.hlines(line, min(values), max(values), color=style.MUTED, lw=1, alpha=0.6)
+        for value, (_, color, marker) in zip(values, MARKS, strict=False):
+            ax.plot(value, line, ls="none", marker=marker, mfc="none", mec=color, mew=1.5, ms=7)
+        if times_ms is not None:
+            ax.plot(values[-1], line, ls="none", marker="o", color=style.INK, ms=7)
+            ax.annotate(
+                f"{values[-1]:.2f}", (values[-1], line), (0, -7), textcoords="offset points",
+                ha="center", va="top", fontsize=8,
+            )  # fmt: skip
+    for label, color, marker in MARKS:
+        ax.plot([], [], ls="none", marker=marker, mfc="none", mec=color, mew=1.5, label=label)
+    if times_ms is not None:
+        ax.plot([], [], ls="none", marker="o", color=style.INK, label="time")
+    most = max(max(each.values()) for each in relative)
+    least = min(min(each.values()) for each in relative)
+    ax.set(xscale="log", xlim=(least / 1.25, most * 1.3), ylim=(len(names) - 0.4, -0.6))
+    ticks = [tick for tick in (1, 2, 4, 8, 16, 32) if tick <= most * 1.3]
+    ax.set_xticks(ticks)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(f"times as much as “{names[-1]}”, logarithmic")
+    fig.legend(loc="outside lower center", ncols=2, fontsize=8, handletextpad=0.2)
+    title = "Two counts, two predictions"
+    if times_ms is not None:
+        nearer = _nearer(*relative)
+        title = "The time follows neither count alone"
+        if nearer:
+            title = f"The time is nearer to the {nearer}, throughout"
+    style.title(fig, title)
+    lines = "; ".join(
+        f"{name}: "
+        + ", ".join(
+            f"{what} {each[name]:.3g}"
+            for what, each in zip(("sectors", "wavefronts", "time"), relative, strict=False)
+        )
+        for name in names
+    )
+    return style.finish(fig, f"{title}. Relative to “{names[-1]}”: {lines}.")
+
+
+def _nearer(sectors: Mapping, wavefronts: Mapping, times: Mapping) -> str:
+    """Return which count is nearer to the time in each variant but the last, "" where they vary."""
+    found = {
+        min(("sectors", sectors[n]), ("wavefronts", wavefronts[n]), key=lambda c: _apart(c[1], t))[
+            0
+        ]
+        for n, t in times.items()
+        if sectors[n] != wavefronts[n]
+    }
+    return found.pop() if len(found) == 1 else ""
+
+
+def _apart(x: float, y: float) -> float:
+    """How far apart are two numbers on a logarithmic axis?"""
+    return abs(math.log(x / y))

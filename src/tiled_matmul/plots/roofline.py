@@ -1,0 +1,95 @@
+"""The roofline twice: over the bytes of global memory, and over those of shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from tiled_matmul import roofline as model
+from tiled_matmul.plots import style
+
+LOOKS = ((style.A, "o"), (style.B, "s"), (style.OTHERS[1], "^"), (style.FAULT, "D"))
+LEVELS = ("global memory", "shared memory")
+
+
+@style.styled
+def two_roofs(
+    peak: Any,
+    cc: tuple[int, int],
+    points: Mapping[str, tuple[float, float, float]],
+    library: float,
+    finding: str,
+) -> style.Figure:
+    """Draw kernels under the roof of global memory, and under that of shared memory.
+
+    `peak` is a device.Peak and `cc` its compute capability. `points` maps a kernel to (FLOPs for
+    each byte that it asks global memory for, FLOPs for each byte that its threads load from shared
+    memory, TFLOP/s). `library` is cuBLAS's rate, drawn as a line. `finding` is the title.
+    """
+    fig, axes = style.draw(5.6, 2)
+    flat = model.peak_tflops(peak)
+    rates = [rate for *_, rate in points.values()]
+    bottom = min(rates) / 3
+    for level, (ax, name) in enumerate(zip(axes, LEVELS, strict=True)):
+        values = [point[level] for point in points.values()]
+        ridge = model.shared_ridge(cc) if level else model.ridge(peak)
+        left, right = min(*values, ridge) / 2.5, max(*values, ridge) * 4
+        x = np.geomspace(left, right, 300)
+        ax.loglog(x, [min(flat, flat * at / ridge) for at in x], color=style.INK, lw=1.8)
+        ax.axhline(library, color=style.C, lw=1.2, ls=(0, (4, 3)))
+        for (kernel, point), (color, marker) in zip(points.items(), LOOKS, strict=False):
+            label = kernel if not level else None
+            ax.plot(point[level], point[2], marker, color=color, ms=7, ls="none", label=label)
+        bandwidth = model.shared_bandwidth_gbps(peak, cc) if level else peak.bandwidth_gbps
+        text = f"{bandwidth / 1000:.3g} TB/s of {name}"
+        ax.text(0.02, 0.96, text, transform=ax.transAxes, ha="left", va="top")
+        ax.text(right, library * 0.9, "cuBLAS", ha="right", va="top")
+        ax.text(right, flat * 1.08, f"{flat:.3g} TFLOP/s", ha="right", va="bottom")
+        ax.set(xlim=(left, right), ylim=(bottom, flat * 2.6))
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_locator(NullLocator())
+        ax.set_xlabel(f"FLOPs for each byte asked of {name}")
+        ax.set_ylabel("TFLOP/s")
+    fig.legend(loc="outside lower center", ncols=2, fontsize=8)
+    style.title(fig, finding)
+    described = "; ".join(
+        f"{kernel}: {rate:.3g} TFLOP/s, {one:.3g} FLOPs for each byte of global memory and "
+        f"{two:.3g} for each of shared memory"
+        for kernel, (one, two, rate) in points.items()
+    )
+    return style.finish(
+        fig,
+        f"{finding}. Two rooflines of {peak.name}, logarithmic axes. {described}; "
+        f"cuBLAS {library:.3g} TFLOP/s.",
+    )
+
+
+@style.styled
+def occupancy_against_rate(
+    tiles: Sequence[tuple[str, float, float | None]], finding: str
+) -> style.Figure:
+    """Draw how full the multiprocessors are, and how fast the kernel is, for several thread tiles.
+
+    A tile is (name, occupancy from 0 to 1, share of cuBLAS or None where there is no clock).
+    """
+    fig, ax = style.draw(0.9 + 0.42 * len(tiles))
+    for line, (_, full, share) in enumerate(tiles):
+        ax.barh(line - 0.17, full, height=0.3, color=style.MUTED, alpha=0.7)
+        ax.text(full + 0.015, line - 0.17, f"{full:.0%}", va="center", fontsize=8)
+        if share is not None:
+            ax.barh(line + 0.17, share, height=0.3, color=style.A)
+            ax.text(share + 0.015, line + 0.17, f"{share:.0%}", va="center", fontsize=8)
+    ax.set_yticks(range(len(tiles)), [name for name, *_ in tiles])
+    ax.set(xlim=(0, 1.12), ylim=(len(tiles) - 0.5, -0.5))
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
+    ax.set_xlabel("grey: warps resident, of the most; blue: rate, of cuBLAS's")
+    style.title(fig, finding)
+    words = "; ".join(
+        f"{name}: {full:.0%} occupied" + ("" if share is None else f", {share:.0%} of cuBLAS")
+        for name, full, share in tiles
+    )
+    return style.finish(fig, f"{finding}. {words}.")

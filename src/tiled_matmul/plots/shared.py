@@ -1,0 +1,210 @@
+"""Figures of chapter 5: who stages what, the puzzle's answers, loads by size, speed-ups by size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
+
+from tiled_matmul.plots import microscope, style
+
+GAP = 0.8
+LINES = ((style.A, "o"), (style.B, "s"), (style.OTHERS[1], "^"))
+
+
+@style.styled
+def staging(t: Any, thread: int, block: tuple[int, ...] = (0, 0)) -> style.Figure:
+    """Draw what one thread of a tiled kernel stages for its block, and what it then reads.
+
+    `t` is a trace of a kernel that stores to two shared arrays, A's tile first, and reads both in
+    the phase after; `thread` is its number in the block. Raises ValueError for another kernel.
+    """
+    accesses = microscope.accesses_of(t, block)
+    shared = [info for info in t.arrays if info.space == "shared"]
+    if len(shared) != 2 or shared[0].shape != shared[1].shape:
+        raise ValueError(f"{t.name} has no two equal tiles in shared memory")
+    edge = shared[0].shape[0]
+    first = accesses[accesses["phase"] <= 1]
+    all_stores, loads = (_touched(t, first, shared, op) for op in ("store", "load"))
+    mine = first[first["thread"] == thread]
+    stored, read = (_touched(t, mine, shared, op) for op in ("store", "load"))
+    fig, axes = style.draw(2.6, columns=2)
+    place = divmod(thread, t.block[0])
+    steps = (("1  stage", all_stores, stored), ("2  use", stored, read))
+    for ax, (name, pale, full) in zip(axes, steps, strict=True):
+        size = 2 * edge + GAP
+        style.bare(ax, size, size)
+        corners = ((0, edge + GAP), (edge + GAP, 0))
+        for (x, y), color, weak, strong in zip(
+            corners, (style.A, style.B), pale, full, strict=True
+        ):
+            if name.startswith("1"):
+                shade = {divmod(e, edge): 0.2 for e in weak}
+                shade |= {divmod(e, edge): 0.85 for e in strong}
+            else:
+                shade = {divmod(e, edge): 0.85 for e in strong}
+            _tile(ax, edge, color, x, y, shade)
+        x = y = edge + GAP
+        style.matrix(ax, edge, edge, style.C, x=x, y=y, shade={place: 0.5})
+        corner = (x + place[1], y + place[0])
+        ax.add_patch(Rectangle(corner, 1, 1, fill=False, lw=2.2, ec=style.INK, clip_on=False))
+        ax.text(0, 0.45, name, fontweight="bold", va="center", fontsize=9)
+        count = sum(len(elements) for elements in full)
+        verb = "stores" if name.startswith("1") else "reads"
+        ax.text(0, 1.15, f"the thread\n{verb} {count}", va="top", fontsize=8)
+    used = sorted({len(elements) for elements in (*loads,)})
+    often = sum(len(part) for part in loads) // sum(len(set(part)) for part in loads)
+    finding = (
+        f"Each thread fetches {len(stored[0]) + len(stored[1])} elements for all, "
+        f"and reads {sum(map(len, read))}"
+    )
+    style.title(fig, finding)
+    return style.finish(
+        fig,
+        f"{finding}. Tiles of A, left, and B, above, {edge} by {edge}, in shared memory. First "
+        f"thread {place[::-1]} stores one element of each; then it reads row {place[0]} of A's "
+        f"tile and column {place[1]} of B's. Each element is read {microscope.times(often)}, "
+        f"{used[0]} reads of a tile in all.",
+    )
+
+
+def _touched(t: Any, accesses: np.ndarray, shared: Sequence, op: str) -> tuple[list[int], ...]:
+    """Return the elements that were stored or loaded, as often as they were, for each array."""
+    sites = [site.id for site in t.sites if site.op == op]
+    mine = accesses[np.isin(accesses["site"], sites)]
+    return tuple(mine["element"][mine["array"] == info.id].tolist() for info in shared)
+
+
+def _tile(ax: Any, edge: int, color: str, x: float, y: float, shade: Mapping) -> None:
+    """Draw a tile in shared memory: a dashed frame, as everywhere in the book."""
+    style.matrix(ax, edge, edge, color, x=x, y=y, shade=dict(shade))
+    frame = {"fill": False, "ec": style.INK, "lw": 1.2, "ls": (0, (3, 2)), "clip_on": False}
+    ax.add_patch(Rectangle((x - 0.12, y - 0.12), edge + 0.24, edge + 0.24, **frame))
+
+
+@style.styled
+def answers(c: Any, expected: Any, tile: int) -> style.Figure:
+    """Draw the numbers of C, cut into tiles, and mark those that are not as expected."""
+    c, expected = np.asarray(c), np.asarray(expected)
+    rows, columns = c.shape
+    wrong = ~(c == expected)
+    fig, ax = style.draw(4.0)
+    style.bare(ax, columns, rows * 0.8)
+    for i, j in np.ndindex(c.shape):
+        color = style.FAULT if wrong[i, j] else style.C
+        alpha = 0.6 if wrong[i, j] else 0.3 if (i // tile + j // tile) % 2 else 0.12
+        box = Rectangle((j, 0.8 * i), 1, 0.8, facecolor=color, alpha=alpha, lw=0)
+        ax.add_patch(box)
+        ax.text(j + 0.5, 0.8 * i + 0.42, f"{c[i, j]:g}", ha="center", va="center", fontsize=8)
+    for i, j in np.ndindex(-(-rows // tile), -(-columns // tile)):
+        height, width = min(tile, rows - i * tile), min(tile, columns - j * tile)
+        corner = (j * tile, 0.8 * i * tile)
+        look = {"fill": False, "ec": style.C, "lw": 1.5, "clip_on": False}
+        ax.add_patch(Rectangle(corner, width, 0.8 * height, **look))
+    bad = int(wrong.sum())
+    finding = f"All {c.size} numbers are as expected"
+    if bad:
+        finding = f"{bad} of {c.size} numbers are not as expected"
+    style.title(fig, finding)
+    return style.finish(
+        fig,
+        f"{finding}. C in {rows} rows and {columns} columns, cut into tiles of {tile}; its first "
+        f"row is {', '.join(f'{x:g}' for x in c[0])}.",
+    )
+
+
+@style.styled
+def loads_by_size(
+    counted: Mapping[str, Mapping[int, int]], said: tuple[str, Mapping[int, float]]
+) -> style.Figure:
+    """Draw how many elements are loaded for an N × N product, against N.
+
+    `counted` maps a kernel to {N: loads}, `said` is a name and {N: loads} that somebody claimed.
+    """
+    fig, ax = style.draw(3.3)
+    name, line = said
+    points = sorted(line.items())
+    look = {"color": style.FAULT, "lw": 1.2, "ls": (0, (4, 3))}
+    ax.plot(*zip(*points, strict=True), label=name, **look)
+    slopes = []
+    for (kernel, found), (color, marker) in zip(counted.items(), LINES, strict=False):
+        points = sorted(found.items())
+        ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=kernel)
+        (low, few), (high, many) = points[0], points[-1]
+        slopes.append(np.log(many / few) / np.log(high / low))
+    edges = sorted({edge for found in counted.values() for edge in found})
+    ax.set(xscale="log", yscale="log")
+    ax.set_xticks(edges, [str(edge) for edge in edges])
+    ax.minorticks_off()
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    ax.grid(True)
+    ax.set_axisbelow(True)
+    ax.set_xlabel("edge N of the matrices")
+    ax.set_ylabel("elements loaded")
+    fig.legend(loc="outside lower center", ncols=2, fontsize=8, columnspacing=1)
+    powers = sorted({round(float(slope), 1) for slope in slopes})
+    grow = (
+        " and ".join(f"N^{power:g}" for power in powers).replace("N^3", "N³").replace("N^2", "N²")
+    )
+    finding = f"With tiles or without, loads grow like {grow}; the tile only divides them"
+    style.title(fig, finding)
+    numbers = "; ".join(
+        f"{kernel}: " + ", ".join(f"{many:,} at {n}" for n, many in sorted(found.items()))
+        for kernel, found in counted.items()
+    )
+    return style.finish(fig, f"{finding}. {numbers}.")
+
+
+@style.styled
+def speedups(
+    found: Mapping[str, Mapping[int, float]],
+    expected: Sequence[tuple[tuple[int, int], tuple[float, float]]],
+) -> style.Figure:
+    """Draw speed-ups against the size of the matrices, over the ranges that were expected.
+
+    `found` maps a name to {N: times faster}, empty where there is no clock. `expected` holds
+    ((smallest N, largest N), (least, most)).
+    """
+    fig, ax = style.draw(3.4)
+    for (low, high), (least, most) in expected:
+        corner, far = (low / 1.18, least), (high * 1.18, most)
+        box = Rectangle(corner, far[0] - corner[0], most - least, lw=0)
+        box.set(facecolor=style.MUTED, alpha=0.3)
+        ax.add_patch(box)
+        ax.text((low * high) ** 0.5, 0.2, f"{least:g}–{most:g}", ha="center")
+    lines = {name: line for name, line in found.items() if line}
+    for (name, line), (color, marker) in zip(lines.items(), LINES, strict=False):
+        points = sorted(line.items())
+        ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=name)
+    inside = [
+        least <= ratio <= most
+        for line in lines.values()
+        for n, ratio in line.items()
+        for (low, high), (least, most) in expected
+        if low <= n <= high
+    ]
+    edges = sorted(
+        {n for line in lines.values() for n in line} | {n for r, _ in expected for n in r}
+    )
+    top = max([most for _, (_, most) in expected] + [max(line.values()) for line in lines.values()])
+    ax.axhline(1, color=style.INK, lw=0.8)
+    ax.set(xscale="log", xlim=(edges[0] / 1.3, edges[-1] * 1.3), ylim=(0, 1.08 * top))
+    ax.set_xticks(edges, [str(edge) for edge in edges])
+    ax.minorticks_off()
+    ax.set_xlabel("edge N of the matrices")
+    ax.set_ylabel("times faster than a thread\nan element")
+    finding = "What the benchmark page expects; no clock here to check it"
+    if inside:
+        finding = f"{sum(inside)} of {len(inside)} speed-ups lie in the expected range (grey)"
+        fig.legend(loc="outside lower center", ncols=2, fontsize=8, columnspacing=1)
+    style.title(fig, finding)
+    said = [f"{a:g} to {b:g} from {low} to {high}" for (low, high), (a, b) in expected]
+    numbers = [
+        f"{name}: {', '.join(f'{ratio:.2f} at {n}' for n, ratio in sorted(line.items()))}"
+        for name, line in lines.items()
+    ]
+    words = "; ".join([f"Expected: {', '.join(said)}", *numbers])
+    return style.finish(fig, f"{finding}. {words}.")

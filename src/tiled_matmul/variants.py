@@ -1,0 +1,75 @@
+"""Kernels with a mistake put in on purpose: the same source, but for a line.
+
+A chapter that takes a barrier away, and a test that plants a fault, should show what was taken away
+and leave no second copy of the kernel about. Variants are compiled by Numba and run by the
+interpreter like any other kernel, with the options of theirs and with its loops over `unroll(…)`
+written out, and lines keep their numbers, counted from the `def`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import linecache
+import textwrap
+from typing import Any
+
+from numba import cuda
+
+from tiled_matmul.ladder.constants import OPTIONS
+from tiled_matmul.ladder.unroll import unrolled
+
+_numbers = itertools.count(1)
+
+
+def without(kernel: Any, text: str, nth: int | None = None) -> Any:
+    """Return `kernel` without its line that holds `text`: `pass` stands there instead.
+
+    `kernel` is `@cuda.jit` of a function of one's own or of the ladder. Of several such lines,
+    `nth` chooses one, from 0; None takes all away. Raises ValueError if there is no such line.
+    """
+    return _rewritten(kernel, text, nth, lambda line: f"pass  # {line}")
+
+
+def edited(kernel: Any, old: str, new: str, nth: int | None = None) -> Any:
+    """Return `kernel` with `new` in place of `old`; `nth` and errors as in `without`.
+
+    Raises SyntaxError if what comes of it is not Python.
+    """
+    return _rewritten(kernel, old, nth, lambda line: line.replace(old, new))
+
+
+def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
+    function = getattr(kernel.py_func, "as_written", kernel.py_func)
+    name = function.__name__
+    lines = _source(function)
+    found = [number for number, line in enumerate(lines) if text and text in line]
+    if not found:
+        raise ValueError(f"{name} has no line with {text!r}")
+    if nth is not None and not 0 <= nth < len(found):
+        raise ValueError(f"{name} has {len(found)} lines with {text!r}: there is no number {nth}")
+    for number in found if nth is None else [found[nth]]:
+        line = lines[number].strip()
+        indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
+        lines[number] = f"{indent}{change(line)}\n"
+    source = "".join(lines)
+    # inspect and tracebacks find the text here, as they do that of a notebook's cell.
+    file = f"<{name}, variant {next(_numbers)}>"
+    code = compile(source, file, "exec")
+    linecache.cache[file] = (len(source), None, lines, file)
+    scope = dict(function.__globals__)
+    exec(code, scope)
+    made = scope[name]
+    made.__module__ = function.__module__
+    if function is not kernel.py_func:
+        made = unrolled(made)
+    options = getattr(kernel, "targetoptions", {})
+    return cuda.jit(**{name: options[name] for name in OPTIONS if name in options})(made)
+
+
+def _source(function: Any) -> list[str]:
+    """Return the lines of a function from its `def` on, decorators left out, not indented."""
+    source = textwrap.dedent(inspect.getsource(function))
+    first = ast.parse(source).body[0].lineno
+    return source.splitlines(keepends=True)[first - 1 :]
