@@ -36,8 +36,8 @@ ON_GPU = TILED_MATMUL_BACKEND=gpu
 SIMULATED = TILED_MATMUL_BACKEND=simulator
 PARALLEL = -n $(JOBS) --dist loadfile
 
-.PHONY: help book test lab serve doctor test-gpu notebooks-gpu bench counters sanitize \
-	gpu-refresh wheelhouse test-colab clean online chapters-exist gpu-tests-exist
+.PHONY: help book test lab serve doctor test-gpu notebooks-gpu bench counters search \
+	sanitize gpu-refresh wheelhouse test-colab clean online chapters-exist gpu-tests-exist
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -86,6 +86,9 @@ counters: $(READY) ## Nsight Compute's counters of every rung, into results/coun
 	$(ON_GPU) $(RUN) tools/take_ladder_counters.py \
 		--out results/counters/$$($(RUN) tools/machine_name.py).json
 
+search: $(READY) ## settings of the best rung against cuBLAS, into results/search/<GPU>.json
+	$(ON_GPU) $(RUN) tools/search.py --out results/search/$$($(RUN) tools/machine_name.py).json
+
 sanitize: $(READY) ## memcheck and racecheck of every rung, into results/sanitizer/<GPU>.json
 	$(ON_GPU) $(RUN) tools/sanitize.py \
 		--out results/sanitizer/$$($(RUN) tools/machine_name.py).json
@@ -93,7 +96,7 @@ sanitize: $(READY) ## memcheck and racecheck of every rung, into results/sanitiz
 gpu-refresh: $(READY) ## all that a GPU machine is asked for; pack it into ARTIFACTS=
 	@mkdir -p "$(ARTIFACTS)/logs"; rm -f "$(ARTIFACTS)"/logs/*.log; \
 	set -o pipefail; status=0; \
-	for step in doctor bench counters notebooks-gpu test-gpu sanitize; do \
+	for step in doctor bench counters search notebooks-gpu test-gpu sanitize; do \
 		$(ON_GPU) $(MAKE) --no-print-directory $$step 2>&1 \
 			| tee "$(ARTIFACTS)/logs/$$step.log" || { status=1; break; }; \
 	done; \
@@ -117,8 +120,8 @@ clean: ## remove what was built; .venv and wheelhouse stay
 		-exec rm -rf {} +
 
 online:
-	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, counters, sanitize, test-gpu, \
-		notebooks-gpu, gpu-refresh))
+	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, counters, search, sanitize, \
+		test-gpu, notebooks-gpu, gpu-refresh))
 
 chapters-exist:
 	$(if $(CHAPTERS),,$(error chapters/ holds no notebook))

@@ -1154,7 +1154,8 @@ product_of_layout(
 def copied_through_shared(index, x, y):
     s = cuda.shared.array(64, float32)
     t = cuda.threadIdx.x
-    copy_async(s, t, x, index[t], index[t] < x.shape[0])
+    at = index[t]
+    copy_async(s, t, x, at, at < x.shape[0])
     commit_copies()
     wait_copies(0)
     cuda.syncthreads()
@@ -1165,7 +1166,8 @@ def copied_through_shared(index, x, y):
 def copied_in_fours(index, x, y):
     s = cuda.shared.array(256, float32, alignment=16)
     t = cuda.threadIdx.x
-    copy_async4(s, 4 * t, x, index[t], min(4, max(0, x.shape[0] - index[t])))
+    at = index[t]
+    copy_async4(s, 4 * t, x, at, min(4, max(0, x.shape[0] - at)))
     commit_copies()
     wait_copies(0)
     cuda.syncthreads()

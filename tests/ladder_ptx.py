@@ -3,8 +3,9 @@
     TILED_MATMUL_BACKEND=compiler python tests/ladder_ptx.py FILE [PART OF | planted]
 
 Each rung's launcher is called on aligned and on ragged operands; what it would launch is compiled
-instead, for each compute capability of CAPABILITIES in float32 and for 9.0 in the other dtypes. So
-the launcher's own choice of kernel and constants is what is looked at. FILE gets a JSON list of
+instead: for each compute capability of CAPABILITIES what it takes for aligned float32, and for 9.0
+what it takes for anything else. So the launcher's own choice of kernel and constants is what is
+looked at. FILE gets a JSON list of
 `Compiled`. PART OF (0 2, say) takes every second rung; `planted` compiles kernels with faults
 instead, on which the checks can fail. Where this Numba cannot make PTX, FILE gets the reason as a
 text.
@@ -19,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 CAPABILITIES = ((7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (12, 0))
-ONLY = (9, 0)  # for what is not float32
-SHAPES = ((256, 256, 256), (9, 7, 5))
+ONLY = (9, 0)  # for what is not float32, or not aligned
+ALIGNED = (256, 256, 256)
+SHAPES = (ALIGNED, (9, 7, 5))
 DTYPES = ("float32", "float64", "int32")
 METHODS = ("get_asm_strs", "get_asm_str")  # numba-cuda's name for it changed
 
@@ -106,6 +108,7 @@ def compile_ladder(part: int = 0, of: int = 1) -> list[Compiled]:
     from tiled_matmul.problem import as_layout
 
     found: dict[tuple, Compiled] = {}
+    made: dict[tuple, dict[str, str]] = {}  # several rungs hand what they cannot do to one kernel
     rungs = [rung for rung in LADDER if rung.device == "gpu"]
     for rung in rungs[part::of]:
         for dtype in DTYPES:
@@ -117,16 +120,18 @@ def compile_ladder(part: int = 0, of: int = 1) -> list[Compiled]:
                 try:
                     rung.matmul(*as_layout(a, b, rung.layout))
                 except (TypeError, ValueError) as error:
-                    if dtype == "float32" and shape == SHAPES[0]:
+                    if dtype == "float32" and shape == ALIGNED:
                         raise ValueError(f"{rung.name} refuses {shape}: {error}") from error
                     continue
                 for kernel, signature in recorder.launches:
                     place = (rung.name, dtype, id(kernel), signature)
                     if place not in found:
-                        wanted = CAPABILITIES if dtype == "float32" else (ONLY,)
+                        all_of_them = dtype == "float32" and shape == ALIGNED
+                        wanted = CAPABILITIES if all_of_them else (ONLY,)
                         wanted = tuple(cc for cc in wanted if cc >= (recorder.needs or (0, 0)))
                         name = kernel.py_func.__name__
-                        ptx = assemble(kernel, signature, wanted)
+                        key = (id(kernel), signature, wanted)
+                        ptx = made[key] = made.get(key) or assemble(kernel, signature, wanted)
                         needs = list(recorder.needs) if recorder.needs else None
                         found[place] = Compiled(rung.name, dtype, name, [], needs, ptx)
                     found[place].shapes.append(list(shape))

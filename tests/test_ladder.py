@@ -7,12 +7,15 @@ from tiled_matmul.backend import select
 from tiled_matmul.check import MatmulError, run_checked
 from tiled_matmul.ladder import LADDER, ORDERS, rung
 from tiled_matmul.ladder.launch import covering_grid
-from tiled_matmul.problem import Problem
+from tiled_matmul.problem import DTYPES, Problem
 
 RAGGED = ["1x1x1", "9x9x9", "17x33x65", "1x40x7", "40x1x7", "33x17x1"]
+FOURS = "5x8x12"  # which rungs with wide loads multiply themselves
 ON_GPU_ONLY = ["130x70x95", "127x129x131", "300x20x4000", "512x512x512"]
 CPU = [r for r in LADDER if r.device == "cpu"]
 GPU = [r for r in LADDER if r.device == "gpu"]
+TYPED = [(r, dtype) for r in LADDER for dtype in r.dtypes]
+REFUSED = [(r, dtype) for r in LADDER for dtype in DTYPES if dtype not in r.dtypes]
 ANY_BLOCK = [r for r in GPU if r.chapter == 4]  # later ones fix the block's shape
 
 
@@ -21,15 +24,18 @@ def device(r) -> str:
 
 
 def ids(r) -> str:
-    return r.name
+    return getattr(r, "name", r)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", ["normal", "integers"])
-@pytest.mark.parametrize("shape", RAGGED)
-@pytest.mark.parametrize("r", LADDER, ids=ids)
-def test_right_on_ragged_shapes(r, shape, kind, dtype):
-    run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(5, kind, device(r)))
+def kinds(dtype) -> list[str]:
+    return {"float32": ["normal", "integers"], "float64": ["normal"], "int32": ["integers"]}[dtype]
+
+
+@pytest.mark.parametrize("shape", [*RAGGED, FOURS])
+@pytest.mark.parametrize(("r", "dtype"), TYPED, ids=ids)
+def test_right_on_ragged_shapes(r, dtype, shape):
+    for kind in kinds(dtype):
+        run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(5, kind, device(r)))
 
 
 @pytest.mark.parametrize("kind", ["normal", "integers"])
@@ -40,12 +46,11 @@ def test_compiled_rungs_are_right_on_larger_ragged_shapes(r, shape, kind):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", ["normal", "integers"])
 @pytest.mark.parametrize("shape", [*RAGGED, *ON_GPU_ONLY])
-@pytest.mark.parametrize("r", GPU, ids=ids)
-def test_right_on_the_gpu(r, shape, kind, dtype):
-    run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(7, kind, "cuda"))
+@pytest.mark.parametrize(("r", "dtype"), [each for each in TYPED if each[0] in GPU], ids=ids)
+def test_right_on_the_gpu(r, dtype, shape):
+    for kind in kinds(dtype):
+        run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(7, kind, "cuda"))
 
 
 @pytest.mark.gpu
@@ -91,15 +96,28 @@ def test_bad_operands_are_quoted(r, fault):
         r.matmul(a, b, out=out)
 
 
-@pytest.mark.parametrize("r", LADDER, ids=ids)
-def test_bad_dtypes_are_quoted(r):
-    a, b = Problem(5, 6, 7, "int64").inputs(kind="integers", device=device(r))
-    with pytest.raises(TypeError, match="int64"):
+@pytest.mark.parametrize(("r", "dtype"), REFUSED, ids=ids)
+def test_bad_dtypes_are_quoted(r, dtype):
+    a, b = Problem(5, 6, 7, dtype).inputs(kind="integers", device=device(r))
+    with pytest.raises(TypeError, match=f"a has dtype {dtype}; this rung takes float32"):
         r.matmul(a, b)
-    single, _ = Problem(5, 6, 7).inputs(device=device(r))
-    _, double = Problem(5, 6, 7, "float64").inputs(device=device(r))
-    with pytest.raises(TypeError, match="one dtype"):
-        r.matmul(single, double)
+    single, _ = Problem(5, 6, 7).inputs(kind="integers", device=device(r))
+    with pytest.raises(TypeError, match=f"b has dtype {dtype}; this rung takes float32"):
+        r.matmul(single, b)
+
+
+@pytest.mark.parametrize(("r", "dtype"), [each for each in TYPED if each[1] != "float32"], ids=ids)
+def test_two_dtypes_are_quoted(r, dtype):
+    a, _ = Problem(5, 6, 7).inputs(kind="integers", device=device(r))
+    _, b = Problem(5, 6, 7, dtype).inputs(kind="integers", device=device(r))
+    with pytest.raises(TypeError, match=f"a is float32 and b is {dtype}; they must have one"):
+        r.matmul(a, b)
+
+
+def test_every_rung_takes_float32_first():
+    assert {r.dtypes[0] for r in LADDER} == {"float32"}
+    assert rung("cuda_naive").dtypes == ("float32", "float64")
+    assert rung("cuda_best").dtypes == ("float32",)
 
 
 @pytest.mark.parametrize("r", LADDER, ids=ids)

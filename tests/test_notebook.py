@@ -41,6 +41,23 @@ def test_say_shows_markdown():
     assert notebook.say("**2** times")._repr_markdown_() == "**2** times"
 
 
+def test_show_changes_gives_the_lines_that_differ():
+    def one(a):
+        b = a + 1
+        c = 2
+        return b * c
+
+    def two(a):
+        b = a + 1
+        c = 3
+        return b * c
+
+    shown = notebook.show_changes(one, two)
+    assert repr(shown).splitlines() == ["    ...", "-    c = 2", "+    c = 3"]
+    assert "<pre>" in shown._repr_html_() and "c = 3" in shown._repr_html_()
+    assert repr(notebook.show_changes(one, one)) == "nothing differs"
+
+
 def test_show_source_gives_the_kernel_with_its_decorator():
     from tiled_matmul.ladder.loop_orders import ikj
 

@@ -52,15 +52,6 @@ def test_answers_marks_what_is_wrong():
     assert figure.svg.lower().count(style.FAULT.lower()) == 2
 
 
-def test_loads_by_size_finds_the_power():
-    cubes = {"naive": {n: 2 * n**3 for n in (16, 32)}, "tiled": {n: n**3 for n in (16, 32)}}
-    said = ("said", {n: 2 * n * n for n in (16, 32)})
-    assert "grow like N³;" in shared.loads_by_size(cubes, said).alt
-    assert "tiled: 4,096 at 16, 32,768 at 32" in shared.loads_by_size(cubes, said).alt
-    squares = {"tiled": {n: n**2 for n in (16, 32)}}
-    assert "grow like N²;" in shared.loads_by_size(squares, said).alt
-
-
 def test_speedups_counts_those_inside():
     found = {"over x": {128: 2.0, 512: 3.5, 1024: 4.0}, "over y": {}}
     figure = shared.speedups(found, BANDS)

@@ -1,6 +1,5 @@
 """simt/: finds what is wrong in every faulty kernel of the zoo, and nothing in a correct one."""
 
-import importlib
 import itertools
 import re
 
@@ -11,7 +10,7 @@ from simt_zoo import CORRECT, FAULTY, Specimen
 from tiled_matmul.backend import select
 from tiled_matmul.ladder import LADDER
 from tiled_matmul.problem import Problem
-from tiled_matmul.simt import DivergentBarrier, OutOfBounds, Trace, trace
+from tiled_matmul.simt import DivergentBarrier, OutOfBounds, Trace, trace, watch
 
 ORDERS = [("forward", 0), ("reverse", 0), ("shuffle", 1), ("shuffle", 2), ("shuffle", 3)]
 LISTS = {
@@ -215,20 +214,22 @@ def test_a_correct_kernel_is_right_when_launched(specimen):
     assert_outputs(specimen, args)
 
 
-@every_order
-@pytest.mark.parametrize("shape", ["9x9x9", "17x19x33", "1x40x7"])
+# These hand N and K that are not made of fours on to the rung below.
+FOURS = ("cuda_vectorised", "cuda_double_buffer", "cuda_unrolled", "cuda_warp_tiles")
+
+
+@pytest.mark.parametrize(("order", "seed"), [("forward", 0), ("reverse", 0), ("shuffle", 1)])
+@pytest.mark.parametrize("shape", [(9, 9, 9), (17, 19, 33), (1, 40, 7)])
 @pytest.mark.parametrize("rung", [r for r in LADDER if r.device == "gpu"], ids=lambda r: r.name)
-def test_nothing_is_found_in_a_rung(monkeypatch, rung, shape, order, seed):
-    traces = []
-
-    def launch(kernel, grid, block, *tensors):
-        traces.append(trace(kernel, grid, block, *tensors, order=order, seed=seed))
-
-    module = importlib.import_module(f"tiled_matmul.ladder.{rung.module}")
-    monkeypatch.setattr(module, "launch", launch)
-    a, b = Problem.parse(shape).inputs(5, "integers", "cuda" if select().on_gpu else "cpu")
-    c = rung.matmul(a, b)
-    assert traces and [str(f) for t in traces for f in t.findings] == []
+def test_nothing_is_found_in_a_rung(rung, shape, order, seed):
+    m, n, k = shape
+    if rung.name in FOURS:
+        n, k = n + -n % 4, k + -k % 4
+    a, b = Problem(m, n, k).inputs(5, "integers", "cuda" if select().on_gpu else "cpu")
+    with watch(order=order, seed=seed) as traces:
+        c = rung.matmul(a, b)
+    assert traces and all(t.name.startswith(rung.module) for t in traces)
+    assert [str(f) for t in traces for f in t.findings] == []
     np.testing.assert_array_equal(c.cpu(), a.cpu() @ b.cpu())
 
 

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from numba import cuda
 
+from tiled_matmul.ladder import cuda_coalesced, cuda_naive
 from tiled_matmul.ladder.constants import with_constants
 from tiled_matmul.ladder.unroll import unroll, unrolled
 from tiled_matmul.notebook import show_source
+from tiled_matmul.problem import Problem
 from tiled_matmul.simt import trace
-from tiled_matmul.variants import edited, without
+from tiled_matmul.variants import edited, matmul_with, without
 
 STEP = 10
 
@@ -88,6 +90,19 @@ def test_lines_are_counted_from_the_def():
     t, _ = result(without(ladder_of_adds, "STEP"))
     assert {site.line for site in t.sites} == {3, 6}
     assert t.source_line(t.sites[0]) == "x[i] += 1"
+
+
+def test_a_launcher_takes_a_variant():
+    a, b = Problem(3, 4, 5).inputs(kind="integers", device="cpu")
+    broken = edited(cuda_coalesced.cuda_coalesced_kernel, "= acc", "= -acc")
+    negative = matmul_with(cuda_coalesced, broken)
+    assert (negative(a, b) == -(a @ b)).all()
+    assert (cuda_coalesced.matmul(a, b) == a @ b).all()
+    with pytest.raises(ValueError, match="3"):
+        negative(a, a)
+    assert (cuda_coalesced.matmul(a, b) == a @ b).all()
+    with pytest.raises(ValueError, match="cuda_naive has no kernel cuda_coalesced_kernel"):
+        matmul_with(cuda_naive, broken)
 
 
 def test_what_is_not_there_is_quoted():

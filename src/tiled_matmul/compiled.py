@@ -63,8 +63,8 @@ class Compiled:
     was no register for them; `shared_bytes` are a block's. `whole` counts all instructions by
     name; `inner` those of one turn of the innermost loop, the one with the most multiply-adds;
     `around` those of one turn of the loops around it, itself left out. All three are empty where
-    no `cuobjdump` is. `same_bank` are the multiply-adds of `inner` that have to fetch three operands
-    out of one of the two banks of the register file, and so wait (compute capability 7.0 and later).
+    no `cuobjdump` is. `same_bank` are the multiply-adds of `inner` that fetch three operands out of
+    one of the two banks of the register file, and so wait (compute capability 7.0 and later).
     """
 
     name: str

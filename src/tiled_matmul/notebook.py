@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,3 +100,35 @@ class Source:
 def show_source(function: Callable) -> Source:
     """Return the source of a function or a compiled kernel, decorators included."""
     return Source(inspect.getsource(getattr(function, "py_func", function)))
+
+
+class Changes(Source):
+    """Lines that differ between two functions: "-" before those that go, "+" before new ones."""
+
+    def _repr_html_(self) -> str:
+        from pygments import highlight
+        from pygments.formatters import HtmlFormatter
+        from pygments.lexers import DiffLexer
+
+        return highlight(self.code, DiffLexer(), HtmlFormatter())
+
+
+def show_changes(before: Callable, after: Callable) -> Changes:
+    """Return what differs between the sources of two functions or kernels, their `def`s left out.
+
+    A line with a number of dots stands for lines that both have.
+    """
+    lines = [_body(function) for function in (before, after)]
+    shown = []
+    for line in difflib.unified_diff(*lines, lineterm="", n=0):
+        if line.startswith(("---", "+++")):
+            continue
+        shown.append("    ..." if line.startswith("@@") else line)
+    return Changes("\n".join(shown) or "nothing differs")
+
+
+def _body(function: Callable) -> list[str]:
+    source = inspect.getsource(getattr(function, "py_func", function))
+    lines = textwrap.dedent(source).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("def "))
+    return lines[first + 1 :]

@@ -9,6 +9,7 @@ written out, and lines keep their numbers, counted from the `def`.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import linecache
@@ -38,6 +39,27 @@ def edited(kernel: Any, old: str, new: str, nth: int | None = None) -> Any:
     Raises SyntaxError if what comes of it is not Python.
     """
     return _rewritten(kernel, old, nth, lambda line: line.replace(old, new))
+
+
+def matmul_with(module: Any, variant: Any) -> Any:
+    """Return the `matmul` of a rung's module, launching `variant` in place of the kernel it is of.
+
+    Raises ValueError if the module has no kernel of that name.
+    """
+    name = variant.py_func.__name__
+    if not hasattr(getattr(module, name, None), "py_func"):
+        raise ValueError(f"{module.__name__} has no kernel {name}")
+
+    @functools.wraps(module.matmul)
+    def matmul(*arguments: Any, **options: Any) -> Any:
+        kernel = getattr(module, name)
+        setattr(module, name, variant)
+        try:
+            return module.matmul(*arguments, **options)
+        finally:
+            setattr(module, name, kernel)
+
+    return matmul
 
 
 def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:

@@ -15,6 +15,7 @@ from functools import partial
 from importlib import import_module
 
 from tiled_matmul import backend
+from tiled_matmul.ladder.arguments import FLOATS
 
 backend.select()
 
@@ -40,6 +41,11 @@ class Rung:
         """The launcher `matmul(a, b, out=None)`; its module is imported at first use."""
         launcher = import_module(f"{__name__}.{self.module}").matmul
         return partial(launcher, **self.options) if self.options else launcher
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes that the launcher takes, "float32" first."""
+        return getattr(import_module(f"{__name__}.{self.module}"), "DTYPES", FLOATS)
 
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")

@@ -3,15 +3,16 @@
 A thread owns 8×8 elements of C in four quads, in warp tiles, as in the rung below. What changed: a
 thread begins copies and goes on; nothing waits in its registers. There are three buffers, so that
 two tiles can be under way while a third is multiplied. A is copied by the element, because it is
-transposed on the way, and B by fours where its rows begin at multiples of 16 bytes, else by the
-element too; what lies beyond an edge is filled with zeros by the copy itself.
+transposed on the way; B by fours, and where its rows do not begin at multiples of 16 bytes the
+launcher first copies it to rows that do. Nothing is guarded in the loop: the piece of K that fills
+no whole tile comes first, filled up with zeros by the copy itself, and threads beyond an edge copy
+the last row or column again; what they multiply is never stored.
 Source: NVIDIA, PTX ISA, "cp.async"; CUTLASS, multistage mainloop (2020).
 """
 
 from numba import cuda, uint64
 
 from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.constants import with_constants
 from tiled_matmul.ladder.cuda_vectorised import fours
 from tiled_matmul.ladder.intrinsics import (
     commit_copies,
@@ -24,17 +25,18 @@ from tiled_matmul.ladder.intrinsics import (
 from tiled_matmul.ladder.launch import covering_grid, launch, need_capability
 from tiled_matmul.ladder.unroll import unroll, unrolled
 
-TILE_M, TILE_N, TILE_K = 128, 128, 8
+TILE_M, TILE_N, TILE_K = 64, 128, 16
 WARP_M, WARP_N = 32, 64
 STAGES = 3
-AHEAD = STAGES - 2  # groups of copies that may be under way while a tile is multiplied
-THREADS = 256
+AHEAD = STAGES - 2  # groups of copies that may be under way when a tile is begun
+THREADS = 128
+A_STEP, B_STEP = THREADS // TILE_K, THREADS * 4 // TILE_N  # rows of a tile copied at once
+A_COPIES, B_COPIES = TILE_M // A_STEP, TILE_K // B_STEP
 A_ROW = TILE_M + 4
-B_FOURS = True  # may B be copied by fours?
 DTYPES = ("float32", "int32")
 
 
-@cuda.jit(max_registers=128)
+@cuda.jit(max_registers=168)
 @unrolled
 def cuda_async_kernel(a, b, c):
     a_tile = cuda.shared.array((STAGES, TILE_K, A_ROW), a.dtype, alignment=16)
@@ -42,7 +44,10 @@ def cuda_async_kernel(a, b, c):
     acc = cuda.local.array((8, 8), c.dtype)
     a_part = cuda.local.array(8, a.dtype)
     b_part = cuda.local.array(8, b.dtype)
-    M, N, K = uint64(c.shape[0]), uint64(c.shape[1]), uint64(a.shape[1])
+    a_from = cuda.local.array(A_COPIES, uint64)
+    M, N = uint64(c.shape[0]), uint64(c.shape[1])
+    K = uint64(a.size) // M
+    B_ROW = uint64(b.size) // K
     top, left = uint64(cuda.blockIdx.y * TILE_M), uint64(cuda.blockIdx.x * TILE_N)
     t = uint64(cuda.threadIdx.x)
     warp, lane = t // uint64(32), t % uint64(32)
@@ -50,31 +55,36 @@ def cuda_async_kernel(a, b, c):
     warp_col = warp % uint64(TILE_N // WARP_N) * uint64(WARP_N)
     row = warp_row + lane // uint64(8) * uint64(4)  # of the thread's first quad
     col = warp_col + lane % uint64(8) * uint64(4)
+    # What it copies: elements of A, A_STEP rows apart, and fours of B, B_STEP rows apart.
+    a_row, a_col = t // uint64(TILE_K), t % uint64(TILE_K)
+    b_row, b_col = t // uint64(32), t % uint64(32) * uint64(4)
+    for s in range(A_COPIES):
+        a_from[s] = min(top + a_row + uint64(A_STEP * s), M - uint64(1)) * K + a_col
+    b_from = b_row * B_ROW + min(left + b_col, B_ROW - uint64(4))
     zero = c.dtype.type(0)
     for i in range(uint64(8)):
         for j in range(uint64(8)):
             acc[i, j] = zero
-    start, fill, use = uint64(0), uint64(0), uint64(0)
-    while start < K + uint64((STAGES - 1) * TILE_K):
+    odd = (K - uint64(1)) % uint64(TILE_K) + uint64(1)
+    turns, turn = (K - uint64(1)) // uint64(TILE_K) + uint64(STAGES), uint64(0)
+    start, size, fill, use = uint64(0), odd, uint64(0), uint64(0)
+    while turn < turns:
         wait_copies(AHEAD)
         cuda.syncthreads()
-        for n in range(uint64(TILE_M // 32)):
-            i, k = t // uint64(8) + n * uint64(32), t % uint64(8)
-            there = 1 if top + i < M and start + k < K else 0
-            copy_async(a_tile, (fill, k, i), a, (top + i, start + k), there)
-        if B_FOURS:
-            k, j = t // uint64(32), t % uint64(32) * uint64(4)
-            there = 4 if start + k < K and left + j < N else 0
-            copy_async4(b_tile, (fill, k, j), b, (start + k, left + j), there)
-        else:
-            for n in range(uint64(TILE_N // 32)):
-                k, j = t // uint64(32), t % uint64(32) + n * uint64(32)
-                there = 1 if start + k < K and left + j < N else 0
-                copy_async(b_tile, (fill, k, j), b, (start + k, left + j), there)
+        rest = size if start < K else uint64(0)  # of K in this tile
+        for s in range(A_COPIES):
+            target, there = a_row + uint64(A_STEP * s), 1 if a_col < rest else 0
+            copy_async(a_tile, (fill, a_col, target), a, a_from[s] + start, there)
+        for s in range(B_COPIES):
+            target, source = b_row + uint64(B_STEP * s), b_from + uint64(B_STEP * s) * B_ROW
+            copy_async4(b_tile, (fill, target, b_col), b, source, 4 if target < rest else 0)
         commit_copies()
-        start += uint64(TILE_K)
+        start += size
+        b_from += size * B_ROW
+        size = uint64(TILE_K)
         fill = fill + uint64(1) if fill < uint64(STAGES - 1) else uint64(0)
-        if start >= uint64(STAGES * TILE_K):  # the first tile has come
+        turn += uint64(1)
+        if turn >= uint64(STAGES):  # the first tile has come
             for k in unroll(uint64(TILE_K)):
                 for h in range(uint64(2)):
                     a_at, b_at = row + h * uint64(WARP_M // 2), col + h * uint64(WARP_N // 2)
@@ -92,14 +102,27 @@ def cuda_async_kernel(a, b, c):
                 c[y, x] = acc[i, j]
 
 
+def rows_of_fours(b):
+    """Return b (K, N) if its rows are made of aligned fours, else a copy with rows that are.
+
+    The copy is wider, by columns of zeros: (K, N rounded up to a multiple of 4).
+    """
+    if fours(b):
+        return b
+    from torch.nn.functional import pad
+
+    return pad(b, (0, -b.shape[1] % 4)) if b.shape[1] % 4 else b.clone()
+
+
 def matmul(a, b, out=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32 or int32.
 
-    int32 wraps around. Needs compute capability 8.0. Raises TypeError or ValueError as
-    `covering_grid`, `need_capability` and `tensor_operands` do.
+    int32 wraps around. Needs compute capability 8.0, and the memory of `rows_of_fours(b)`. Raises
+    TypeError or ValueError as `covering_grid`, `need_capability` and `tensor_operands` do.
     """
     need_capability((8, 0), "asynchronous copies")
     m, n, _, out = tensor_operands(a, b, out, DTYPES)
-    kernel = cuda_async_kernel if fours(b) else with_constants(cuda_async_kernel, B_FOURS=False)
-    launch(kernel, covering_grid(n, m, (TILE_N, TILE_M)), (THREADS, 1), a, b, out)
+    grid = covering_grid(n, m, (TILE_N, TILE_M))
+    operands = a.view(-1), rows_of_fours(b).view(-1), out
+    launch(cuda_async_kernel, grid, (THREADS, 1), *operands)
     return out

@@ -1,29 +1,26 @@
 """The best found: what the rungs below taught, and what only counters and a search could tell.
 
 A thread owns ROWS×COLUMNS elements of C in quads, in warp tiles, and tiles are copied
-asynchronously into two buffers, as in the rungs below. What changed:
+asynchronously, as in the rung below; two buffers are enough. What changed:
 
 - The fragments of A and B for the next k are loaded while this k is multiplied, also from one tile
   to the next: `use` and `fill` change places before the last k of a tile.
-- A and B are flat, and what is copied next is found by adding to running offsets. The piece of K
-  that fills no whole tile comes first, so that the loop needs no guard. Threads beyond an edge copy
-  the last row or column again; what they multiply is never stored.
 - The multiplications run down a column and up the next, so that each shares a factor with the one
   before, which the register file then need not deliver again.
-- C is scaled by `alpha`, as in BLAS. That also frees the sums from the order in which a store of
-  four wants its registers: kept through the loop it would get into the way of the fragments, three
-  operands out of one register bank.
+- The tiles: of a block, a warp and a thread, found by search, three settings for problems of three
+  sizes. C is scaled by `alpha`, as in `cuda_double_buffer`.
 
-Sources: NVIDIA, CUTLASS (Kerr et al., 2017); Boehm (2022); Gray, maxas (2014), on register banks.
+Sources: NVIDIA, CUTLASS (Kerr et al., 2017); Gray, maxas (2014), on operand reuse.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from numba import cuda, float32, uint64
+from numba import cuda, uint64
 
-from tiled_matmul.ladder.arguments import tensor_operands
+from tiled_matmul.ladder.arguments import positive, tensor_operands
 from tiled_matmul.ladder.constants import with_constants
+from tiled_matmul.ladder.cuda_async import rows_of_fours
 from tiled_matmul.ladder.cuda_vectorised import fours
 from tiled_matmul.ladder.intrinsics import (
     commit_copies,
@@ -34,10 +31,12 @@ from tiled_matmul.ladder.intrinsics import (
     wait_copies,
 )
 from tiled_matmul.ladder.launch import (
+    check_block,
     covering_grid,
     launch,
     multiprocessors,
     need_capability,
+    one,
 )
 from tiled_matmul.ladder.unroll import unroll, unrolled
 
@@ -48,10 +47,10 @@ LANES_M, LANES_N = WARP_M // ROWS, WARP_N // COLUMNS
 WARPS_N = TILE_N // WARP_N
 THREADS = 256
 A_ROW = TILE_M + 4
-FOURS = True  # are B and C made of aligned fours?
-B_WIDTH = 4  # elements in one copy of B
-A_STEP, B_STEP = THREADS // TILE_K, THREADS * B_WIDTH // TILE_N  # rows of a tile copied at once
+C_FOURS = True  # is C made of aligned fours?
+A_STEP, B_STEP = THREADS // TILE_K, THREADS * 4 // TILE_N  # rows of a tile copied at once
 A_COPIES, B_COPIES = TILE_M // A_STEP, TILE_K // B_STEP
+DTYPES = ("float32",)
 
 
 @cuda.jit(max_registers=255)
@@ -65,14 +64,15 @@ def cuda_best_kernel(a, b, c, alpha):
     a_from = cuda.local.array(A_COPIES, uint64)
     M, N = uint64(c.shape[0]), uint64(c.shape[1])
     K = uint64(a.size) // M
+    B_ROW = uint64(b.size) // K
     top, left = uint64(cuda.blockIdx.y) * uint64(TILE_M), uint64(cuda.blockIdx.x) * uint64(TILE_N)
     t = uint64(cuda.threadIdx.x)
     # What the thread copies: elements of A at (a_k, a_m + …), fours of B at (b_k + …, b_n).
     a_k, a_m = t % uint64(TILE_K), t // uint64(TILE_K)
-    b_k, b_n = t * uint64(B_WIDTH) // uint64(TILE_N), t * uint64(B_WIDTH) % uint64(TILE_N)
+    b_k, b_n = t * uint64(4) // uint64(TILE_N), t * uint64(4) % uint64(TILE_N)
     for s in range(A_COPIES):
         a_from[s] = min(top + a_m + uint64(s * A_STEP), M - uint64(1)) * K + a_k
-    b_from = b_k * N + min(left + b_n, N - uint64(B_WIDTH))
+    b_from = b_k * B_ROW + min(left + b_n, B_ROW - uint64(4))
     # What it multiplies: quads of four from (m, n) on.
     warp, lane = t // uint64(32), t % uint64(32)
     m = warp // uint64(WARPS_N) * uint64(WARP_M) + lane // uint64(LANES_N) * uint64(4)
@@ -86,12 +86,8 @@ def cuda_best_kernel(a, b, c, alpha):
         there = 1 if a_k < at else 0
         copy_async(a_tile, (use, a_k, a_m + uint64(s * A_STEP)), a, a_from[s], there)
     for s in range(B_COPIES):
-        k, source = b_k + uint64(s * B_STEP), b_from + uint64(s * B_STEP) * N
-        there = B_WIDTH if k < at else 0
-        if FOURS:
-            copy_async4(b_tile, (use, k, b_n), b, source, there)
-        else:
-            copy_async(b_tile, (use, k, b_n), b, source, there)
+        k, source = b_k + uint64(s * B_STEP), b_from + uint64(s * B_STEP) * B_ROW
+        copy_async4(b_tile, (use, k, b_n), b, source, 4 if k < at else 0)
     commit_copies()
     wait_copies(0)
     cuda.syncthreads()
@@ -103,7 +99,7 @@ def cuda_best_kernel(a, b, c, alpha):
         four = load4(b_tile, (use, uint64(0), n + uint64(q * 4 * LANES_N)))
         for e in range(4):
             b_part[0, q * 4 + e] = four[e]
-    b_from += at * N
+    b_from += at * B_ROW
     while at < K + uint64(TILE_K):
         for k in unroll(TILE_K):
             now, then = k % 2, (k + 1) % 2
@@ -127,14 +123,11 @@ def cuda_best_kernel(a, b, c, alpha):
                     copy_async(a_tile, target, a, a_from[s] + at, there)
                 for s in range(B_COPIES):
                     target = (fill, b_k + uint64(s * B_STEP), b_n)
-                    source = b_from + uint64(s * B_STEP) * N
-                    if FOURS:
-                        copy_async4(b_tile, target, b, source, there * B_WIDTH)
-                    else:
-                        copy_async(b_tile, target, b, source, there)
+                    source = b_from + uint64(s * B_STEP) * B_ROW
+                    copy_async4(b_tile, target, b, source, 4 * there)
                 commit_copies()
                 at += uint64(TILE_K)
-                b_from += uint64(TILE_K) * N
+                b_from += uint64(TILE_K) * B_ROW
             for j in range(COLUMNS):
                 for step in range(ROWS):
                     i = ROWS - 1 - step if j % 2 else step
@@ -145,7 +138,7 @@ def cuda_best_kernel(a, b, c, alpha):
             x = left + n + uint64(q * 4 * LANES_N)
             for e in range(4):
                 acc[i, q * 4 + e] *= alpha
-            if FOURS:
+            if C_FOURS:
                 if y < M and x < N:
                     store4(c, (y, x), load4(acc, (i, q * 4)))
             else:
@@ -175,31 +168,35 @@ class Setting:
     def threads(self) -> int:
         return self.tile_m * self.tile_n // (self.rows * self.columns)
 
-    def constants(self, fours: bool) -> dict[str, Any]:
-        """Return the kernel's constants; `fours` says whether B and C are made of aligned fours.
+    def constants(self, c_fours: bool) -> dict[str, Any]:
+        """Return the kernel's constants; `c_fours` says whether C is made of aligned fours.
 
-        Raises ValueError for tiles that do not fit together.
+        Raises ValueError for tiles that do not fit together, and for more threads than a block may
+        have; TypeError or ValueError for sizes that are not positive ints.
         """
+        for name, size in vars(self).items():
+            if name != "weight":
+                positive(name, size)
         lanes_m, lanes_n = self.warp_m // self.rows, self.warp_n // self.columns
-        b_width = 4 if fours else 1
-        a_step, b_step = self.threads // self.tile_k, self.threads * b_width // self.tile_n
+        a_step, b_step = self.threads // self.tile_k, self.threads * 4 // self.tile_n
         fits = (
             lanes_m * lanes_n == 32
             and (self.rows * lanes_m, self.columns * lanes_n) == (self.warp_m, self.warp_n)
             and (self.rows % 4, self.columns % 4, self.tile_k % 2) == (0, 0, 0)
             and (self.tile_m % self.warp_m, self.tile_n % self.warp_n) == (0, 0)
             and a_step * self.tile_k == self.threads
-            and b_step * self.tile_n == self.threads * b_width
+            and b_step * self.tile_n == self.threads * 4
             and (self.tile_m % a_step, self.tile_k % b_step) == (0, 0)
         )
         if not fits:
             raise ValueError(f"these tiles do not fit together: {self}")
+        check_block((self.threads, 1))
         return {
             **{"TILE_M": self.tile_m, "TILE_N": self.tile_n, "TILE_K": self.tile_k},
             **{"WARP_M": self.warp_m, "WARP_N": self.warp_n, "ROWS": self.rows},
             **{"COLUMNS": self.columns, "LANES_M": lanes_m, "LANES_N": lanes_n},
             **{"WARPS_N": self.tile_n // self.warp_n, "A_ROW": self.tile_m + 4},
-            **{"FOURS": fours, "B_WIDTH": b_width, "A_STEP": a_step, "B_STEP": b_step},
+            **{"C_FOURS": c_fours, "A_STEP": a_step, "B_STEP": b_step},
             **{"A_COPIES": self.tile_m // a_step, "B_COPIES": self.tile_k // b_step},
         }
 
@@ -225,19 +222,18 @@ def pick(m: int, n: int, multiprocessors: int) -> Setting:
 def matmul(a, b, out=None, setting=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32.
 
-    `setting` is a Setting; None picks one by the shape. Where N is not a multiple of 4, or B or C
-    does not begin at a multiple of 16 bytes, B is copied and C stored by the element. Needs compute
-    capability 8.0. Raises TypeError or ValueError as `covering_grid`, `need_capability`,
-    `Setting.constants` and `tensor_operands` do.
+    `setting` is a Setting; None picks one by the shape. Needs compute capability 8.0, and the
+    memory of `rows_of_fours(b)`. Raises TypeError or ValueError as `covering_grid`,
+    `need_capability`, `Setting.constants` and `tensor_operands` do.
     """
     need_capability((8, 0), "asynchronous copies")
-    m, n, _, out = tensor_operands(a, b, out, ("float32",))
+    m, n, _, out = tensor_operands(a, b, out, DTYPES)
     if setting is None:
         setting = pick(m, n, multiprocessors())
     elif not isinstance(setting, Setting):
         raise TypeError(f"setting must be a Setting or None, got {setting!r}")
-    constants = setting.constants(fours(b, out))
+    constants = setting.constants(fours(out))
     kernel = with_constants(cuda_best_kernel, max_registers=setting.max_registers, **constants)
     grid = covering_grid(n, m, (setting.tile_n, setting.tile_m))
-    launch(kernel, grid, (setting.threads, 1), a.view(-1), b.view(-1), out, float32(1))
+    launch(kernel, grid, (setting.threads, 1), a.view(-1), rows_of_fours(b).view(-1), out, one(out))
     return out

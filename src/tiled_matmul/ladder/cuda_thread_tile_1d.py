@@ -21,7 +21,7 @@ A_ROW = TILE_M + 4
 DTYPES = ("float32", "float64", "int32")
 
 
-@cuda.jit
+@cuda.jit(max_registers=40)  # so that three blocks share a multiprocessor
 def cuda_thread_tile_1d_kernel(a, b, c):
     a_tile = cuda.shared.array((TILE_K, A_ROW), a.dtype, alignment=16)
     b_tile = cuda.shared.array((TILE_K, TILE_N), b.dtype, alignment=16)

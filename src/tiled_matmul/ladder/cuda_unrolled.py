@@ -8,33 +8,36 @@ multiplications of the step before.
 
 from numba import cuda, uint64
 
+from tiled_matmul.ladder import cuda_thread_tile_2d
 from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.cuda_thread_tile_2d import cuda_thread_tile_2d_kernel
 from tiled_matmul.ladder.cuda_vectorised import fours
 from tiled_matmul.ladder.intrinsics import load4, store4
-from tiled_matmul.ladder.launch import covering_grid, launch
+from tiled_matmul.ladder.launch import covering_grid, launch, one
 from tiled_matmul.ladder.unroll import unroll, unrolled
 
-TILE_M, TILE_N, TILE_K = 128, 128, 8
-THREADS = 256
+TILE_M, TILE_N, TILE_K = 64, 128, 8
+THREADS = 128
 A_ROW = TILE_M + 4
 DTYPES = ("float32", "int32")
 
 
-@cuda.jit(max_registers=128)
+@cuda.jit(max_registers=168)
 @unrolled
-def cuda_unrolled_kernel(a, b, c):
+def cuda_unrolled_kernel(a, b, c, alpha):
     a_tile = cuda.shared.array((2, TILE_K, A_ROW), a.dtype, alignment=16)
     b_tile = cuda.shared.array((2, TILE_K, TILE_N), b.dtype, alignment=16)
     acc = cuda.local.array((8, 8), c.dtype)
     a_part = cuda.local.array(8, a.dtype)
     b_part = cuda.local.array(8, b.dtype)
-    M, N, K = uint64(c.shape[0]), uint64(c.shape[1]), uint64(a.shape[1])
+    M, N = uint64(c.shape[0]), uint64(c.shape[1])
+    K = uint64(a.size) // M
     top, left = uint64(cuda.blockIdx.y * TILE_M), uint64(cuda.blockIdx.x * TILE_N)
     t = uint64(cuda.threadIdx.x)
     row, col = t // uint64(16) * uint64(4), t % uint64(16) * uint64(4)  # of the thread's first quad
     a_row, a_col = t // uint64(2), t % uint64(2) * uint64(4)  # of the four that it fetches of A
-    b_row, b_col = t // uint64(32), t % uint64(32) * uint64(4)
+    b_row, b_col = t // uint64(32), t % uint64(32) * uint64(4)  # of B, and four rows below
+    a_from, b_from = (top + a_row) * K + a_col, b_row * N + left + b_col
+    a_inside, b_inside = top + a_row < M, left + b_col < N
     zero = c.dtype.type(0)
     for i in range(uint64(8)):
         for j in range(uint64(8)):
@@ -42,15 +45,19 @@ def cuda_unrolled_kernel(a, b, c):
     now, start = uint64(1), uint64(0)
     while start < K + uint64(TILE_K):
         a_four, b_four = (zero, zero, zero, zero), (zero, zero, zero, zero)
-        if top + a_row < M and start + a_col < K:
-            a_four = load4(a, (top + a_row, start + a_col))
-        if start + b_row < K and left + b_col < N:
-            b_four = load4(b, (start + b_row, left + b_col))
+        b_next = b_four
+        if a_inside and start + a_col < K:
+            a_four = load4(a, a_from)
+        if b_inside and start + b_row < K:
+            b_four = load4(b, b_from)
+        if b_inside and start + b_row + uint64(4) < K:
+            b_next = load4(b, b_from + uint64(4) * N)
         if start > uint64(0):  # the tile that the turn before stored
             for k in unroll(uint64(TILE_K)):
                 for h in range(uint64(2)):
-                    store4(a_part, h * uint64(4), load4(a_tile, (now, k, row + h * uint64(64))))
-                    store4(b_part, h * uint64(4), load4(b_tile, (now, k, col + h * uint64(64))))
+                    a_at, b_at = row + h * uint64(TILE_M // 2), col + h * uint64(TILE_N // 2)
+                    store4(a_part, h * uint64(4), load4(a_tile, (now, k, a_at)))
+                    store4(b_part, h * uint64(4), load4(b_tile, (now, k, b_at)))
                 for i in range(uint64(8)):
                     for j in range(uint64(8)):
                         acc[i, j] += a_part[i] * b_part[j]
@@ -59,12 +66,17 @@ def cuda_unrolled_kernel(a, b, c):
         for n in range(uint64(4)):
             a_tile[now, a_col + n, a_row] = a_part[n]
         store4(b_tile, (now, b_row, b_col), b_four)
+        store4(b_tile, (now, b_row + uint64(4), b_col), b_next)
         cuda.syncthreads()
         start += uint64(TILE_K)
+        a_from += uint64(TILE_K)
+        b_from += uint64(TILE_K) * N
     for i in range(uint64(8)):
-        y = top + row + i % uint64(4) + i // uint64(4) * uint64(64)
+        y = top + row + i % uint64(4) + i // uint64(4) * uint64(TILE_M // 2)
+        for j in range(uint64(8)):
+            acc[i, j] *= alpha
         for h in range(uint64(2)):
-            x = left + col + h * uint64(64)
+            x = left + col + h * uint64(TILE_N // 2)
             if y < M and x < N:
                 store4(c, (y, x), load4(acc, (i, h * uint64(4))))
 
@@ -73,10 +85,13 @@ def matmul(a, b, out=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32 or int32.
 
     int32 wraps around. Where K or N is not a multiple of 4, or a matrix does not begin at a
-    multiple of 16 bytes, the kernel of `cuda_thread_tile_2d` runs. Raises TypeError or ValueError
-    as `covering_grid` and `tensor_operands` do.
+    multiple of 16 bytes, `cuda_thread_tile_2d` multiplies. Raises TypeError or ValueError as
+    `covering_grid` and `tensor_operands` do.
     """
     m, n, _, out = tensor_operands(a, b, out, DTYPES)
-    kernel = cuda_unrolled_kernel if fours(a, b, out) else cuda_thread_tile_2d_kernel
-    launch(kernel, covering_grid(n, m, (TILE_N, TILE_M)), (THREADS, 1), a, b, out)
+    if not fours(a, b, out):
+        return cuda_thread_tile_2d.matmul(a, b, out)
+    grid = covering_grid(n, m, (TILE_N, TILE_M))
+    operands = a.view(-1), b.view(-1), out, one(out)
+    launch(cuda_unrolled_kernel, grid, (THREADS, 1), *operands)
     return out

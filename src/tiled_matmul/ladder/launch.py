@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tiled_matmul.backend import select
 from tiled_matmul.ladder.arguments import positive
 from tiled_matmul.simt.hardware import MAX_GRID, MAX_THREADS
@@ -44,6 +46,11 @@ def need_capability(wanted: tuple[int, int], what: str) -> None:
         return
     there, needed = (".".join(map(str, version)) for version in (gpu.capability, wanted))
     raise ValueError(f"{what} need compute capability {needed}; {gpu.name} has {there}")
+
+
+def one(tensor) -> np.generic:
+    """Return 1 in the tensor's dtype: an `alpha` that changes nothing."""
+    return np.dtype(str(tensor.dtype).removeprefix("torch.")).type(1)
 
 
 def multiprocessors() -> int:

@@ -1,4 +1,4 @@
-"""Figures of chapter 5: who stages what, the puzzle's answers, loads by size, speed-ups by size."""
+"""Figures of chapter 5: who stages what, the puzzle's answers, speed-ups by size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter
 
 from tiled_matmul.plots import microscope, style
 
@@ -114,48 +113,6 @@ def answers(c: Any, expected: Any, tile: int) -> style.Figure:
         f"{finding}. C in {rows} rows and {columns} columns, cut into tiles of {tile}; its first "
         f"row is {', '.join(f'{x:g}' for x in c[0])}.",
     )
-
-
-@style.styled
-def loads_by_size(
-    counted: Mapping[str, Mapping[int, int]], said: tuple[str, Mapping[int, float]]
-) -> style.Figure:
-    """Draw how many elements are loaded for an N × N product, against N.
-
-    `counted` maps a kernel to {N: loads}, `said` is a name and {N: loads} that somebody claimed.
-    """
-    fig, ax = style.draw(3.3)
-    name, line = said
-    points = sorted(line.items())
-    look = {"color": style.FAULT, "lw": 1.2, "ls": (0, (4, 3))}
-    ax.plot(*zip(*points, strict=True), label=name, **look)
-    slopes = []
-    for (kernel, found), (color, marker) in zip(counted.items(), LINES, strict=False):
-        points = sorted(found.items())
-        ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=kernel)
-        (low, few), (high, many) = points[0], points[-1]
-        slopes.append(np.log(many / few) / np.log(high / low))
-    edges = sorted({edge for found in counted.values() for edge in found})
-    ax.set(xscale="log", yscale="log")
-    ax.set_xticks(edges, [str(edge) for edge in edges])
-    ax.minorticks_off()
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    ax.grid(True)
-    ax.set_axisbelow(True)
-    ax.set_xlabel("edge N of the matrices")
-    ax.set_ylabel("elements loaded")
-    fig.legend(loc="outside lower center", ncols=2, fontsize=8, columnspacing=1)
-    powers = sorted({round(float(slope), 1) for slope in slopes})
-    grow = (
-        " and ".join(f"N^{power:g}" for power in powers).replace("N^3", "N³").replace("N^2", "N²")
-    )
-    finding = f"With tiles or without, loads grow like {grow}; the tile only divides them"
-    style.title(fig, finding)
-    numbers = "; ".join(
-        f"{kernel}: " + ", ".join(f"{many:,} at {n}" for n, many in sorted(found.items()))
-        for kernel, found in counted.items()
-    )
-    return style.finish(fig, f"{finding}. {numbers}.")
 
 
 @style.styled

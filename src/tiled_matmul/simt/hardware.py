@@ -12,6 +12,8 @@ import numpy as np
 
 WARP = 32
 SECTOR_BYTES = 32
+LINE_BYTES = 128  # of the L1 cache: four sectors
+PAST_L1_BYTES = 16  # of a lane: an asynchronous copy of so many goes past the L1 cache
 BANKS = 32
 BANK_BYTES = 4
 MAX_THREADS = 1024
@@ -32,6 +34,30 @@ def distinct_sectors(request: np.ndarray, address: np.ndarray, count: int) -> np
     span = int(sector.max() - low) + 1 if sector.size else 1
     pairs = np.unique(request * span + (sector - low))
     return np.bincount(pairs // span, minlength=count)
+
+
+def past_l1(
+    request: np.ndarray, lane: np.ndarray, address: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what two counters show for `count` requests that copy 16 bytes a lane past the L1.
+
+    `request`, `lane` and `address` (bytes) describe each access; several of a lane are parts of its
+    16 bytes. Lanes are not put together as in `distinct_sectors`: lanes 2i and 2i + 1 ask for
+    themselves. The first array, the sectors that the copies' own counter shows, has one for a pair
+    whose lanes want the two halves of a sector, else one for each lane, also where both want the
+    same. The second, what the counter of global loads adds, has the lines of 128 bytes that each
+    pair touches. No document states these rules, and five launches on an H200 are all that show
+    them: other rules may fit those.
+    """
+    which, first = np.unique(request * WARP + lane, return_index=True)
+    piece, line = address[first] // PAST_L1_BYTES, address[first] // LINE_BYTES
+    pair = np.flatnonzero(which[:-1] // 2 == which[1:] // 2)
+    filled = pair[piece[pair] ^ 1 == piece[pair + 1]]
+    met = pair[line[pair] == line[pair + 1]]
+    lanes, once_filled, once_met = (
+        np.bincount(rows // WARP, minlength=count) for rows in (which, which[filled], which[met])
+    )
+    return lanes - once_filled, lanes - once_met
 
 
 def wavefronts(

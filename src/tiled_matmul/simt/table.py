@@ -38,6 +38,8 @@ REQUEST = np.dtype(
         ("lanes", np.int16),
         ("asked_bytes", np.int32),
         ("sectors", np.int16),
+        ("past_l1_sectors", np.int16),
+        ("counted_sectors", np.int16),
         ("wavefronts", np.int16),
         ("conflicts", np.int16),
     ]
@@ -159,8 +161,21 @@ def first_rows(ordered: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
 
 
-def requests(piece: Piece) -> np.ndarray:
-    """Return a row of REQUEST for each access instruction of each warp, by block, warp and key."""
+def past_l1_sites(piece: Piece, copies: np.ndarray) -> np.ndarray:
+    """Return the sites that read for asynchronous copies past the L1 cache, some twice.
+
+    `copies` says of each site whether it is part of an asynchronous copy. A copy's width is that of
+    what it writes: it may read less. Its reading site stands just before its writing one.
+    """
+    writes = copies[piece.site] & (piece.op == STORE) & (piece.width == hardware.PAST_L1_BYTES)
+    return piece.site[writes] - 1
+
+
+def requests(piece: Piece, copies: np.ndarray) -> np.ndarray:
+    """Return a row of REQUEST for each access instruction of each warp, by block, warp and key.
+
+    `copies` is as in `past_l1_sites`.
+    """
     warp = piece.thread >> WARP_SHIFT
     group, _ = pack(piece.block - piece.block.min(), warp, piece.key)
     order = np.argsort(group, kind="stable")
@@ -178,6 +193,14 @@ def requests(piece: Piece) -> np.ndarray:
     made["sectors"] = hardware.distinct_sectors(
         number[~shared], piece.address[~shared], starts.size
     )
+    made["counted_sectors"] = made["sectors"]
+    rows = np.flatnonzero(np.isin(piece.site, past_l1_sites(piece, copies)) & ~shared)
+    if rows.size:
+        past, counted = hardware.past_l1(
+            number[rows], piece.thread[rows] & hardware.WARP - 1, piece.address[rows], starts.size
+        )
+        made["past_l1_sectors"] = past
+        made["counted_sectors"] = np.where(past, counted, made["sectors"])
     banked = piece.take(shared)
     made["wavefronts"], made["conflicts"] = hardware.wavefronts(
         number[shared],

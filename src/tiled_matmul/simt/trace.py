@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,13 +27,17 @@ class GlobalCounts:
     """What some requests asked of global memory.
 
     A request is an access instruction of one warp. `sectors` are distinct pieces of 32 bytes in
-    each, `lanes` the threads' accesses, and `asked_bytes` what the threads wanted.
+    each, `lanes` the threads' accesses, and `asked_bytes` what the threads wanted. Two more say
+    what a GPU's counters show: `counted_sectors` that of all loads or stores, which differs from
+    `sectors` for asynchronous copies of 16 bytes alone, and `past_l1_sectors` that of such copies.
     """
 
     requests: int
     sectors: int
     lanes: int
     asked_bytes: int
+    counted_sectors: int = field(repr=False)
+    past_l1_sectors: int = field(repr=False)
 
     @property
     def bytes(self) -> int:
@@ -135,7 +139,8 @@ class Trace:
         self.arrays: tuple[ArrayInfo, ...] = tuple(runner.memory.arrays)
         self.sites: tuple[Site, ...] = tuple(runner.program.sites)
         self._ops = site_ops(self.sites)
-        found = [table.requests(piece) for piece in table.pieces(log, self._ops)]
+        copies = np.array([site.asynchronous for site in self.sites], np.bool_)
+        found = [table.requests(piece, copies) for piece in table.pieces(log, self._ops)]
         self._requests = np.concatenate(found) if found else np.zeros(0, table.REQUEST)
 
     # Counts.
@@ -177,7 +182,9 @@ class Trace:
         rows = rows[(rows["shared"] == (space == "shared")) & (rows["op"] == OPS[op])]
         common = int(rows["lanes"].sum()), int(rows["asked_bytes"].sum())
         if space == "global":
-            return GlobalCounts(rows.size, int(rows["sectors"].sum()), *common)
+            names = "sectors", "counted_sectors", "past_l1_sectors"
+            sectors, *shown = (int(rows[name].sum()) for name in names)
+            return GlobalCounts(rows.size, sectors, *common, *shown)
         waves, conflicts = int(rows["wavefronts"].sum()), int(rows["conflicts"].sum())
         return SharedCounts(rows.size, waves, conflicts, *common)
 

@@ -48,16 +48,13 @@ class Fetched:
 def counted(t: Trace) -> dict[str, int]:
     """Return a trace's counts under the names of `measured`.
 
-    Asynchronous copies are left out: a GPU counts them apart from loads and stores.
+    As on a GPU, asynchronous copies are among the loads, but not among the shared stores.
     """
-    loads, stores, shared_loads, shared_stores = (
-        t.count(space, op, asynchronous=False)
-        for space in ("global", "shared")
-        for op in ("load", "store")
-    )
+    loads, stores, shared_loads = t.global_loads, t.global_stores, t.shared_loads
+    shared_stores = t.count("shared", "store", asynchronous=False)
     return {
         "load requests": loads.requests,
-        "load sectors": loads.sectors,
+        "load sectors": loads.counted_sectors,
         "store requests": stores.requests,
         "store sectors": stores.sectors,
         "shared load requests": shared_loads.requests,

@@ -1,0 +1,285 @@
+"""Copies in flight: when each tile is copied and multiplied, what the waiting costs, warp tiles.
+
+The schedules and the maps are drawn from traces, the bill from times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.patches import Patch, Rectangle
+
+from tiled_matmul.plots import style
+from tiled_matmul.plots.microscope import accesses_of, array_named, rectangles
+
+COPY, MULTIPLY = style.OTHERS[0], style.C
+
+
+@dataclass(frozen=True)
+class Flight:
+    """One tile of K: the phase in which its copy is begun, and those in which it is used.
+
+    A phase is what lies between two barriers.
+    """
+
+    tile: int
+    begun: int
+    first_use: int
+    last_use: int
+
+    @property
+    def ahead(self) -> int:
+        """How many phases lie between the beginning and the first use; 1 is the next one."""
+        return self.first_use - self.begun
+
+
+def flights(t: Any, n: int, k: int, tile_k: int, block: tuple[int, ...] = (0, 0)) -> list[Flight]:
+    """Return the flight of each tile of K that one block of a matmul's trace multiplies.
+
+    The kernel loads from `a` (M, K) and `b` (K, N), flat or not, stores to shared memory and reads
+    from there; a tile is `tile_k` columns of `a`. Raises ValueError for a kernel that copies
+    several tiles between two barriers, or none.
+    """
+    accesses = accesses_of(t, block)
+    op = np.array([site.op for site in t.sites])[accesses["site"]]
+    shared = np.array([info.space == "shared" for info in t.arrays])[accesses["array"]]
+    a, b = (array_named(t, name) for name in "ab")
+    loads = ~shared & (op == "load")
+    from_a, from_b = (loads & (accesses["array"] == info.id) for info in (a, b))
+    tile = np.full(accesses.size, -1)
+    tile[from_a] = accesses["element"][from_a] % k // tile_k
+    tile[from_b] = accesses["element"][from_b] // n // tile_k
+    copied: dict[int, int] = {}  # phase: tile
+    for phase in np.unique(accesses["phase"][tile >= 0]).tolist():
+        tiles = np.unique(tile[(tile >= 0) & (accesses["phase"] == phase)])
+        if tiles.size != 1:
+            raise ValueError(f"{t.name} copies {tiles.size} tiles of {tile_k} in phase {phase}")
+        copied[phase] = int(tiles[0])
+    if not copied:
+        raise ValueError(f"{t.name} loads nothing from a and b in block {block}")
+    begun: dict[int, int] = {}
+    for phase, which in copied.items():
+        begun.setdefault(which, phase)
+    latest: dict[tuple[int, int], int] = {}  # (array, element): the phase of its last store
+    uses: dict[int, list[int]] = {}
+    for phase in range(int(accesses["phase"].max()) + 1):
+        now = accesses["phase"] == phase
+        for array, element in _elements(t, accesses[now & shared & (op == "load")]):
+            stored = latest.get((array, element))
+            if stored in copied:
+                uses.setdefault(copied[stored], []).append(phase)
+        latest |= dict.fromkeys(_elements(t, accesses[now & shared & (op == "store")]), phase)
+    return [Flight(each, begun[each], min(uses[each]), max(uses[each])) for each in sorted(uses)]
+
+
+def _elements(t: Any, accesses: np.ndarray) -> list[tuple[int, int]]:
+    """Return the different (array, element) of some accesses, every one of a wide access."""
+    sizes = np.array([info.itemsize for info in t.arrays])[accesses["array"]]
+    found = set()
+    for offset in range(int((accesses["width"] // sizes).max(initial=0))):
+        wide = accesses["width"] // sizes > offset
+        found |= set(
+            zip(
+                accesses["array"][wide].tolist(),
+                (accesses["element"][wide] + offset).tolist(),
+                strict=True,
+            )
+        )
+    return sorted(found)
+
+
+@style.styled
+def schedules(kernels: Mapping[str, Sequence[Flight]], finding: str | None = None) -> style.Figure:
+    """Draw for each kernel, from phase to phase, which tile is copied and which multiplied.
+
+    `kernels` maps a title to the flights of a trace. `finding` is the title; without it, it says
+    which kernels copy while they multiply. Raises ValueError for nothing to draw.
+    """
+    if not kernels or not all(kernels.values()):
+        raise ValueError("there is no tile to draw")
+    lines = [len(flown) for flown in kernels.values()]
+    fig, axes = style.draw(
+        1.1 + sum(0.5 + 0.2 * n for n in lines),
+        len(kernels),
+        squeeze=False,
+        height_ratios=[n + 1 for n in lines],
+        sharex=True,
+    )
+    end = 1 + max(flight.last_use for flown in kernels.values() for flight in flown)
+    spoken = []
+    for ax, (name, flown) in zip(axes[:, 0], kernels.items(), strict=True):
+        for line, each in enumerate(flown):
+            last = 1 + max(flight.last_use for flight in flown)
+            ax.hlines(line, 0, last, color=style.MUTED, lw=0.5, alpha=0.5)
+            _box(ax, each.begun, line, 1, COPY, 1)
+            _box(ax, each.begun + 1, line, each.ahead - 1, COPY, 0.35)
+            _box(ax, each.first_use, line, each.last_use - each.first_use + 1, MULTIPLY, 1)
+        for phase in range(1, last + 1):
+            ax.axvline(phase, color=style.INK, lw=0.8)
+        ax.set(xlim=(0, end), ylim=(len(flown) - 0.4, -0.6))
+        ax.set_yticks(range(len(flown)), [str(each.tile) for each in flown])
+        ax.set_xticks([])
+        for side in ("left", "bottom"):
+            ax.spines[side].set_visible(False)
+        ax.tick_params(left=False)
+        ax.set_title(f"{name}: {overlapping(flown)} of {last} phases do both", fontsize=9)
+        spoken.append(f"{name}: {_words(flown)}")
+    axes[-1, 0].set_xlabel("time, from barrier to barrier (heavy lines); a row is a tile of K")
+    looks = [Patch(color=COPY), Patch(color=COPY, alpha=0.35), Patch(color=MULTIPLY)]
+    names = ["copy begun", "under way", "multiplied"]
+    fig.legend(looks, names, loc="outside lower center", ncols=3, handlelength=1)
+    both = [name for name, flown in kernels.items() if overlapping(flown)]
+    title = finding or (
+        f"Copies and multiplications share a phase in {', '.join(both)}"
+        if both
+        else "No phase copies and multiplies"
+    )
+    style.title(fig, title)
+    return style.finish(fig, f"{title}. {'; '.join(spoken)}.")
+
+
+def overlapping(flown: Sequence[Flight]) -> int:
+    """Return in how many phases one tile is under way while another one is multiplied."""
+    under_way = {p for each in flown for p in range(each.begun, each.first_use)}
+    used = {p for each in flown for p in range(each.first_use, each.last_use + 1)}
+    return len(under_way & used)
+
+
+def _words(flown: Sequence[Flight]) -> str:
+    return ", ".join(
+        f"tile {each.tile} begun in phase {each.begun}, multiplied in "
+        + (
+            f"phase {each.first_use}"
+            if each.first_use == each.last_use
+            else f"phases {each.first_use} to {each.last_use}"
+        )
+        for each in flown
+    )
+
+
+def _box(ax: Any, x: float, line: int, width: float, color: str, alpha: float) -> None:
+    look = {"facecolor": color, "alpha": alpha, "lw": 0}
+    if width > 0:
+        ax.add_patch(Rectangle((x + 0.06, line - 0.36), width - 0.12, 0.72, **look))
+
+
+@style.styled
+def bill(kernels: Mapping[str, tuple[float, float]], finding: str) -> style.Figure:
+    """Draw how long kernels take, and how long they take when they read nothing.
+
+    `kernels` maps a title to (time in ms, time in ms without its copies). `finding` is the title.
+    """
+    if not kernels:
+        raise ValueError("there is no time to draw")
+    fig, ax = style.draw(1.1 + 0.5 * len(kernels))
+    longest = max(whole for whole, _ in kernels.values())
+    spoken = []
+    for line, (name, (whole, still)) in enumerate(kernels.items()):
+        ax.barh(line + 0.17, min(whole, still), 0.34, color=MULTIPLY, alpha=0.75)
+        left = min(whole, still)
+        ax.barh(line + 0.17, whole - left, 0.34, left=left, color=style.FAULT, alpha=0.85)
+        text = f"{name}: {whole:.3g} ms, {still:.3g} without copies"
+        ax.text(0, line - 0.08, text, va="bottom", color=style.INK)
+        spoken.append(text)
+    ax.set(xlim=(0, longest * 1.02), ylim=(len(kernels) - 0.4, -0.5), yticks=[])
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel("time (ms); vermilion: what reading global memory adds")
+    style.title(fig, finding)
+    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+
+
+@dataclass(frozen=True)
+class WarpTile:
+    """What one warp of a block owns and reads: rows and columns are sets of places in its tile."""
+
+    owned: frozenset[tuple[int, int]]
+    rows: frozenset[int]
+    columns: frozenset[int]
+    wavefronts: int
+    shape: tuple[int, int]
+
+
+def warp_tile(t: Any, warp: int = 0, block: tuple[int, ...] = (0, 0)) -> WarpTile:
+    """Return which elements of C a warp stores, and what it reads from the tiles for one k.
+
+    `t` traces a matmul whose tiles of A are stored by columns, as the rungs with thread tiles do;
+    C is one block in size. The arrays are named `c`, `a_tile` and `b_tile`; `wavefronts` are those
+    of one k. Raises ValueError for a warp that stores or reads nothing.
+    """
+    owned: set[tuple[int, int]] = set()
+    read: dict[str, set[int]] = {"a_tile": set(), "b_tile": set()}
+    waves, first = 0, None
+    shape = array_named(t, "c").shape
+    for request in t.requests(block, warp):
+        count = request.width // request.array.itemsize
+        places = [(*i[:-1], i[-1] + e) for i in request.indices for e in range(count)]
+        if request.array.name == "c" and request.site.op == "store":
+            owned |= set(places)
+        if request.array.name in read and request.site.op == "load":
+            step = (request.phase, *places[0][:-1])
+            first = first or step
+            if step == first:
+                read[request.array.name] |= {place[-1] for place in places}
+                waves += request.wavefronts
+    if not owned or not all(read.values()):
+        raise ValueError(f"warp {warp} of {t.name} stores no element of c, or reads no tile")
+    rows, columns = (frozenset(read[name]) for name in ("a_tile", "b_tile"))
+    return WarpTile(frozenset(owned), rows, columns, waves, shape)
+
+
+@style.styled
+def warp_maps(kernels: Mapping[str, WarpTile], finding: str | None = None) -> style.Figure:
+    """Draw side by side what one warp owns of a block's tile, and what it reads for one k.
+
+    `finding` is the title; without it, it compares what the warps read.
+    """
+    tallest = max(tile.shape[0] / tile.shape[1] for tile in kernels.values())
+    fig, axes = style.draw(1.1 + 3.8 * tallest / len(kernels), 1, len(kernels), squeeze=False)
+    spoken, sizes = [], []
+    for ax, (name, tile) in zip(axes[0], kernels.items(), strict=True):
+        height, width = tile.shape
+        strip, gap = height // 20, height // 30
+        left = top = strip + gap
+        style.bare(ax, left + width, top + height + 0.3 * width)
+        frames = (
+            ((0, top, strip, height), style.A),
+            ((left, 0, width, strip), style.B),
+            ((left, top, width, height), style.C),
+        )
+        for (x, y, w, h), color in frames:
+            look = {"fill": False, "edgecolor": color, "lw": 1.2, "clip_on": False}
+            ax.add_patch(Rectangle((x, y), w, h, **look))
+        for row, column, h, w in _rectangles(tile.owned, tile.shape):
+            _fill(ax, left + column, top + row, w, h, style.C)
+        for row, _, h, _ in _rectangles({(row, 0) for row in tile.rows}, (height, 1)):
+            _fill(ax, 0, top + row, strip, h, style.A)
+        for _, column, _, w in _rectangles({(0, column) for column in tile.columns}, (1, width)):
+            _fill(ax, left + column, 0, w, strip, style.B)
+        size = len(tile.rows) + len(tile.columns)
+        sizes.append(size)
+        text = f"{name}\n{len(tile.rows)} of A + {len(tile.columns)} of B\n"
+        text += f"{tile.wavefronts} wavefronts"
+        ax.text(left, top + height + gap, text, va="top", fontsize=8)
+        spoken.append(text.replace("\n", ", "))
+    title = finding or f"For one k a warp reads {' or '.join(map(str, sizes))} elements"
+    style.title(fig, title)
+    return style.finish(
+        fig,
+        f"{title}. A block's tile of C with what its first warp owns; left of it what the warp "
+        f"reads of a column of A's tile, above it of a row of B's. {'; '.join(spoken)}.",
+    )
+
+
+def _rectangles(places: Any, shape: tuple[int, int]) -> list[tuple[int, int, int, int]]:
+    """Return the places as few rectangles: (row, column, height, width)."""
+    cells = np.zeros(shape, dtype=bool)
+    cells[tuple(np.array(sorted(places)).T)] = True
+    return rectangles(cells)
+
+
+def _fill(ax: Any, x: float, y: float, width: float, height: float, color: str) -> None:
+    look = {"facecolor": color, "alpha": 0.8, "lw": 0, "clip_on": False}
+    ax.add_patch(Rectangle((x, y), width, height, **look))
