@@ -142,3 +142,65 @@ def test_without_a_gpu_kernels_are_the_interpreters_and_not_numbas_simulators():
         "cuda.grid is for kernels, and this is not one",
         "tiled_matmul.simt.kernel <cuda.threadIdx.x, for kernels>",
     ], done.stderr
+
+
+COMPILE = """
+from tiled_matmul import backend
+chosen = backend.select()
+import os
+from numba import config, cuda, types
+print(chosen.name, chosen.on_gpu, config.ENABLE_CUDASIM, os.environ["TRITON_INTERPRET"])
+
+@cuda.jit(device=True)
+def twice(x):
+    return x + x
+
+@cuda.jit
+def kernel(x):
+    x[cuda.threadIdx.x] = twice(x[cuda.threadIdx.x])
+
+for cc in ((7, 5), (9, 0)):
+    try:
+        text, _ = cuda.compile_ptx(kernel.py_func, (types.float32[::1],), cc=cc)
+        print("entry" in text, f"sm_{cc[0]}{cc[1]}" in text)
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+def test_the_compiler_on_demand_leaves_numba_as_it_is():
+    done = run_python(COMPILE, TILED_MATMUL_BACKEND="compiler")
+    first, *made = done.stdout.splitlines()
+    assert first == "compiler False 0 0", done.stderr
+    if made == ["NvvmSupportError"] * 2:
+        pytest.skip("this Numba cannot make PTX")
+    # Device functions too, which Numba compiles for the GPU that is not there.
+    assert made == ["True True"] * 2
+
+
+def test_with_the_compiler_what_is_launched_is_interpreted():
+    code = (
+        "from tiled_matmul.ladder import rung\n"
+        "from tiled_matmul.problem import Problem\n"
+        "a, b = Problem.square(4).inputs(0, 'integers', 'cpu')\n"
+        "print(bool((rung('cuda_naive').matmul(a, b) == a @ b).all()))\n"
+    )
+    done = run_python(code, TILED_MATMUL_BACKEND="compiler")
+    assert done.stdout.split() == ["True"], done.stderr
+
+
+def test_the_compiler_is_not_taken_where_numba_simulates():
+    done = run_python(
+        "import numba\nfrom tiled_matmul import backend\nbackend.select()",
+        TILED_MATMUL_BACKEND="compiler",
+        NUMBA_ENABLE_CUDASIM="1",
+    )
+    assert "numba was imported before" in done.stderr
+    assert "NUMBA_ENABLE_CUDASIM=0" in done.stderr
+
+
+def test_the_compiler_is_known_without_looking_for_a_gpu(monkeypatch):
+    monkeypatch.setattr(backend, "_usable_gpu", lambda: pytest.fail("it looked"))
+    chosen = backend.decide("compiler")
+    assert (chosen.name, chosen.gpu, chosen.on_gpu) == ("compiler", None, False)
+    assert "compiled code, not for a run" in chosen.reason
