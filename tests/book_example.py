@@ -106,11 +106,11 @@ def records() -> list[dict]:
     found = []
     for rung in LADDER:
         on_cpu = rung.device == "cpu"
-        size = 64 if rung.name == "loops_python" else 1024
+        size = 64 if rung.name == "loops_python" else {"cpu": 512, "gpu": 4096}[rung.device]
         where = ("numpy", "CPU: A processor, 16 threads") if on_cpu else ("cublas", "NVIDIA H200")
         found.append(record(rung.name, size, 8.0, where[0], 0.25, where[1]))
-    found.append(record("numpy", 1024, 2.0, "numpy", 1, "CPU: A processor, 16 threads"))
-    found.append(record("cublas", 1024, 2.0, "cublas", 1, "NVIDIA H200"))
+    found.append(record("numpy", 512, 2.0, "numpy", 1, "CPU: A processor, 16 threads"))
+    found.append(record("cublas", 4096, 2.0, "cublas", 1, "NVIDIA H200"))
     return found
 
 

@@ -11,7 +11,6 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -55,20 +54,20 @@ def rate(tflops: float) -> str:
     )
 
 
+SHOWN_AT = {"cpu": 512, "gpu": 4096}  # edges
+
+
 def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, list[str]]:
     """Return the ladder, measured: one table for each kind of device, a line a rung.
 
-    `records` are results.Record, `rungs` ladder.Rung. Rungs of one device are shown at the largest
-    float32 shape that half of them have; a rung that lacks it, at its own largest.
+    `records` are results.Record, `rungs` ladder.Rung. Rungs of one device are shown at the square
+    of SHOWN_AT, float32; a rung that lacks it, at its own largest shape.
     """
     records = [record for record in records if record.dtype == "float32"]
     faults, parts = [], []
     for device in ("cpu", "gpu"):
         wanted = [rung for rung in rungs if rung.device == device]
-        names = {rung.name for rung in wanted}
-        shapes = Counter((r.m, r.n, r.k) for r in records if r.rung in names)
-        frequent = [shape for shape in shapes if 2 * shapes[shape] >= len(names)]
-        common = max(frequent, key=prod, default=None)
+        common = (SHOWN_AT[device],) * 3
         rows, shown = [], []
         for rung in wanted:
             own = [record for record in records if record.rung == rung.name]

@@ -86,13 +86,13 @@ LADDER: tuple[Rung, ...] = (
     Rung("cuda_thread_tile_1d", "a column of 8 for each thread", "cuda_thread_tile_1d", "gpu", 7),
     Rung("cuda_thread_tile_2d", "a tile of 8×8 for each thread", "cuda_thread_tile_2d", "gpu", 7),
     Rung("cuda_vectorised", "8×8, four elements in one load", "cuda_vectorised", "gpu", 7),
+    Rung("cuda_tile_hand", "asynchronous copies, indexed by hand", "cuda_tile_hand", "gpu", 8),
+    Rung("cuda_tile_view", "tile views and asynchronous copies", "cuda_tile_view", "gpu", 8),
     Rung("cuda_double_buffer", "two buffers, one barrier", "cuda_double_buffer", "gpu", 8),
     Rung("cuda_unrolled", "the loop over k written out", "cuda_unrolled", "gpu", 8),
     Rung("cuda_warp_tiles", "a tile of 32×64 for each warp", "cuda_warp_tiles", "gpu", 8),
     Rung("cuda_async", "asynchronous copies in three stages", "cuda_async", "gpu", 8),
     Rung("cuda_best", "the best found", "cuda_best", "gpu", 8),
-    Rung("cuda_tile_hand", "asynchronous copies, indexed by hand", "cuda_tile_hand", "gpu", 8),
-    Rung("cuda_tile_view", "tile views and asynchronous copies", "cuda_tile_view", "gpu", 8),
 )
 
 
