@@ -20,7 +20,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 TOOLS = ("memcheck", "racecheck")
@@ -144,7 +143,7 @@ def run(tool: str, mode: str, rungs: str | None = None) -> dict:
 
 def sanitize(out: Path, rungs: str | None) -> None:
     """Run both tools and write `out`. Raises SanitizeError after both have run."""
-    from tiled_matmul import backend, bench, device
+    from tiled_matmul import bench
     from tiled_matmul.files import replace_text
     from tiled_matmul.ladder import LADDER
 
@@ -167,16 +166,8 @@ def sanitize(out: Path, rungs: str | None) -> None:
         raise SanitizeError("\n".join(failed))
     version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True)
     found = re.search(r"(\d+\.\d+\.\d+[.\d]*)", version.stdout)
-    gpu = backend.select().gpu
-    report = {
-        "gpu": gpu.name,
-        "driver": device.driver_version(),
-        "versions": bench.versions("gpu")
-        | {"compute-sanitizer": found[1] if found else version.stdout.strip()},
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": bench.commit(),
-        "tools": reports,
-    }
+    report = bench.provenance("gpu") | {"tools": reports}
+    report["versions"]["compute-sanitizer"] = found[1] if found else version.stdout.strip()
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(out, json.dumps(report, indent=1) + "\n")
     print(f"nothing found in {len(wanted)} rungs, both planted faults found: {out}")

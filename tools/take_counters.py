@@ -21,7 +21,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -257,18 +256,15 @@ def take(out: Path) -> None:
 
 def provenance(ncu: str) -> dict:
     """Return where the counters come from: GPU, driver, versions, date, commit."""
-    from tiled_matmul import backend, bench, device
+    from tiled_matmul import backend, bench
 
     gpu = backend.select().gpu
+    origin = bench.provenance("gpu")
     answer = subprocess.run([ncu, "--version"], capture_output=True, text=True).stdout
     version = re.search(r"Version (\S+)", answer)
-    return {
-        "gpu": gpu.name,
+    return origin | {
         "compute_capability": "{}.{}".format(*gpu.capability),
-        "driver": device.driver_version(),
-        "versions": {**bench.versions("gpu"), "ncu": version.group(1) if version else answer},
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": bench.commit(),
+        "versions": origin["versions"] | {"ncu": version.group(1) if version else answer},
     }
 
 

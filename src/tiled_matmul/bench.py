@@ -581,8 +581,7 @@ def _records(
     launches: int,
 ) -> list[Record]:
     baseline = BASELINES[where]
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    name, driver = machine(where, threads)
+    origin = provenance(where, threads)
     return [
         Record(
             rung=rung,
@@ -596,14 +595,25 @@ def _records(
             tflops=problem.flops / timing.median_ms / 1e9,
             baseline=baseline,
             ratio=timings[baseline].median_ms / timing.median_ms,
-            gpu=name,
-            driver=driver,
-            versions=versions(where),
-            date=now,
-            commit=commit(),
+            **origin,
         )
         for rung, timing in timings.items()
     ]
+
+
+def provenance(where: str, threads: int | None = None) -> dict[str, Any]:
+    """Return what every stored number says of where it is from: machine, versions, date, commit.
+
+    `where` is "gpu", or "cpu" on so many `threads`. The keys are those of a Record.
+    """
+    name, driver = machine(where, threads)
+    return {
+        "gpu": name,
+        "driver": driver,
+        "versions": versions(where),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+    }
 
 
 def machine(where: str, threads: int | None) -> tuple[str, str]:

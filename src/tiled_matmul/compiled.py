@@ -72,9 +72,9 @@ class Compiled:
     registers: int
     spilled_bytes: int
     shared_bytes: int
-    whole: Counter = field(repr=False)
-    inner: Counter = field(repr=False)
-    around: Counter = field(repr=False)
+    whole: Counter = field(default_factory=Counter, repr=False)
+    inner: Counter = field(default_factory=Counter, repr=False)
+    around: Counter = field(default_factory=Counter, repr=False)
     same_bank: int = field(default=0, repr=False)
 
     def count(self, kind: str, where: str = "inner") -> int:
@@ -320,7 +320,7 @@ def _as_launched(name: str, kernel: Any, signature: tuple, cc: tuple[int, int]) 
     kernel.compile(signature)
     made = kernel.overloads[signature]
     local, shared = made.local_mem_per_thread, made.shared_mem_per_block
-    return Compiled(name, cc, made.regs_per_thread, local, shared, *(Counter() for _ in range(3)))
+    return Compiled(name, cc, made.regs_per_thread, local, shared)
 
 
 def _taken_apart(name: str, cubin: bytes, cc: tuple[int, int], tool: str) -> Compiled:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
+from tiled_matmul.files import read_json
 
 COUNTERS = ROOT / "results" / "counters"
 BASELINE = "cublas"
@@ -190,12 +191,7 @@ class LadderCounters:
 def load(path: str | os.PathLike) -> LadderCounters:
     """Read a file of counters. Raises ValueError naming the file and what is wrong in it."""
     path = Path(path)
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
+    stored = read_json(path)
     try:
         return parse(stored)
     except (KeyError, TypeError, AttributeError) as error:

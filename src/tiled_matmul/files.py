@@ -1,9 +1,26 @@
-"""Writing files so that nobody ever finds half of one."""
+"""Reading files with errors that name them, and writing so that nobody ever finds half of one."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
+
+
+def read_json(path: str | os.PathLike, **options: Any) -> Any:
+    """Return what a JSON file holds; `options` are those of `json.loads`.
+
+    Raises ValueError naming the file where it cannot be read or is not JSON.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    try:
+        return json.loads(text, **options)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
 
 
 def replace_text(path: str | os.PathLike, text: str) -> None:

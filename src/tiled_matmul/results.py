@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.files import replace_text
+from tiled_matmul.files import read_json, replace_text
 from tiled_matmul.problem import DTYPES, MAX_SIZE
 
 RESULTS = ROOT / "results"
@@ -95,14 +95,7 @@ KEYS = tuple(field.name for field in fields(Record))
 def load(path: str | os.PathLike) -> list[Record]:
     """Read a results file. Raises ValueError naming the file, the record, the key and what came."""
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
-    try:
-        entries = json.loads(text, object_pairs_hook=_without_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
+    entries = read_json(path, object_pairs_hook=_without_duplicates)
     if not isinstance(entries, list):
         raise ValueError(f"{path} must hold a list of records, it holds {_kind(entries)}")
     records: list[Record] = []

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, fields
@@ -20,6 +19,7 @@ from typing import Any
 
 from tiled_matmul import ROOT
 from tiled_matmul.compiled import Compiled, compiled
+from tiled_matmul.files import read_json
 from tiled_matmul.ladder import cuda_best
 from tiled_matmul.ladder.constants import with_constants
 from tiled_matmul.ladder.cuda_best import Setting
@@ -155,7 +155,6 @@ class Trial:
             self.registers,
             self.spilled_bytes,
             self.shared_bytes,
-            *(Counter() for _ in range(3)),
         )
         return occupancy(made, self.setting.threads)
 
@@ -230,21 +229,14 @@ def run(
 
 def provenance() -> dict[str, Any]:
     """Return what a file says of where its numbers are from. Raises ValueError without a GPU."""
-    from datetime import UTC, datetime
-
     from tiled_matmul import backend, bench
     from tiled_matmul.ladder.launch import multiprocessors
 
     bench.need_gpu()
-    name, driver = bench.machine("gpu", None)
     return {
-        "gpu": name,
+        **bench.provenance("gpu"),
         "compute_capability": list(backend.select().gpu.capability),
         "multiprocessors": multiprocessors(),
-        "driver": driver,
-        "versions": bench.versions("gpu"),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": bench.commit(),
     }
 
 
@@ -257,12 +249,7 @@ def as_text(origin: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> s
 def load(path: str | os.PathLike) -> list[Trial]:
     """Read a file. Raises ValueError naming it and what is wrong in it."""
     path = Path(path)
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
+    stored = read_json(path)
     try:
         return parse(stored)
     except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:

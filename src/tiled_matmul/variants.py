@@ -16,10 +16,7 @@ import linecache
 import textwrap
 from typing import Any
 
-from numba import cuda
-
-from tiled_matmul.ladder.constants import OPTIONS
-from tiled_matmul.ladder.unroll import unrolled
+from tiled_matmul.ladder.constants import compiled_as
 
 _numbers = itertools.count(1)
 
@@ -84,10 +81,7 @@ def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
     exec(code, scope)
     made = scope[name]
     made.__module__ = function.__module__
-    if function is not kernel.py_func:
-        made = unrolled(made)
-    options = getattr(kernel, "targetoptions", {})
-    return cuda.jit(**{name: options[name] for name in OPTIONS if name in options})(made)
+    return compiled_as(kernel, made)
 
 
 def _source(function: Any) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Callable
 from typing import Any
 
 from numba import cuda
@@ -40,10 +41,17 @@ def with_constants(kernel: Any, *, max_registers: int | None = None, **constants
     )
     copy.__doc__, copy.__module__ = function.__doc__, function.__module__
     copy.__qualname__ = function.__qualname__
-    if function is not kernel.py_func:
-        copy = unrolled(copy)
+    return compiled_as(
+        kernel, copy, **({} if max_registers is None else {"max_registers": max_registers})
+    )
+
+
+def compiled_as(kernel: Any, function: Callable, **options: Any) -> Any:
+    """Return `function` as a kernel made the way `kernel` was: unrolled if so, with its options.
+
+    `options` for `cuda.jit` come before the kernel's own.
+    """
+    if hasattr(kernel.py_func, "as_written"):
+        function = unrolled(function)
     given = getattr(kernel, "targetoptions", {})
-    options = {name: given[name] for name in OPTIONS if name in given}
-    if max_registers is not None:
-        options["max_registers"] = max_registers
-    return cuda.jit(**options)(copy)
+    return cuda.jit(**{name: given[name] for name in OPTIONS if name in given} | options)(function)
