@@ -19,7 +19,10 @@ from numba.types import float16
 
 from tiled_matmul.ladder.constants import with_constants
 from tiled_matmul.ladder.cuda_article import cuda_article_kernel
+from tiled_matmul.ladder.cuda_async import cuda_async_kernel
+from tiled_matmul.ladder.cuda_best import SETTINGS, cuda_best_kernel
 from tiled_matmul.ladder.cuda_coalesced import cuda_coalesced_kernel
+from tiled_matmul.ladder.cuda_double_buffer import cuda_double_buffer_kernel
 from tiled_matmul.ladder.cuda_naive import cuda_naive_kernel
 from tiled_matmul.ladder.cuda_padded import cuda_padded_kernel
 from tiled_matmul.ladder.cuda_puzzle import cuda_puzzle_kernel
@@ -30,7 +33,9 @@ from tiled_matmul.ladder.cuda_thread_tile_2d import cuda_thread_tile_2d_kernel
 from tiled_matmul.ladder.cuda_tile_hand import cuda_tile_hand_kernel
 from tiled_matmul.ladder.cuda_tile_view import cuda_tile_view_kernel
 from tiled_matmul.ladder.cuda_transposed import cuda_transposed_kernel
+from tiled_matmul.ladder.cuda_unrolled import cuda_unrolled_kernel
 from tiled_matmul.ladder.cuda_vectorised import cuda_vectorised_kernel
+from tiled_matmul.ladder.cuda_warp_tiles import cuda_warp_tiles_kernel
 from tiled_matmul.ladder.intrinsics import commit_copies, copy_async, copy_async4, wait_copies
 
 LANES = 32
@@ -1256,6 +1261,43 @@ for dtype in (np.float32, np.float64):
         dtype=dtype,
     )
 
+
+def product_of_flat(name, kernel, m, n, k, grid, threads, note, *alpha):
+    """A product whose A and B are flat, C is not, and C's factor `alpha` is 1, if there is one."""
+    case(
+        name,
+        kernel,
+        grid,
+        threads,
+        lambda: [values(m * k), values(k * n, seed=1), zeros(m, n), *alpha],
+        note,
+        lambda a, b, c, *_: {2: a.reshape(m, k) @ b.reshape(k, n)},
+    )
+
+
+ONE = np.float32(1)
+for name, kernel in (
+    ("double buffer", cuda_double_buffer_kernel),
+    ("unrolled", cuda_unrolled_kernel),
+    ("warp tiles", cuda_warp_tiles_kernel),
+):
+    note = "the ladder's rung, 8x8 a thread, two buffers"
+    product_of_flat(f"{name} ragged", kernel, 134, 36, 12, (1, 2), 256, note, ONE)
+product_of_flat(
+    *("async ragged", cuda_async_kernel, 70, 36, 21, (1, 2), 128),
+    "the ladder's rung, 8x8 a thread, three buffers",
+)
+for setting in SETTINGS:
+    edges = f"{setting.tile_m}x{setting.tile_n}"
+    product_of_flat(
+        f"best {edges} ragged",
+        with_constants(
+            cuda_best_kernel, max_registers=setting.max_registers, **setting.constants(True)
+        ),
+        *(setting.tile_m + 2, 36, 21, (1, 2), setting.threads),
+        f"the ladder's rung, a setting of {edges}",
+        ONE,
+    )
 
 # Shared memory
 

@@ -220,8 +220,8 @@ def test_asynchronous_copies_at_every_edge(shape):
 
 @pytest.mark.parametrize("name", RUNGS)
 def test_more_than_one_block_each_way(name):
-    # Past the last whole tile of 64×128, or of 32×64, by one row and by four columns.
-    shape = "33x68x4" if name == "cuda_best" else "65x132x4"
+    # Past the last whole tile of 128×128, 64×128 or 32×64, by one row and by four columns.
+    shape = {"cuda_async": "65x132x4", "cuda_best": "33x68x4"}.get(name, "129x132x4")
     t, right = ran(RUNGS[name].matmul, shape)
     assert right and not t.findings and t.grid[:2] == (2, 2)
 
@@ -357,6 +357,7 @@ def test_tiles_that_do_not_change_places_give_another_product():
 @pytest.mark.parametrize(
     ("name", "limit"),
     [
+        *((name, limit) for name in BUFFERS for limit in ("M - uint64(1)", "N - uint64(4)")),
         ("cuda_async", "B_ROW - uint64(4)"),
         ("cuda_best", "M - uint64(1)"),
         ("cuda_best", "B_ROW - uint64(4)"),

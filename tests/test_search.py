@@ -59,8 +59,14 @@ def test_blocks_and_waves_follow():
     assert (large.occupancy.blocks, small.occupancy.blocks) == (1, 3)
     assert large.waves(4096, 4096) == 512 / 132
     assert small.waves(1000, 1000) == 16 * 8 / (3 * 132)
+    assert (large.busy(4096, 4096), large.busy(1024, 1024), small.busy(1000, 1000)) == (
+        132,
+        32,
+        128,
+    )
     row = large.row()
-    assert (row["block"], row["blocks there"], row["of cuBLAS, 1024³"]) == ("128×256×8", 1, 0.3)
+    assert (row["block"], row["blocks there"], row["busy, 1024³"]) == ("128×256×8", 1, 32)
+    assert row["of cuBLAS, 1024³"] == 0.3
 
 
 def test_a_trial_that_failed_has_a_line_too():

@@ -52,12 +52,27 @@ SETTINGS = tuple(
     )
 )
 AS_IT_IS = "as it is"
+
+
+def _fragments_in_turn(kernel: Any) -> Any:
+    """Return the kernel with one set of fragments, each loaded in the step that multiplies it."""
+    for old, new in (
+        ("now, then = k % 2, (k + 1) % 2", "now, then = 0, 0"),
+        ("k_then = uint64((k + 1) % TILE_K)", "k_then = uint64(k)"),
+        ("if k == TILE_K - 1:", "if k == 0:"),
+        ("b_from += at * B_ROW", "b_from += at * B_ROW; use, fill = fill, use"),
+    ):
+        kernel = edited(kernel, old, new)
+    return kernel
+
+
 VARIANTS = {
     AS_IT_IS: lambda kernel: kernel,
     "without alpha": lambda kernel: without(kernel, "*= alpha"),
     "every column downwards": lambda kernel: edited(
         kernel, "ROWS - 1 - step if j % 2 else step", "step"
     ),
+    "fragments in turn": _fragments_in_turn,
     "lanes in columns": lambda kernel: edited(
         edited(kernel, "lane // uint64(LANES_N)", "lane % uint64(LANES_M)"),
         "lane % uint64(LANES_N)",
@@ -158,6 +173,11 @@ class Trial:
         )
         return occupancy(made, self.setting.threads)
 
+    def busy(self, m: int, n: int) -> int:
+        """Return how many multiprocessors have a block of C at all."""
+        blocks = math.ceil(m / self.setting.tile_m) * math.ceil(n / self.setting.tile_n)
+        return min(blocks, self.multiprocessors)
+
     def waves(self, m: int, n: int) -> float:
         """Return how often the GPU is filled with blocks to cover C; the last time in part."""
         blocks = math.ceil(m / self.setting.tile_m) * math.ceil(n / self.setting.tile_n)
@@ -176,7 +196,9 @@ class Trial:
             "blocks there": self.occupancy.blocks if self.records else "–",
         }
         for edge in edges:
-            row[f"waves, {edge}³"] = self.waves(edge, edge) if self.records else "–"
+            # Where a multiprocessor may have no block, that counts; else how the waves come out.
+            word, count = ("busy", self.busy) if edge == min(edges) else ("waves", self.waves)
+            row[f"{word}, {edge}³"] = count(edge, edge) if self.records else "–"
             row[f"of cuBLAS, {edge}³"] = self.record(edge).ratio if self.records else "–"
         return row
 

@@ -4,9 +4,9 @@ A thread owns 8×8 elements of C in four quads, in warp tiles, as in the rung be
 thread begins copies and goes on; nothing waits in its registers. There are three buffers, so that
 two tiles can be under way while a third is multiplied. A is copied by the element, because it is
 transposed on the way; B by fours, and where its rows do not begin at multiples of 16 bytes the
-launcher first copies it to rows that do. Nothing is guarded in the loop: the piece of K that fills
-no whole tile comes first, filled up with zeros by the copy itself, and threads beyond an edge copy
-the last row or column again; what they multiply is never stored.
+launcher first copies it to rows that do. The edges are as in the rung below, but the copy itself
+fills up with zeros what K does not. A tile is half as high, for 128 threads with more registers
+each, and twice as deep; the sums are stored one by one, so that they need no `alpha`.
 Source: NVIDIA, PTX ISA, "cp.async"; CUTLASS, multistage mainloop (2020).
 """
 
