@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from numba import cuda
 
-from tiled_matmul.ladder import cuda_async, cuda_double_buffer, cuda_tile_view, cuda_warp_tiles
+from tiled_matmul.ladder import (
+    cuda_async,
+    cuda_double_buffer,
+    cuda_tile_view,
+    cuda_vectorised,
+    cuda_warp_tiles,
+)
 from tiled_matmul.plots import flight
 from tiled_matmul.plots.flight import Flight
 from tiled_matmul.problem import Problem
@@ -37,13 +43,13 @@ def test_three_stages_are_two_tiles_ahead():
     edge = cuda_async.TILE_K
     t = traced(cuda_async.matmul, 4, 4, 3 * edge)
     found = flight.flights(t, 4, 3 * edge, edge)
-    assert [each.ahead for each in found] == [cuda_async.STAGES - 1] * 3
+    assert [(each.begun, each.first_use) for each in found] == [(0, 1), (0, 2), (1, 3)]
 
 
-def test_a_wrong_size_of_tile_is_noticed():
-    t = traced(cuda_tile_view.matmul, 4, 4, 8, tile=4)
-    with pytest.raises(ValueError, match="copies 2 tiles of 2 in phase 0"):
-        flight.flights(t, 4, 8, 2)
+def test_two_tiles_through_registers_are_not_told_apart():
+    t = traced(cuda_vectorised.matmul, 4, 4, 16)
+    with pytest.raises(ValueError, match="copies 2 tiles of 4 in phase 0"):
+        flight.flights(t, 4, 16, 4)
 
 
 @cuda.jit

@@ -65,35 +65,44 @@ def cuda_async_kernel(a, b, c):
     for i in range(uint64(8)):
         for j in range(uint64(8)):
             acc[i, j] = zero
-    odd = (K - uint64(1)) % uint64(TILE_K) + uint64(1)
-    turns, turn = (K - uint64(1)) // uint64(TILE_K) + uint64(STAGES), uint64(0)
-    start, size, fill, use = uint64(0), odd, uint64(0), uint64(0)
-    while turn < turns:
-        wait_copies(AHEAD)
-        cuda.syncthreads()
-        rest = size if start < K else uint64(0)  # of K in this tile
+    use, fill = uint64(0), uint64(0)
+    at, size = uint64(0), (K - uint64(1)) % uint64(TILE_K) + uint64(1)  # of the next tile of K
+    for _ in range(STAGES - 1):  # the first tiles; the very first one may not be full
+        end = min(at + size, K)
         for s in range(A_COPIES):
-            target, there = a_row + uint64(A_STEP * s), 1 if a_col < rest else 0
-            copy_async(a_tile, (fill, a_col, target), a, a_from[s] + start, there)
+            target, there = a_row + uint64(A_STEP * s), 1 if at + a_col < end else 0
+            copy_async(a_tile, (fill, a_col, target), a, a_from[s] + at, there)
         for s in range(B_COPIES):
             target, source = b_row + uint64(B_STEP * s), b_from + uint64(B_STEP * s) * B_ROW
-            copy_async4(b_tile, (fill, target, b_col), b, source, 4 if target < rest else 0)
+            copy_async4(b_tile, (fill, target, b_col), b, source, 4 if at + target < end else 0)
         commit_copies()
-        start += size
+        at += size
         b_from += size * B_ROW
         size = uint64(TILE_K)
+        fill += uint64(1)
+    while at < K + uint64((STAGES - 1) * TILE_K):
+        wait_copies(AHEAD)
+        cuda.syncthreads()
+        there = 1 if at < K else 0
+        for s in range(A_COPIES):
+            target = a_row + uint64(A_STEP * s)
+            copy_async(a_tile, (fill, a_col, target), a, a_from[s] + at, there)
+        for s in range(B_COPIES):
+            target, source = b_row + uint64(B_STEP * s), b_from + uint64(B_STEP * s) * B_ROW
+            copy_async4(b_tile, (fill, target, b_col), b, source, 4 * there)
+        commit_copies()
+        at += uint64(TILE_K)
+        b_from += uint64(TILE_K) * B_ROW
+        for k in unroll(uint64(TILE_K)):
+            for h in range(uint64(2)):
+                a_at, b_at = row + h * uint64(WARP_M // 2), col + h * uint64(WARP_N // 2)
+                store4(a_part, h * uint64(4), load4(a_tile, (use, k, a_at)))
+                store4(b_part, h * uint64(4), load4(b_tile, (use, k, b_at)))
+            for i in range(uint64(8)):
+                for j in range(uint64(8)):
+                    acc[i, j] += a_part[i] * b_part[j]
+        use = use + uint64(1) if use < uint64(STAGES - 1) else uint64(0)
         fill = fill + uint64(1) if fill < uint64(STAGES - 1) else uint64(0)
-        turn += uint64(1)
-        if turn >= uint64(STAGES):  # the first tile has come
-            for k in unroll(uint64(TILE_K)):
-                for h in range(uint64(2)):
-                    a_at, b_at = row + h * uint64(WARP_M // 2), col + h * uint64(WARP_N // 2)
-                    store4(a_part, h * uint64(4), load4(a_tile, (use, k, a_at)))
-                    store4(b_part, h * uint64(4), load4(b_tile, (use, k, b_at)))
-                for i in range(uint64(8)):
-                    for j in range(uint64(8)):
-                        acc[i, j] += a_part[i] * b_part[j]
-            use = use + uint64(1) if use < uint64(STAGES - 1) else uint64(0)
     for i in range(uint64(8)):
         y = top + row + i % uint64(4) + i // uint64(4) * uint64(WARP_M // 2)
         for j in range(uint64(8)):

@@ -5,9 +5,11 @@ next tile are begun before the multiplications of this one and wait in registers
 done; then they are stored to the other of two buffers. Nobody reads there, so of the two barriers a
 tile only one is left. The piece of K that fills no whole tile comes first and threads beyond an
 edge fetch the last row or column again, which is never stored: so the loop guards nothing, and what
-a thread fetches next it finds by adding to an offset, in A and B flat. C is scaled by `alpha`, as
-in BLAS; that also frees the sums from the order in which a store of four wants its registers, which
-through the loop would get into the way of the factors: three operands out of one register bank.
+a thread fetches next it finds by adding to an offset, in A and B flat. k is counted by `while`,
+because Numba's `range` counts in a way that keeps the compiler from writing out some of the steps.
+C is scaled by `alpha`, as in BLAS; that also frees the sums from the order in which a store of four
+wants its registers, which through the loop would get into the way of the factors: three operands
+out of one register bank.
 Sources: NVIDIA, CUTLASS (Kerr et al., 2017), "software pipelining"; Boehm (2022), kernel 11; Gray,
 maxas (2014), on register banks.
 """
@@ -64,7 +66,8 @@ def cuda_double_buffer_kernel(a, b, c, alpha):
         if at < K:  # the next tile sets out
             a_four = load4(a, a_from)
             b_four = load4(b, b_from)
-        for k in range(uint64(TILE_K)):
+        k = uint64(0)
+        while k < uint64(TILE_K):
             for h in range(uint64(2)):
                 a_at, b_at = row + h * uint64(TILE_M // 2), col + h * uint64(TILE_N // 2)
                 store4(a_part, h * uint64(4), load4(a_tile, (now, k, a_at)))
@@ -72,6 +75,7 @@ def cuda_double_buffer_kernel(a, b, c, alpha):
             for i in range(uint64(8)):
                 for j in range(uint64(8)):
                     acc[i, j] += a_part[i] * b_part[j]
+            k += uint64(1)
         if at >= K:
             break
         now = uint64(1) - now

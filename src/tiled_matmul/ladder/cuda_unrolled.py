@@ -1,9 +1,9 @@
 """The loop over k written out: eight steps in a row, nothing counted and nothing jumped.
 
-A thread owns 8×8 elements of C in four quads, as in the rung below. What changed: one word,
-`unroll` for `range`. Each of the eight copies knows its k, so the addresses in shared memory become
-constants in the instructions, and the compiler may begin the loads of one step among the
-multiplications of the step before.
+A thread owns 8×8 elements of C in four quads, as in the rung below. What changed: the compiler gets
+the body of the loop eight times, and need not decide how often. Each copy knows its k, so the
+addresses in shared memory become constants in the instructions, and the loads of one step may begin
+among the multiplications of the step before.
 """
 
 from numba import cuda, uint64

@@ -40,38 +40,46 @@ def flights(t: Any, n: int, k: int, tile_k: int, block: tuple[int, ...] = (0, 0)
     """Return the flight of each tile of K that one block of a matmul's trace multiplies.
 
     The kernel loads from `a` (M, K) and `b` (K, N), flat or not, stores to shared memory and reads
-    from there; a tile is `tile_k` columns of `a`. Raises ValueError for a kernel that copies
-    several tiles between two barriers, or none.
+    from there; a tile is `tile_k` columns of `a`. Between two barriers it begins one tile, or
+    several by asynchronous copies. Raises ValueError for a kernel that carries several through
+    registers there, or that loads nothing.
     """
     accesses = accesses_of(t, block)
     op = np.array([site.op for site in t.sites])[accesses["site"]]
+    asynchronous = np.array([site.asynchronous for site in t.sites])[accesses["site"]]
     shared = np.array([info.space == "shared" for info in t.arrays])[accesses["array"]]
     a, b = (array_named(t, name) for name in "ab")
     loads = ~shared & (op == "load")
     from_a, from_b = (loads & (accesses["array"] == info.id) for info in (a, b))
-    tile = np.full(accesses.size, -1)
+    tile = np.full(accesses.size, -1)  # that a load belongs to, and a store to shared memory
     tile[from_a] = accesses["element"][from_a] % k // tile_k
     tile[from_b] = accesses["element"][from_b] // n // tile_k
-    copied: dict[int, int] = {}  # phase: tile
+    begun: dict[int, int] = {}  # tile: phase
     for phase in np.unique(accesses["phase"][tile >= 0]).tolist():
-        tiles = np.unique(tile[(tile >= 0) & (accesses["phase"] == phase)])
-        if tiles.size != 1:
+        here = accesses["phase"] == phase
+        fetched = here & (tile >= 0)
+        tiles, stores = np.unique(tile[fetched]), np.flatnonzero(here & shared & (op == "store"))
+        if tiles.size == 1:
+            tile[stores] = tiles[0]
+        elif not asynchronous[fetched].all():
             raise ValueError(f"{t.name} copies {tiles.size} tiles of {tile_k} in phase {phase}")
-        copied[phase] = int(tiles[0])
-    if not copied:
+        else:  # an asynchronous copy's store follows its load, if it has one
+            same = accesses["thread"][stores] == accesses["thread"][stores - 1]
+            tile[stores] = np.where(same, tile[stores - 1], -1)
+        for which in tiles.tolist():
+            begun.setdefault(which, phase)
+    if not begun:
         raise ValueError(f"{t.name} loads nothing from a and b in block {block}")
-    begun: dict[int, int] = {}
-    for phase, which in copied.items():
-        begun.setdefault(which, phase)
-    latest: dict[tuple[int, int], int] = {}  # (array, element): the phase of its last store
+    latest: dict[tuple[int, int], int] = {}  # (array, element): the tile that was last stored there
     uses: dict[int, list[int]] = {}
     for phase in range(int(accesses["phase"].max()) + 1):
-        now = accesses["phase"] == phase
-        for array, element in _elements(t, accesses[now & shared & (op == "load")]):
-            stored = latest.get((array, element))
-            if stored in copied:
-                uses.setdefault(copied[stored], []).append(phase)
-        latest |= dict.fromkeys(_elements(t, accesses[now & shared & (op == "store")]), phase)
+        now = (accesses["phase"] == phase) & shared
+        for place in _elements(t, accesses[now & (op == "load")]):
+            if latest.get(place, -1) >= 0:
+                uses.setdefault(latest[place], []).append(phase)
+        for which in np.unique(tile[now & (op == "store")]).tolist():
+            stored = now & (op == "store") & (tile == which)
+            latest |= dict.fromkeys(_elements(t, accesses[stored]), which)
     return [Flight(each, begun[each], min(uses[each]), max(uses[each])) for each in sorted(uses)]
 
 
