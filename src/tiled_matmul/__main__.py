@@ -17,10 +17,10 @@ from tiled_matmul.trace_cli import add_parser as add_trace
 
 DEFAULT_SHAPES = {
     "cpu": "128x128x128,512x512x512,2048x2048x2048",
-    # Squares, and three uneven ones: no multiple of 128; odd in everything, so that no row begins
-    # on 16 bytes; ragged and small.
+    # Squares; three uneven ones: no multiple of 128; odd in everything, so that no row begins on 16
+    # bytes; ragged and small; and two with few blocks, each with a long way along K.
     "gpu": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
-    "4000x4000x4000,4095x4097x4099,2000x3000x1500",
+    "4000x4000x4000,4095x4097x4099,2000x3000x1500,256x256x16384,512x512x8192",
 }
 COLUMNS = ("shape", "rung", "time (ms)", "spread", "TFLOP/s", "against the baseline")
 WIDTHS = (16, 16, 10, 7, 9, 0)
