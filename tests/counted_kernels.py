@@ -1282,7 +1282,7 @@ for name, kernel in (
     ("warp tiles", cuda_warp_tiles_kernel),
 ):
     note = "the ladder's rung, 8x8 a thread, two buffers"
-    product_of_flat(f"{name} ragged", kernel, 134, 36, 12, (1, 2), 256, note, ONE)
+    product_of_flat(f"{name} ragged", kernel, 134, 36, 12, (1, 2), 256, note)
 product_of_flat(
     *("async ragged", cuda_async_kernel, 70, 36, 21, (1, 2), 128),
     "the ladder's rung, 8x8 a thread, three buffers",

@@ -6,7 +6,7 @@ two tiles can be under way while a third is multiplied. A is copied by the eleme
 transposed on the way; B by fours, and where its rows do not begin at multiples of 16 bytes the
 launcher first copies it to rows that do. The edges are as in the rung below, but the copy itself
 fills up with zeros what K does not. A tile is half as high, for 128 threads with more registers
-each, and twice as deep; the sums are stored one by one, so that they need no `alpha`.
+each, and twice as deep.
 Source: NVIDIA, PTX ISA, "cp.async"; CUTLASS, multistage mainloop (2020).
 """
 
@@ -98,8 +98,9 @@ def cuda_async_kernel(a, b, c):
                 a_at, b_at = row + h * uint64(WARP_M // 2), col + h * uint64(WARP_N // 2)
                 store4(a_part, h * uint64(4), load4(a_tile, (use, k, a_at)))
                 store4(b_part, h * uint64(4), load4(b_tile, (use, k, b_at)))
-            for i in range(uint64(8)):
-                for j in range(uint64(8)):
+            for j in range(uint64(8)):  # down one column, up the next
+                for step in range(uint64(8)):
+                    i = uint64(7) - step if j % uint64(2) else step
                     acc[i, j] += a_part[i] * b_part[j]
         use = use + uint64(1) if use < uint64(STAGES - 1) else uint64(0)
         fill = fill + uint64(1) if fill < uint64(STAGES - 1) else uint64(0)

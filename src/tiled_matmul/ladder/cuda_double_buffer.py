@@ -5,13 +5,9 @@ next tile are begun before the multiplications of this one and wait in registers
 done; then they are stored to the other of two buffers. Nobody reads there, so of the two barriers a
 tile only one is left. The piece of K that fills no whole tile comes first and threads beyond an
 edge fetch the last row or column again, which is never stored: so the loop guards nothing, and what
-a thread fetches next it finds by adding to an offset, in A and B flat. k is counted by `while`,
-because Numba's `range` counts in a way that keeps the compiler from writing out some of the steps.
-C is scaled by `alpha`, as in BLAS; that also frees the sums from the order in which a store of four
-wants its registers, which through the loop would get into the way of the factors: three operands
-out of one register bank.
-Sources: NVIDIA, CUTLASS (Kerr et al., 2017), "software pipelining"; Boehm (2022), kernel 11; Gray,
-maxas (2014), on register banks.
+a thread fetches next it finds by adding to an offset, in A and B flat. It takes two steps of k a
+turn, and C is stored by the element.
+Sources: NVIDIA, CUTLASS (Kerr et al., 2017), "software pipelining"; Boehm (2022), kernel 11.
 """
 
 from numba import cuda, uint64
@@ -20,7 +16,7 @@ from tiled_matmul.ladder import cuda_thread_tile_2d
 from tiled_matmul.ladder.arguments import tensor_operands
 from tiled_matmul.ladder.cuda_vectorised import fours
 from tiled_matmul.ladder.intrinsics import load4, store4
-from tiled_matmul.ladder.launch import covering_grid, launch, one
+from tiled_matmul.ladder.launch import covering_grid, launch
 
 TILE_M, TILE_N, TILE_K = 128, 128, 8
 THREADS = 256
@@ -29,7 +25,7 @@ DTYPES = ("float32", "int32")
 
 
 @cuda.jit(max_registers=128)
-def cuda_double_buffer_kernel(a, b, c, alpha):
+def cuda_double_buffer_kernel(a, b, c):
     a_tile = cuda.shared.array((2, TILE_K, A_ROW), a.dtype, alignment=16)
     b_tile = cuda.shared.array((2, TILE_K, TILE_N), b.dtype, alignment=16)
     acc = cuda.local.array((8, 8), c.dtype)
@@ -66,16 +62,16 @@ def cuda_double_buffer_kernel(a, b, c, alpha):
         if at < K:  # the next tile sets out
             a_four = load4(a, a_from)
             b_four = load4(b, b_from)
-        k = uint64(0)
-        while k < uint64(TILE_K):
-            for h in range(uint64(2)):
-                a_at, b_at = row + h * uint64(TILE_M // 2), col + h * uint64(TILE_N // 2)
-                store4(a_part, h * uint64(4), load4(a_tile, (now, k, a_at)))
-                store4(b_part, h * uint64(4), load4(b_tile, (now, k, b_at)))
-            for i in range(uint64(8)):
-                for j in range(uint64(8)):
-                    acc[i, j] += a_part[i] * b_part[j]
-            k += uint64(1)
+        for turn in range(uint64(TILE_K // 2)):
+            for step in range(uint64(2)):  # in a row, so that the compiler can mix them
+                k = turn * uint64(2) + step
+                for h in range(uint64(2)):
+                    a_at, b_at = row + h * uint64(TILE_M // 2), col + h * uint64(TILE_N // 2)
+                    store4(a_part, h * uint64(4), load4(a_tile, (now, k, a_at)))
+                    store4(b_part, h * uint64(4), load4(b_tile, (now, k, b_at)))
+                for i in range(uint64(8)):
+                    for j in range(uint64(8)):
+                        acc[i, j] += a_part[i] * b_part[j]
         if at >= K:
             break
         now = uint64(1) - now
@@ -85,24 +81,21 @@ def cuda_double_buffer_kernel(a, b, c, alpha):
     for i in range(uint64(8)):
         y = top + row + i % uint64(4) + i // uint64(4) * uint64(TILE_M // 2)
         for j in range(uint64(8)):
-            acc[i, j] *= alpha
-        for h in range(uint64(2)):
-            x = left + col + h * uint64(TILE_N // 2)
+            x = left + col + j % uint64(4) + j // uint64(4) * uint64(TILE_N // 2)
             if y < M and x < N:
-                store4(c, (y, x), load4(acc, (i, h * uint64(4))))
+                c[y, x] = acc[i, j]
 
 
 def matmul(a, b, out=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32 or int32.
 
-    int32 wraps around. Where K or N is not a multiple of 4, or a matrix does not begin at a
+    int32 wraps around. Where K or N is not a multiple of 4, or A or B does not begin at a
     multiple of 16 bytes, `cuda_thread_tile_2d` multiplies. Raises TypeError or ValueError as
     `covering_grid` and `tensor_operands` do.
     """
     m, n, _, out = tensor_operands(a, b, out, DTYPES)
-    if not fours(a, b, out):
+    if not fours(a, b):
         return cuda_thread_tile_2d.matmul(a, b, out)
     grid = covering_grid(n, m, (TILE_N, TILE_M))
-    operands = a.view(-1), b.view(-1), out, one(out)
-    launch(cuda_double_buffer_kernel, grid, (THREADS, 1), *operands)
+    launch(cuda_double_buffer_kernel, grid, (THREADS, 1), a.view(-1), b.view(-1), out)
     return out

@@ -1,9 +1,13 @@
 """The loop over k written out: eight steps in a row, nothing counted and nothing jumped.
 
 A thread owns 8×8 elements of C in four quads, as in the rung below. What changed: the compiler gets
-the body of the loop eight times, and need not decide how often. Each copy knows its k, so the
-addresses in shared memory become constants in the instructions, and the loads of one step may begin
-among the multiplications of the step before.
+all eight steps of a tile in a row. Each knows its k, so the addresses in shared memory become
+constants in the instructions, and the loads of one step may begin among the multiplications of the
+step before. And those go down one column of the thread's tile and up the next: at each turn of the
+way an operand is there from the instruction before. A multiply-add with all three operands in one
+of the two banks of the register file has to wait; in this order the compiler gives out the
+registers so that hardly any does, in rows it does not.
+Sources: Gray, maxas (2014), on register banks and the reuse of operands; Jia et al. (2018).
 """
 
 from numba import cuda, uint64
@@ -12,7 +16,7 @@ from tiled_matmul.ladder import cuda_thread_tile_2d
 from tiled_matmul.ladder.arguments import tensor_operands
 from tiled_matmul.ladder.cuda_vectorised import fours
 from tiled_matmul.ladder.intrinsics import load4, store4
-from tiled_matmul.ladder.launch import covering_grid, launch, one
+from tiled_matmul.ladder.launch import covering_grid, launch
 from tiled_matmul.ladder.unroll import unroll, unrolled
 
 TILE_M, TILE_N, TILE_K = 128, 128, 8
@@ -23,7 +27,7 @@ DTYPES = ("float32", "int32")
 
 @cuda.jit(max_registers=128)
 @unrolled
-def cuda_unrolled_kernel(a, b, c, alpha):
+def cuda_unrolled_kernel(a, b, c):
     a_tile = cuda.shared.array((2, TILE_K, A_ROW), a.dtype, alignment=16)
     b_tile = cuda.shared.array((2, TILE_K, TILE_N), b.dtype, alignment=16)
     acc = cuda.local.array((8, 8), c.dtype)
@@ -65,8 +69,9 @@ def cuda_unrolled_kernel(a, b, c, alpha):
                 a_at, b_at = row + h * uint64(TILE_M // 2), col + h * uint64(TILE_N // 2)
                 store4(a_part, h * uint64(4), load4(a_tile, (now, k, a_at)))
                 store4(b_part, h * uint64(4), load4(b_tile, (now, k, b_at)))
-            for i in range(uint64(8)):
-                for j in range(uint64(8)):
+            for j in range(uint64(8)):  # down one column, up the next
+                for step in range(uint64(8)):
+                    i = uint64(7) - step if j % uint64(2) else step
                     acc[i, j] += a_part[i] * b_part[j]
         if at >= K:
             break
@@ -77,24 +82,21 @@ def cuda_unrolled_kernel(a, b, c, alpha):
     for i in range(uint64(8)):
         y = top + row + i % uint64(4) + i // uint64(4) * uint64(TILE_M // 2)
         for j in range(uint64(8)):
-            acc[i, j] *= alpha
-        for h in range(uint64(2)):
-            x = left + col + h * uint64(TILE_N // 2)
+            x = left + col + j % uint64(4) + j // uint64(4) * uint64(TILE_N // 2)
             if y < M and x < N:
-                store4(c, (y, x), load4(acc, (i, h * uint64(4))))
+                c[y, x] = acc[i, j]
 
 
 def matmul(a, b, out=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32 or int32.
 
-    int32 wraps around. Where K or N is not a multiple of 4, or a matrix does not begin at a
+    int32 wraps around. Where K or N is not a multiple of 4, or A or B does not begin at a
     multiple of 16 bytes, `cuda_thread_tile_2d` multiplies. Raises TypeError or ValueError as
     `covering_grid` and `tensor_operands` do.
     """
     m, n, _, out = tensor_operands(a, b, out, DTYPES)
-    if not fours(a, b, out):
+    if not fours(a, b):
         return cuda_thread_tile_2d.matmul(a, b, out)
     grid = covering_grid(n, m, (TILE_N, TILE_M))
-    operands = a.view(-1), b.view(-1), out, one(out)
-    launch(cuda_unrolled_kernel, grid, (THREADS, 1), *operands)
+    launch(cuda_unrolled_kernel, grid, (THREADS, 1), a.view(-1), b.view(-1), out)
     return out
