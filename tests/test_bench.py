@@ -530,7 +530,7 @@ def test_integers_have_no_cublas():
     from tiled_matmul.ladder import rung
 
     with pytest.raises(ValueError, match="cuBLAS multiplies floats"):
-        bench.bench([rung("cuda_coalesced")], Problem.square(64, "int32"))
+        bench.bench([rung("cuda_shared_16")], Problem.square(64, "int32"))
 
 
 def test_the_cpu_clock_waits_for_threads_that_spin():

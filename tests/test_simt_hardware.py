@@ -107,6 +107,7 @@ PAST_L1 = {
     ),
 }
 COPYING = [name for name in BY_NAME if name.startswith(("copy of", "tile hand", "tile view"))]
+BOTH_WIDTHS = [name for name in BY_NAME if name.startswith(("async ", "best "))]  # 4 and 16 bytes
 
 
 def read(t):
@@ -133,6 +134,14 @@ def test_asynchronous_copies_have_counters_of_their_own(name, stored):
     assert {counter: stored["cases"][name][counter] for counter in expected} == expected
 
 
+@pytest.mark.parametrize("name", BOTH_WIDTHS)
+def test_the_copies_of_the_ladder_are_counted_as_traced(name, stored):
+    run = traced(BY_NAME[name])
+    expected = {counter: count(run) for counter, count in COPY_REQUESTS.items()}
+    assert expected[LDGSTS]
+    assert {counter: stored["cases"][name][counter] for counter in expected} == expected
+
+
 def test_copies_past_l1_do_not_ask_for_each_sector_once(stored):
     # Were they counted as loads are, these two launches would differ from the GPU's.
     for name in (
@@ -148,8 +157,9 @@ def test_copies_past_l1_do_not_ask_for_each_sector_once(stored):
 def test_no_other_launch_counts_asynchronous_copies(stored):
     for counter in (LDGSTS, COPY_CONFLICTS, *THROUGH_L1, *PAST_L1):
         counted = {name for name, counters in stored["cases"].items() if counters[counter]}
-        assert counted <= set(COPYING), counter
-    assert {name for name, counters in stored["cases"].items() if counters[LDGSTS]} == set(COPYING)
+        assert counted <= {*COPYING, *BOTH_WIDTHS}, counter
+    copying = {name for name, counters in stored["cases"].items() if counters[LDGSTS]}
+    assert copying == {*COPYING, *BOTH_WIDTHS}
 
 
 @pytest.mark.parametrize("name", COPYING)
