@@ -85,6 +85,10 @@ notebooks-gpu: $(READY) chapters-exist ## run all chapters here, store outputs a
 counters: $(READY) ## Nsight Compute's counters of every rung, into results/counters/<GPU>.json
 	$(ON_GPU) $(RUN) tools/take_ladder_counters.py \
 		--out results/counters/$$($(RUN) tools/machine_name.py).json
+	$(ON_GPU) $(RUN) tools/take_ladder_counters.py --dtype float16 \
+		--out results/counters/$$($(RUN) tools/machine_name.py)-float16.json
+	$(ON_GPU) $(RUN) tools/take_order_counters.py \
+		--out results/order/$$($(RUN) tools/machine_name.py).json
 
 search: $(READY) ## settings of the best rung against cuBLAS, into results/search/<GPU>.json
 	$(ON_GPU) $(RUN) tools/search.py --out results/search/$$($(RUN) tools/machine_name.py).json

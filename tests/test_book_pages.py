@@ -31,6 +31,21 @@ def test_the_ladder_shows_each_rung_once_and_each_baseline():
     assert "**NVIDIA H200**, float32, measured 2026-11-21" in markdown
 
 
+def test_a_rung_stands_beside_the_baseline_in_its_own_dtype():
+    markdown, _ = ladder(records())
+    tables_of = re.split(r"^\*\*.*\*\*, (\w+), measured", markdown, flags=re.MULTILINE)
+    assert tables_of[1::2] == ["float32", "float32", "float16"]
+    single, half = tables_of[4], tables_of[6]
+    assert "| the best found | 25% |" in single and "| the best found |" not in half
+    assert "| programs in groups | 25% | 137 TFLOP/s | 1 |" in half
+    assert "| cuBLAS | 100% | 68.7 TFLOP/s |" in single and "| cuBLAS |" not in tables_of[2]
+    assert "| cuBLAS | 100% | 550 TFLOP/s |" in half
+    without = [e for e in records() if (e["rung"], e["dtype"]) != ("triton_swizzled", "float16")]
+    (other,) = [dict(e, dtype="float32") for e in records() if e["rung"] == "triton_swizzled"]
+    _, faults = ladder([*without, other])
+    assert faults == ["results/h200.json holds no float16 record of rung triton_swizzled"]
+
+
 def test_a_rung_without_a_record_is_a_fault():
     entries = [entry for entry in records() if entry["rung"] != "cuda_coalesced"]
     markdown, faults = ladder(entries)

@@ -15,6 +15,7 @@ from tiled_matmul.cache import (
     level_1,
     loop_misses,
     ranked_right,
+    recent_misses,
     strides,
     tiled_misses,
 )
@@ -276,3 +277,50 @@ def test_a_faulty_replacement_is_noticed(touch, same, monkeypatch):
     cache = Cache(512, ways=4)
     counted = loop_misses.__wrapped__("ijk", 9, 10, 11, cache)  # not what is remembered
     assert (counted == reference("ijk", 9, 10, 11, cache)) is same
+
+
+def recent_reference(touches, sizes, capacity):
+    """What `recent_misses` counts, by a dictionary in the order of use."""
+    kept, misses = OrderedDict(), [0] * len(sizes)
+    for piece in touches:
+        if piece in kept:
+            kept.move_to_end(piece)
+            continue
+        misses[piece] += 1
+        if sizes[piece] <= capacity:
+            kept[piece] = sizes[piece]
+        while sum(kept.values()) > capacity:
+            kept.popitem(last=False)
+    return misses
+
+
+@pytest.mark.parametrize("capacity", [1, 5, 17, 40, 1000])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_recent_misses_equal_the_plain_reference(capacity, seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, 12)
+    touches = rng.integers(0, 12, 400)
+    found = recent_misses(touches, sizes, capacity)
+    assert found.tolist() == recent_reference(touches.tolist(), sizes.tolist(), capacity)
+
+
+def test_recent_misses_by_hand():
+    assert recent_misses([0, 1, 0, 2, 0, 1], [1, 1, 1], 2).tolist() == [1, 2, 1]
+    assert recent_misses([0, 1, 2] * 3, [1, 1, 1], 2).tolist() == [3, 3, 3]
+    # The large piece is never kept and pushes nothing out.
+    assert recent_misses([0, 1, 1, 0], [1, 9], 2).tolist() == [1, 2]
+    assert recent_misses(np.array([], int), [4], 8).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0, 3], [1, 1, 1], 2), "pieces 0 to 3, but 3 sizes"),
+        (([-1], [1], 2), "pieces -1 to -1, but 1 sizes"),
+        (([0], [0], 2), "bytes must be 1 or more, got a capacity of 2 and 0"),
+        (([0], [1], 0), "bytes must be 1 or more, got a capacity of 0 and 1"),
+    ],
+)
+def test_recent_misses_refuse_what_has_no_size(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        recent_misses(*arguments)

@@ -115,6 +115,26 @@ def test_the_simulators_have_no_rates():
             device.current()
 
 
+def test_what_a_block_may_have_is_what_a_multiprocessor_has_but_for_a_kilobyte():
+    from tiled_matmul.occupancy import LIMITS
+
+    for cc, (_, _, most) in LIMITS.items():
+        reserved = 0 if cc < (8, 0) else 1
+        assert device.shared_limit(cc) == 1024 * (most - reserved)
+    assert device.shared_limit("gfx942") == 65536
+    with pytest.raises(ValueError, match=r"the shared memory of \(1, 3\) is not known; known are"):
+        device.shared_limit((1, 3))
+
+
+@pytest.mark.gpu
+def test_what_a_block_may_have_is_what_the_driver_says():
+    import torch
+
+    properties = device._properties()
+    cc = torch.cuda.get_device_capability()
+    assert device.shared_limit(cc) == properties.shared_memory_per_block_optin
+
+
 @pytest.mark.gpu
 def test_the_table_agrees_with_the_driver_about_this_gpu():
     properties = device._properties()

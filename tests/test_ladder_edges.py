@@ -1,4 +1,4 @@
-"""Every GPU rung where kernels break: thin and very long problems, large ints, crooked addresses.
+"""Every one of Numba's GPU rungs where kernels break: thin and long, large ints, crooked addresses.
 
 On a GPU at sizes that cross every tile; in the interpreter at the smallest that show the same.
 """
@@ -13,7 +13,7 @@ from tiled_matmul.ladder import LADDER, rung
 from tiled_matmul.problem import Problem, as_layout
 from tiled_matmul.simt.errors import KernelError
 
-GPU = [r for r in LADDER if r.device == "gpu"]
+GPU = [r for r in LADDER if r.device == "gpu" and not r.in_triton]
 ON_GPU = select().on_gpu
 PLACE = "cuda" if ON_GPU else "cpu"
 # Each of M, N and K alone, one short of and one beyond a tile, and K that ends within one.

@@ -1,4 +1,4 @@
-"""Every GPU rung compiles for every GPU of interest, on a machine without one, into what it should.
+"""Numba's rungs compile for every GPU of interest, on a machine without one, into what they should.
 
 `ladder_ptx.py` compiles, in processes of its own: here Numba may be on the simulator.
 """
@@ -18,7 +18,7 @@ from ladder_ptx import ALIGNED, CAPABILITIES, Compiled
 from tiled_matmul import ROOT
 from tiled_matmul.ladder import LADDER
 
-GPU = {rung.name: rung for rung in LADDER if rung.device == "gpu"}
+GPU = {r.name: r for r in LADDER if r.device == "gpu" and not r.in_triton}
 VERSIONS = ["{}.{}".format(*capability) for capability in CAPABILITIES]
 ASYNC_FROM = [8, 0]
 SIXTEEN = r"\.(?:v4\.[bfsu]32|v2\.[bfsu]64)\b"  # the end of an access of 16 bytes

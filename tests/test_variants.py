@@ -117,3 +117,24 @@ def test_what_is_not_there_is_quoted():
 def test_nonsense_is_refused():
     with pytest.raises(SyntaxError):
         edited(ladder_of_adds, "i > 1", "i >")
+
+
+def test_triton_kernels_have_variants_too():
+    import torch
+
+    from tiled_matmul import backend
+    from tiled_matmul.ladder import triton_block_pointers as rung
+    from tiled_matmul.notebook import show_changes
+
+    device = "cuda" if backend.select().on_gpu else "cpu"
+    shapes = ((16, 32), (32, 16))
+    a, b = (torch.ones(shape, dtype=torch.float16, device=device) for shape in shapes)
+    kernel = rung.triton_block_pointers_kernel
+    twice = edited(kernel, "acc.to(", "(acc + acc).to(")
+    assert repr(show_changes(kernel, twice)).count("\n") == 2
+    assert matmul_with(rung, twice)(a, b, block=(16, 16, 16)).unique().tolist() == [64]
+    assert rung.matmul(a, b, block=(16, 16, 16)).unique().tolist() == [32]
+    once = without(kernel, "a_tile = tl.advance")
+    assert matmul_with(rung, once)(2 * a, b, block=(16, 16, 16)).unique().tolist() == [64]
+    with pytest.raises(ValueError, match="has no kernel"):
+        matmul_with(cuda_naive, twice)

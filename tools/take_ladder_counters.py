@@ -1,13 +1,15 @@
-"""A GPU's counters of every GPU rung of the ladder and of cuBLAS at one size, as JSON.
+"""A GPU's counters of every GPU rung of one dtype and of cuBLAS at one size, as JSON.
 
     python tools/take_ladder_counters.py --out FILE    on a GPU machine that has NVIDIA's `ncu`
     python tools/take_ladder_counters.py launch    what `ncu` runs
+
+The rungs are those that the ladder measures in `--dtype`: Numba's in float32, Triton's in float16.
 
 `launch` checks each product, and then lets `ncu` see one more launch of the same, followed by one
 of an empty kernel, so that the rows of `ncu`'s table can be told apart. FILE is written whole or
 not at all; if something fails after `ncu` ran, what it printed stays beside FILE, ending on .csv.
 Counters that this `ncu` does not know are named in FILE and on the screen; without those that the
-course needs it fails. `--size` is the edge of the square float32 matrices.
+course needs it fails. `--size` is the edge of the square matrices.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ MARK = "end_of_rung"
 LONGEST_S = 600
 
 
-def launch(size: int, names: Sequence[str] | None) -> None:
+def launch(size: int, dtype: str, names: Sequence[str] | None) -> None:
     """Check each function, then launch it once where the profiler looks. Raises MatmulError."""
     import torch
     from numba import cuda
@@ -50,12 +52,13 @@ def launch(size: int, names: Sequence[str] | None) -> None:
     rungs = [
         rung
         for rung in ladder.LADDER
-        if rung.device == "gpu" and (names is None or rung.name in names)
+        if (rung.device, rung.dtype) == ("gpu", dtype) and (names is None or rung.name in names)
     ]
     layouts = {rung.name: rung.layout for rung in rungs}
     profiler = torch.cuda.cudart()
-    a, b = Problem.square(size).inputs(0, device="cuda")
-    launch_kernel(end_of_rung, (1,), (1,), a)
+    a, b = Problem.square(size, dtype).inputs(0, device="cuda")
+    mark = torch.zeros(1, device="cuda")
+    launch_kernel(end_of_rung, (1,), (1,), mark)
     with exact_sums():
         for name, matmul in contestants(rungs)[1].items():
             start = time.monotonic()
@@ -68,7 +71,7 @@ def launch(size: int, names: Sequence[str] | None) -> None:
             torch.cuda.synchronize()
             profiler.cudaProfilerStart()
             matmul(*operands, out=out)
-            launch_kernel(end_of_rung, (1,), (1,), a)
+            launch_kernel(end_of_rung, (1,), (1,), mark)
             torch.cuda.synchronize()
             profiler.cudaProfilerStop()
             print(f"launched {name}, {time.monotonic() - start:.1f} s", flush=True)
@@ -142,7 +145,7 @@ def profile(command: Sequence[str], metrics: Sequence[str], log: Path) -> tuple[
     return ended.returncode, table, ended.stdout
 
 
-def take(out: Path, size: int, rungs: str | None) -> None:
+def take(out: Path, size: int, dtype: str, rungs: str | None) -> None:
     """Take the counters and write them to `out`. Raises CountersError."""
     ncu = shutil.which("ncu")
     if ncu is None:
@@ -152,6 +155,7 @@ def take(out: Path, size: int, rungs: str | None) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.with_suffix(".csv")
     again = [sys.executable, str(Path(__file__).resolve()), "launch", "--size", str(size)]
+    again += ["--dtype", dtype]
     again += ["--rungs", rungs] if rungs else []
     status, table, printed = profile(again, metrics, log)
     dropped = refused(table + printed, metrics)
@@ -167,7 +171,7 @@ def take(out: Path, size: int, rungs: str | None) -> None:
         name: [stored(name, row, metrics) for row in rows]
         for name, rows in split(read_rows(table), names)
     }
-    problem = {"m": size, "n": size, "k": size, "dtype": "float32"}
+    problem = {"m": size, "n": size, "k": size, "dtype": dtype}
     text = counters.as_text(provenance(ncu), problem, unknown, found)
     replace_text(out, text)
     counters.load(out)
@@ -186,7 +190,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("mode", nargs="?", choices=("take", "launch"), default="take")
     parser.add_argument("--out", type=Path, help="the JSON file to write")
     parser.add_argument("--size", type=int, default=SIZE, help=f"edge of the matrices ({SIZE})")
-    parser.add_argument("--rungs", metavar="A,B", help="which rungs; all")
+    parser.add_argument("--dtype", default="float32", help="of the matrices (float32)")
+    parser.add_argument("--rungs", metavar="A,B", help="which rungs; all of that dtype")
     chosen = parser.parse_args(arguments)
     if chosen.mode == "take" and chosen.out is None:
         parser.error("--out FILE says where the counters go")
@@ -197,9 +202,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         backend.select()
         if chosen.mode == "take":
-            take(chosen.out, chosen.size, chosen.rungs)
+            take(chosen.out, chosen.size, chosen.dtype, chosen.rungs)
         else:
-            launch(chosen.size, chosen.rungs.split(",") if chosen.rungs else None)
+            launch(chosen.size, chosen.dtype, chosen.rungs.split(",") if chosen.rungs else None)
     except (backend.BackendError, CountersError, MatmulError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -21,9 +21,14 @@ DEFAULT_SHAPES = {
     # bytes; ragged and small; and two with few blocks, each with a long way along K.
     "gpu": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
     "4000x4000x4000,4095x4097x4099,2000x3000x1500,256x256x16384,512x512x8192",
+    # Squares; few rows, as when a language model writes a word; a long way along K; no multiple of
+    # 128; and shapes of its layers.
+    "tensor cores": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
+    "16384x16384x16384,16x4096x4096,128x4096x4096,512x512x16384,4000x4000x4000,3072x768x4096,"
+    "8192x1024x1024,4096x11008x4096,2048x2048x8192",
 }
-COLUMNS = ("shape", "rung", "time (ms)", "spread", "TFLOP/s", "against the baseline")
-WIDTHS = (16, 16, 10, 7, 9, 0)
+COLUMNS = ("shape", "dtype", "rung", "time (ms)", "spread", "TFLOP/s", "against the baseline")
+WIDTHS = (17, 8, 23, 10, 7, 9, 0)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -77,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--shapes", metavar="MxNxK,…", help="which problems; squares, and uneven ones"
     )
-    bench.add_argument("--dtype", default="float32", help="of A, B and C (float32)")
+    bench.add_argument("--dtype", help="of A, B and C; for each rung the ladder's")
     bench.add_argument("--json", metavar="FILE", help="merge the records into this results file")
     bench.add_argument("--budget", type=float, default=2.0, metavar="S", help="seconds a problem")
     bench.add_argument("--threads", type=int, metavar="T", help="of the CPU rungs; all there are")
@@ -109,13 +114,14 @@ def _bench(args: argparse.Namespace) -> int:
     else:
         rungs = [rung(name.strip()) for name in args.rungs.split(",")]
     plan = []
-    for device in ("cpu", "gpu"):
-        group = [r for r in rungs if r.device == device]
-        if group:
-            bench.contestants(group)
-        texts = DEFAULT_SHAPES[device] if args.shapes is None else args.shapes
-        problems = [Problem.parse(text, args.dtype) for text in texts.split(",")]
-        plan += [(group, problem) for problem in problems if group]
+    places = [(r.device, args.dtype or r.dtype) for r in rungs]
+    for device, dtype in sorted(dict.fromkeys(places), key=lambda place: place[0]):
+        group = [r for r, place in zip(rungs, places, strict=True) if place == (device, dtype)]
+        bench.contestants(group)
+        on_tensor_cores = device == "gpu" and dtype in ("float16", "bfloat16")
+        usual = DEFAULT_SHAPES["tensor cores" if on_tensor_cores else device]
+        texts = usual if args.shapes is None else args.shapes
+        plan += [(group, Problem.parse(text, dtype)) for text in texts.split(",")]
     if not args.budget > 0:
         raise ValueError(f"--budget must be positive seconds, got {args.budget:g}")
     if any(r.device == "cpu" for r in rungs):
@@ -130,13 +136,16 @@ def _bench(args: argparse.Namespace) -> int:
     with _table() as table:
         for group, problem in plan:
 
-            def leave_out(name: str, why: str, shape: str = problem.shape_text) -> None:
-                table.row(shape, name, "", "", "", f"not timed: {why}")
+            def leave_out(name: str, why: str, problem: Problem = problem) -> None:
+                what = problem.shape_text, problem.dtype
+                table.row(*what, name, "", "", "", f"not timed: {why}")
 
             taken = []
             for r in group:
                 table.tell(f"{problem.shape_text}: trying {r.name}", 0)
                 try:
+                    if problem.dtype not in r.dtypes:
+                        raise TypeError(f"it takes {', '.join(r.dtypes)}")
                     seconds = 0.0 if args.force else bench.estimate_s(r, problem)
                 except (ValueError, TypeError) as error:
                     leave_out(r.name, _refusal(error))
@@ -183,6 +192,7 @@ def _cells(record) -> tuple[str, ...]:
         against = f"{record.ratio:.3g} × {record.baseline}"
     return (
         record.shape_text,
+        record.dtype,
         record.rung,
         f"{record.time_ms:.4g}",
         f"{record.spread:.1%}",
@@ -228,7 +238,7 @@ class _LiveTable:
         from rich.table import Table
 
         self.table = Table(*COLUMNS)
-        for column in self.table.columns[2:5]:
+        for column in self.table.columns[3:6]:
             column.justify = "right"
         self.progress = Progress(TextColumn("{task.description}"), BarColumn(), transient=True)
         self.task = self.progress.add_task("", total=1)

@@ -252,9 +252,8 @@ def _operand_sets(
 
     Functions share the tensors; an operand is stored a second time where a rung wants columns.
     """
-    kind = "normal" if problem.dtype.startswith("float") else "integers"
     place = "numpy" if where == "cpu" else "cuda"
-    sets = {"nn": [problem.inputs(seed + i, kind, place) for i in range(INPUT_SETS)]}
+    sets = {"nn": [problem.inputs(seed + i, problem.kind, place) for i in range(INPUT_SETS)]}
     names = {BASELINES[where]: "nn"} | {rung.name: _layout(rung) for rung in rungs}
     if set(names.values()) != {"nn"}:
         sets["tt"] = [as_layout(a, b, "tt") for a, b in sets["nn"]]
@@ -290,14 +289,13 @@ def estimate_s(rung: Any, problem: Problem) -> float:
     if on_gpu:
         need_gpu()
     probe_s, probe_edge = (GPU_PROBE_S, GPU_PROBE_EDGE) if on_gpu else (PROBE_S, PROBE_EDGE)
-    kind = "normal" if problem.dtype.startswith("float") else "integers"
     edge = 32
     while True:
         edge *= 2
         small = Problem(
             *(min(edge, size) for size in (problem.m, problem.n, problem.k)), problem.dtype
         )
-        a, b = small.inputs(0, kind, "cuda" if on_gpu else "numpy")
+        a, b = small.inputs(0, problem.kind, "cuda" if on_gpu else "numpy")
         if _layout(rung) != "nn":
             a, b = as_layout(a, b, _layout(rung))
         try:

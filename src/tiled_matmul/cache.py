@@ -132,6 +132,22 @@ def tiled_misses(
     return _run(cache, itemsize, (m, n, k), _positions(order), (tile, tile, tile))
 
 
+def recent_misses(touches: np.ndarray, sizes: np.ndarray, capacity: int) -> np.ndarray:
+    """Count for each piece how often a cache without sets has to fetch it.
+
+    `touches` are the numbers of the pieces in the order of their use, `sizes` each piece's bytes.
+    What was used least recently goes first, as many pieces as it takes; a piece larger than
+    `capacity` bytes is fetched each time and never kept. Raises ValueError for a piece without a
+    size or bytes below 1.
+    """
+    touches, sizes = np.asarray(touches), np.asarray(sizes, np.int64)
+    if touches.size and not 0 <= touches.min() <= touches.max() < sizes.size:
+        raise ValueError(f"pieces {touches.min()} to {touches.max()}, but {sizes.size} sizes")
+    if capacity < 1 or (sizes.size and sizes.min() < 1):
+        raise ValueError(f"bytes must be 1 or more, got a capacity of {capacity} and {sizes.min()}")
+    return _recent(touches, sizes, capacity)
+
+
 def ranked_right(
     predicted: Mapping[str, float], measured: Mapping[str, float], margin: float = 0.1
 ) -> tuple[int, int]:
@@ -233,3 +249,33 @@ def _simulate(sizes, tile, order, strides, starts, line_bytes, sets):
                                 if _touch(sets, address // line_bytes):
                                     misses[matrix] += 1
     return misses[0], misses[1], misses[2], accesses
+
+
+@njit
+def _recent(touches, sizes, capacity):
+    """Count misses of a cache that is one ring of pieces, newest first; `end` closes the ring."""
+    end = sizes.size
+    newer = np.full(end + 1, end)
+    older = np.full(end + 1, end)
+    kept = np.zeros(end, np.bool_)
+    misses = np.zeros(end, np.int64)
+    used = 0
+    for piece in touches:
+        if kept[piece]:
+            newer[older[piece]], older[newer[piece]] = newer[piece], older[piece]
+        else:
+            misses[piece] += 1
+            if sizes[piece] > capacity:
+                continue
+            used += sizes[piece]
+            while used > capacity:
+                oldest = newer[end]
+                newer[end] = newer[oldest]
+                older[newer[oldest]] = end
+                kept[oldest] = False
+                used -= sizes[oldest]
+            kept[piece] = True
+        newest = older[end]
+        newer[piece], older[piece] = end, newest
+        older[end] = newer[newest] = piece
+    return misses

@@ -7,7 +7,8 @@ A product computed in floating point is allowed to differ from the exact one by
 u being the unit roundoff of the type that sums, whatever the order of the sum (Higham 2002, §3.1),
 plus the rounding of the output where C's type is narrower than the sum's. Where all inputs are
 whole numbers and no partial sum can leave the range that the type holds exactly, nothing is
-rounded, and C has to be equal. Integer types wrap around and have to be equal always.
+rounded, and C has to be equal, or where its type is narrower the nearest that this has. Integer
+types wrap around and have to be equal always.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Report:
 
 def gamma(k: int, dtype: str) -> float:
     """γ_K for sums of K products in `dtype`. Raises ValueError once K·u reaches 1."""
-    ku = k * 2.0 ** -SIGNIFICAND_BITS[dtype]
+    ku = k * _unit(dtype)
     if ku >= 1:
         raise ValueError(f"no error bound exists for K={k} summed in {dtype}: K·u is {ku:.3g}")
     return ku / (1 - ku)
@@ -140,16 +141,19 @@ def diagnose(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) 
         worst = 0.0 if exact else float((error / _or_one(bound)).max())
         how = "exactly equal" if exact or float(bound.max()) == 0 else "within the error bound"
         return Report(True, f"C ({m}×{n}, {dtype}) is right: all {m * n} elements {how}", worst)
+    allowed = _numpy(bound) if not exact else np.zeros((m, n))
+    narrow = not exact and ACCUMULATORS[dtype] != dtype
     case = _Case(
         _numpy(measured),
         _numpy(reference),
-        _numpy(bound) if not exact else np.zeros((m, n)),
+        allowed,
         _numpy(_as_int(a) if exact else _double(a)),
         _numpy(_as_int(b) if exact else _double(b)),
         _numpy(wrong),
         _never_written(c) & _numpy(wrong),
         None if previous is None else _numpy(_as_int(previous) if exact else _double(previous)),
         tile,
+        allowed + (_unit(dtype) * np.abs(_numpy(measured)) if narrow else 0),
     )
     return _describe(case, dtype)
 
@@ -167,14 +171,16 @@ class _Case:
     unwritten: np.ndarray
     previous: np.ndarray | None
     tile: tuple[int, int] | None
+    slack: np.ndarray
+    """How far C may lie from another product: the bound, and the rounding of what C holds now."""
 
     def fits(self, candidate: np.ndarray, factor: float = 1.0) -> bool:
-        """Is C this wrong candidate everywhere, within `factor` times the bound?"""
+        """Is C this wrong candidate everywhere, within `factor` times the slack?"""
         if candidate.shape != self.c.shape:
             return False
-        if (np.abs(candidate - self.reference) <= self.bound).all():
+        if (np.abs(candidate - self.reference) <= self.slack).all():
             return False  # what is right itself explains nothing
-        return bool((np.abs(self.c - candidate) <= factor * self.bound).all())
+        return bool((np.abs(self.c - candidate) <= factor * self.slack).all())
 
 
 def _describe(case: _Case, dtype: str) -> Report:
@@ -283,11 +289,11 @@ def _part_of_k(case: _Case) -> str | None:
     k = case.a.shape[1]
     i, j = np.argwhere(case.wrong)[0]
     partial = np.concatenate([[0], np.cumsum(case.a[i] * case.b[:, j])])
-    slack = case.bound[i, j] + 1e-12 * np.abs(partial).max()
+    slack = case.slack[i, j] + 1e-12 * np.abs(partial).max()
 
     def fits(terms: slice) -> bool:
         row = case.a[i, terms] @ case.b[terms]
-        if (np.abs(case.c[i] - row) > 2 * case.bound[i]).any():
+        if (np.abs(case.c[i] - row) > 2 * case.slack[i]).any():
             return False
         return case.fits(case.a[:, terms] @ case.b[terms], factor=2)
 
@@ -381,14 +387,26 @@ def _bounded(a: Any, b: Any, dtype: str, k: int) -> tuple[Any, Any]:
         raise ValueError("|A|·|B| overflows float64: no product can be judged")
     whole = bool((a64 % 1 == 0).all()) and bool((b64 % 1 == 0).all())
     if whole and float(magnitude.max()) <= 2.0 ** SIGNIFICAND_BITS[accumulator]:
-        bound = 0 * magnitude
-    else:
-        oracle = gamma(k, "float64") * magnitude
-        bound = gamma(k, accumulator) * magnitude + k * SMALLEST[accumulator] + oracle
+        # The sum is exact, so what is left is how far C's nearest value lies from it.
+        bound = abs(_rounded(reference, a) - reference)
+        bound[bound == np.inf] = 0  # C's type has no value near: whatever C holds is wrong
+        return reference, bound
+    oracle = gamma(k, "float64") * magnitude
+    bound = gamma(k, accumulator) * magnitude + k * SMALLEST[accumulator] + oracle
     if accumulator != dtype:
-        u = 2.0 ** -SIGNIFICAND_BITS[dtype]
-        bound = bound + u * (abs(reference) + bound) + SMALLEST[dtype]
+        bound = bound + _unit(dtype) * (abs(reference) + bound) + SMALLEST[dtype]
     return reference, bound
+
+
+def _rounded(x: Any, like: Any) -> Any:
+    """Return x, whose values float32 holds, rounded to the nearest that `like` can hold."""
+    with np.errstate(over="ignore"):
+        return _double(x.astype(like.dtype) if isinstance(x, np.ndarray) else x.to(like.dtype))
+
+
+def _unit(dtype: str) -> float:
+    """Return the unit roundoff of a dtype: half of what lies between 1 and the next number."""
+    return 2.0 ** -SIGNIFICAND_BITS[dtype]
 
 
 def _exact(a: Any, b: Any, dtype: str) -> tuple[Any, int]:

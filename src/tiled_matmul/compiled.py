@@ -255,23 +255,32 @@ def _elsewhere(jobs: Mapping[str, tuple], cc: tuple[int, int]) -> dict[str, byte
     """Compile in a process of its own, where Numba's compiler has not been switched off."""
     buffer = io.BytesIO()
     _pickler()(buffer).dump((dict(jobs), cc))
+    result = elsewhere(__name__, buffer.getvalue())
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def elsewhere(module: str, given: bytes) -> Any:
+    """Run a module's `main()` in a process whose back end is the compiler, and return its answer.
+
+    It reads `given` from its standard input and pickles its answer to its standard output. Raises
+    RuntimeError with what it said if it fails.
+    """
     environment = os.environ | {
         backend.OVERRIDE: "compiler",
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
     done = subprocess.run(
-        [sys.executable, "-c", f"from {__name__} import main; main()"],
-        input=buffer.getvalue(),
+        [sys.executable, "-c", f"from {module} import main; main()"],
+        input=given,
         capture_output=True,
         env=environment,
         timeout=TIMEOUT_S,
     )
     if done.returncode:
         raise RuntimeError(f"the compiler's process failed: {done.stderr.decode()[-2000:]}")
-    result = pickle.loads(done.stdout)
-    if isinstance(result, BaseException):
-        raise result
-    return result
+    return pickle.loads(done.stdout)
 
 
 def _pickler() -> type:
@@ -324,6 +333,11 @@ def _as_launched(name: str, kernel: Any, signature: tuple, cc: tuple[int, int]) 
 
 
 def _taken_apart(name: str, cubin: bytes, cc: tuple[int, int], tool: str) -> Compiled:
+    return read(name, cc, *cuobjdump(cubin, tool))
+
+
+def cuobjdump(cubin: bytes, tool: str) -> tuple[str, str]:
+    """Return what the program prints of a cubin: what it uses, and its instructions."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
@@ -337,7 +351,7 @@ def _taken_apart(name: str, cubin: bytes, cc: tuple[int, int], tool: str) -> Com
             ).stdout
             for flag in ("-res-usage", "-sass")
         )
-    return read(name, cc, usage, listing)
+    return usage, listing
 
 
 INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,8})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)([^;\n]*);")

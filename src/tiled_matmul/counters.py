@@ -59,6 +59,8 @@ WELCOME = {
     "fma_pipe_pct": "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
     "fma_cycles_pct": "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
     "shared_pipe_pct": "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
+    "tensor_instructions": "sm__inst_executed_pipe_tensor.sum",
+    "tensor_cycles_pct": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
     "dram_pct": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
     "l2_pct": "lts__t_sectors.avg.pct_of_peak_sustained_elapsed",
     "issue_pct": "smsp__issue_active.avg.pct_of_peak_sustained_active",
@@ -245,6 +247,6 @@ def as_text(provenance: Mapping, problem: Mapping, unknown: Sequence[str], rungs
     )
 
 
-def reference() -> LadderCounters:
+def reference(dtype: str = "float32") -> LadderCounters:
     """Return the reference GPU's counters, those that the book's prose speaks of."""
-    return load(COUNTERS / "h200.json")
+    return load(COUNTERS / ("h200.json" if dtype == "float32" else f"h200-{dtype}.json"))

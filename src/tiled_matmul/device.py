@@ -107,6 +107,35 @@ PEAKS: dict[str, Peak] = {
 }
 
 
+# KiB of shared memory that one block may have at most: NVIDIA, CUDA C++ Programming Guide, table
+# "Technical Specifications per Compute Capability"; AMD, "CDNA3 Instruction Set Architecture", 2.4.
+BLOCK_SHARED_KIB: dict[tuple[int, int] | str, int] = {
+    (7, 0): 96,
+    (7, 5): 64,
+    (8, 0): 163,
+    (8, 6): 99,
+    (8, 7): 163,
+    (8, 9): 99,
+    (9, 0): 227,
+    (10, 0): 227,
+    (10, 3): 227,
+    (12, 0): 99,
+    (12, 1): 99,
+    "gfx942": 64,
+}
+
+
+def shared_limit(cc: tuple[int, int] | str) -> int:
+    """Return how many bytes of shared memory one block may have on a GPU of this kind.
+
+    `cc` is a compute capability, or an AMD GPU's name. Raises ValueError for one that is not known.
+    """
+    if cc not in BLOCK_SHARED_KIB:
+        known = ", ".join(map(str, BLOCK_SHARED_KIB))
+        raise ValueError(f"the shared memory of {cc} is not known; known are {known}")
+    return 1024 * BLOCK_SHARED_KIB[cc]
+
+
 def _normalised(name: str) -> str:
     words = [word for word in name.split() if word.lower() not in ("nvidia", "tesla", "geforce")]
     return " ".join(words).lower()

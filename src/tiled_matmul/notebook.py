@@ -99,7 +99,7 @@ class Source:
 
 def show_source(function: Callable) -> Source:
     """Return the source of a function or a compiled kernel, decorators included."""
-    return Source(inspect.getsource(getattr(function, "py_func", function)))
+    return Source(inspect.getsource(_written(function)))
 
 
 class Changes(Source):
@@ -127,8 +127,13 @@ def show_changes(before: Callable, after: Callable) -> Changes:
     return Changes("\n".join(shown) or "nothing differs")
 
 
+def _written(function: Any) -> Callable:
+    """Return the function that a kernel of Numba (`py_func`) or of Triton (`fn`) was made of."""
+    return getattr(function, "py_func", getattr(function, "fn", function))
+
+
 def _body(function: Callable) -> list[str]:
-    source = inspect.getsource(getattr(function, "py_func", function))
+    source = inspect.getsource(_written(function))
     lines = textwrap.dedent(source).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("def "))
     return lines[first + 1 :]

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-DTYPES = ("float16", "float32", "float64", "int32", "int64")
+ITEM_BYTES = {
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "int32": 4,
+    "int64": 8,
+}
+DTYPES = tuple(ITEM_BYTES)
 LAYOUTS = ("nn", "tn", "nt", "tt")
 INTEGER_RANGE = 4
 LINE_BYTES = 64
@@ -96,12 +104,17 @@ class Problem:
     def compulsory_bytes(self) -> int:
         """A and B read once, C written once."""
         elements = self.m * self.k + self.k * self.n + self.m * self.n
-        return elements * np.dtype(self.dtype).itemsize
+        return elements * ITEM_BYTES[self.dtype]
 
     @property
     def intensity(self) -> float:
         """FLOPs for each compulsory byte."""
         return self.flops / self.compulsory_bytes
+
+    @property
+    def kind(self) -> str:
+        """What `inputs` draws for a test of speed: "normal" numbers, "integers" for int dtypes."""
+        return "normal" if "float" in self.dtype else "integers"
 
     def inputs(self, seed: int = 0, kind: str = "normal", device: str = "numpy"):
         """Return fresh (a, b): a (M, K), b (K, N), row-major, of this problem's dtype.
@@ -110,14 +123,17 @@ class Problem:
         "integers" draws whole numbers from -4 to 4, whose products sum without rounding.
         `device` "numpy" gives arrays; "cpu" or "cuda" gives torch tensors there. The same seed
         gives the same numbers on "numpy" and "cpu"; "cuda" draws on the GPU from its own stream.
-        Raises ValueError for an unknown kind or device.
+        Raises ValueError for an unknown kind or device, and for bfloat16 on "numpy", which has no
+        such type.
         """
         if kind not in ("normal", "integers"):
             raise ValueError(f'kind must be "normal" or "integers", got {kind!r}')
-        if kind == "normal" and not self.dtype.startswith("float"):
+        if kind == "normal" and self.kind != "normal":
             raise ValueError(f'kind "normal" needs a float dtype, this problem is {self.dtype}')
         if device not in ("numpy", "cpu", "cuda"):
             raise ValueError(f'device must be "numpy", "cpu" or "cuda", got {device!r}')
+        if device == "numpy" and self.dtype == "bfloat16":
+            raise ValueError('numpy has no bfloat16; ask for tensors, on "cpu" or "cuda"')
         shapes = ((self.m, self.k), (self.k, self.n))
         if device == "cuda":
             return self._cuda_inputs(shapes, seed, kind)
@@ -127,12 +143,13 @@ class Problem:
             arrays = [rng.standard_normal(shape, dtype=drawn) for shape in shapes]
         else:
             arrays = [rng.integers(-INTEGER_RANGE, INTEGER_RANGE + 1, shape) for shape in shapes]
-        a, b = (aligned_empty(shape, self.dtype) for shape in shapes)
-        a[:], b[:] = arrays
         if device == "cpu":
             import torch
 
-            a, b = torch.from_numpy(a), torch.from_numpy(b)
+            dtype = getattr(torch, self.dtype)
+            return tuple(torch.from_numpy(array).to(dtype) for array in arrays)
+        a, b = (aligned_empty(shape, self.dtype) for shape in shapes)
+        a[:], b[:] = arrays
         return a, b
 
     def _cuda_inputs(self, shapes, seed: int, kind: str):

@@ -57,6 +57,11 @@ def _rung_traces(args: argparse.Namespace) -> list:
     chosen = rung(args.target)
     if chosen.device != "gpu":
         raise ValueError(f"{chosen.name} runs on the CPU; only CUDA kernels can be traced")
+    if chosen.in_triton:
+        raise ValueError(
+            f"{chosen.name} is a Triton program, which has tiles and no threads; "
+            "tiled_matmul.trace_tiles traces it, from Python"
+        )
     if args.args or args.grid or args.block or args.sharedmem:
         raise ValueError(
             f"{chosen.name} is a rung and launches itself; it takes --shape and --dtype"

@@ -1,9 +1,9 @@
 """Kernels with a mistake put in on purpose: the same source, but for a line.
 
 A chapter that takes a barrier away, and a test that plants a fault, should show what was taken away
-and leave no second copy of the kernel about. Variants are compiled by Numba and run by the
-interpreter like any other kernel, with the options of theirs and with its loops over `unroll(…)`
-written out, and lines keep their numbers, counted from the `def`.
+and leave no second copy of the kernel about. Variants are compiled by Numba or Triton and run by
+their interpreters like any other kernel, with the options of theirs and with its loops over
+`unroll(…)` written out, and lines keep their numbers, counted from the `def`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _numbers = itertools.count(1)
 def without(kernel: Any, text: str, nth: int | None = None) -> Any:
     """Return `kernel` without its line that holds `text`: `pass` stands there instead.
 
-    `kernel` is `@cuda.jit` of a function of one's own or of the ladder. Of several such lines,
-    `nth` chooses one, from 0; None takes all away. Raises ValueError if there is no such line.
+    `kernel` is `@cuda.jit` or `@triton.jit` of a function of one's own or of the ladder. Of several
+    such lines, `nth` chooses one, from 0; None takes all away. Raises ValueError if there is no
+    such line.
     """
     return _rewritten(kernel, text, nth, lambda line: f"pass  # {line}")
 
@@ -43,8 +44,8 @@ def matmul_with(module: Any, variant: Any) -> Any:
 
     Raises ValueError if the module has no kernel of that name.
     """
-    name = variant.py_func.__name__
-    if not hasattr(getattr(module, name, None), "py_func"):
+    name = function_of(variant).__name__
+    if not callable(getattr(getattr(module, name, None), "__getitem__", None)):
         raise ValueError(f"{module.__name__} has no kernel {name}")
 
     @functools.wraps(module.matmul)
@@ -59,8 +60,14 @@ def matmul_with(module: Any, variant: Any) -> Any:
     return matmul
 
 
+def function_of(kernel: Any) -> Any:
+    """Return the function that a kernel of Numba or of Triton was made of, as it was written."""
+    function = getattr(kernel, "py_func", getattr(kernel, "fn", kernel))
+    return getattr(function, "as_written", function)
+
+
 def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
-    function = getattr(kernel.py_func, "as_written", kernel.py_func)
+    function = function_of(kernel)
     name = function.__name__
     lines = _source(function)
     found = [number for number, line in enumerate(lines) if text and text in line]
@@ -81,7 +88,11 @@ def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
     exec(code, scope)
     made = scope[name]
     made.__module__ = function.__module__
-    return compiled_as(kernel, made)
+    if hasattr(kernel, "py_func"):
+        return compiled_as(kernel, made)
+    import triton
+
+    return triton.jit(made)
 
 
 def _source(function: Any) -> list[str]:

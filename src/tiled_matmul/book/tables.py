@@ -58,28 +58,29 @@ SHOWN_AT = {"cpu": 512, "gpu": 4096}  # edges
 
 
 def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, list[str]]:
-    """Return the ladder, measured: one table for each kind of device, a line a rung.
+    """Return the ladder, measured: a table for each kind of device and dtype, a line a rung.
 
-    `records` are results.Record, `rungs` ladder.Rung. Rungs of one device are shown at the square
-    of SHOWN_AT, float32; a rung that lacks it, at its own largest shape.
+    `records` are results.Record, `rungs` ladder.Rung. A rung stands among those of its own dtype,
+    with the baseline in that dtype. Rungs of one table are shown at the square of SHOWN_AT; a rung
+    that lacks it, at its own largest shape.
     """
-    records = [record for record in records if record.dtype == "float32"]
     faults, parts = [], []
-    for device in ("cpu", "gpu"):
-        wanted = [rung for rung in rungs if rung.device == device]
+    for device, dtype in dict.fromkeys((rung.device, rung.dtype) for rung in rungs):
+        wanted = [rung for rung in rungs if (rung.device, rung.dtype) == (device, dtype)]
+        of_dtype = [record for record in records if record.dtype == dtype]
         common = (SHOWN_AT[device],) * 3
         rows, shown = [], []
         for rung in wanted:
-            own = [record for record in records if record.rung == rung.name]
+            own = [record for record in of_dtype if record.rung == rung.name]
             if not own:
-                faults.append(f"results/h200.json holds no float32 record of rung {rung.name}")
+                faults.append(f"results/h200.json holds no {dtype} record of rung {rung.name}")
                 continue
             at_common = [record for record in own if (record.m, record.n, record.k) == common]
             record = at_common[0] if at_common else max(own, key=lambda r: r.m * r.n * r.k)
             shown.append(record)
             rows.append((rung.title, str(rung.chapter), record))
         for name in dict.fromkeys(record.baseline for record in shown):
-            own = [r for r in records if r.rung == name and (r.m, r.n, r.k) == common]
+            own = [r for r in of_dtype if r.rung == name and (r.m, r.n, r.k) == common]
             if own:
                 rows.append((BASELINE_TITLES.get(name, name), "", own[0]))
         if not rows:
@@ -104,7 +105,7 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
             ),
             right=" rrrrr",
         )
-        parts.append(f"**{machine}**, float32, measured {dates[-1]}:\n\n{table}")
+        parts.append(f"**{machine}**, {dtype}, measured {dates[-1]}:\n\n{table}")
     return "\n\n".join(parts), faults
 
 

@@ -25,7 +25,8 @@ class Rung:
     """One step. `device` is "cpu" or "gpu"; `options` are passed to the module's `matmul`.
 
     `layout` is a letter for a and one for b, as in BLAS: "n" lies in memory row by row, "t" column
-    by column (see `tiled_matmul.problem.as_layout`).
+    by column (see `tiled_matmul.problem.as_layout`). `dtype` is the one in which the rung is
+    measured unless another is asked for; its ratio is to the baseline in that dtype.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Rung:
     chapter: int
     options: dict = field(default_factory=dict)
     layout: str = "nn"
+    dtype: str = "float32"
 
     @property
     def matmul(self) -> Callable:
@@ -44,8 +46,21 @@ class Rung:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """The dtypes that the launcher takes, "float32" first."""
+        """The dtypes that the launcher takes, the one that it is measured in first."""
         return getattr(import_module(f"{__name__}.{self.module}"), "DTYPES", FLOATS)
+
+    @property
+    def in_triton(self) -> bool:
+        """Is its kernel a Triton program, which has tiles and no threads?"""
+        return self.module.startswith("triton_")
+
+
+def _triton(
+    name: str, title: str, chapter: int, module: str | None = None, options: dict | None = None
+) -> Rung:
+    """Return a rung of Triton's, for tensor cores and so in float16."""
+    names = f"triton_{name}", f"triton_{module or name}"
+    return Rung(names[0], title, names[1], "gpu", chapter, options or {}, dtype="float16")
 
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
@@ -93,6 +108,20 @@ LADDER: tuple[Rung, ...] = (
     Rung("cuda_warp_tiles", "a tile of 32×64 for each warp", "cuda_warp_tiles", "gpu", 8),
     Rung("cuda_async", "asynchronous copies in three stages", "cuda_async", "gpu", 8),
     Rung("cuda_best", "the best found", "cuda_best", "gpu", 8),
+    _triton("block_pointers", "block pointers, one block size", 9),
+    _triton(
+        "block_pointers_3",
+        "block pointers, three block sizes",
+        9,
+        "block_pointers",
+        {"block": (128, 256, 64), "num_warps": 8},
+    ),
+    _triton("swizzled", "programs in groups", 10),
+    _triton("descriptors", "tiles copied by hardware", 12),
+    _triton("persistent", "persistent programs", 12),
+    _triton("split_k", "K cut for several programs", 12),
+    _triton("two_widths", "tiles of 288 rows", 12),
+    _triton("best", "the rung that fits the shape", 12),
 )
 
 

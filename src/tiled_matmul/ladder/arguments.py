@@ -33,14 +33,21 @@ def numpy_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[in
 
 
 def tensor_operands(
-    a: Any, b: Any, out: Any, dtypes: tuple = FLOATS, *, column_major: bool = False
+    a: Any,
+    b: Any,
+    out: Any,
+    dtypes: tuple = FLOATS,
+    *,
+    column_major: bool = False,
+    strided: bool = False,
 ) -> tuple[int, int, int, Any]:
     """Return (M, N, K, out) for a GPU rung; `out` is allocated, uninitialised, if it is None.
 
     Wants torch tensors a (M, K), b (K, N) and out (M, N): row-major, not empty, of one dtype out of
     `dtypes`, without gradients, on the device that the back end uses (cuda; cpu in the simulators),
     out overlapping neither input. With `column_major`, a and b may also be transposes of row-major
-    tensors. Raises TypeError or ValueError.
+    tensors; with `strided`, all three may be any views, but no two elements of out may be one.
+    Raises TypeError or ValueError.
     """
     import torch
 
@@ -61,12 +68,18 @@ def tensor_operands(
     m, n, k = _sizes(a, b, dtypes)
     for name, tensor in (("a", a), ("b", b)):
         transposed = column_major and tensor.T.is_contiguous()
-        contiguous = transposed or tensor.is_contiguous()
+        contiguous = strided or transposed or tensor.is_contiguous()
         _check_layout(name, tensor, contiguous, tensor.stride(), column_major)
     if out is None:
         return m, n, k, a.new_empty((m, n))
     _check_out(a, out, (m, n))
-    _check_layout("out", out, out.is_contiguous(), out.stride())
+    if not strided:
+        _check_layout("out", out, out.is_contiguous(), out.stride())
+    elif _folded(out):
+        raise ValueError(
+            f"out has elements that are one in memory: shape {tuple(out.shape)} with strides "
+            f"{tuple(out.stride())}; give it memory of its own"
+        )
     if _overlap(out, a) or _overlap(out, b):
         raise ValueError("out shares memory with an input; give it a tensor of its own")
     return m, n, k, out
@@ -122,10 +135,21 @@ def _check_layout(
         )
 
 
+def _folded(x: Any) -> bool:
+    """May two elements of a matrix have one address? Its longer stride has to clear the shorter."""
+    (long, _), (short, count) = sorted(zip(x.stride(), x.shape, strict=True), reverse=True)
+    return (count > 1 and short < 1) or (x.numel() > count and long < short * (count - 1) + 1)
+
+
 def _overlap(x: Any, y: Any) -> bool:
-    """Do two contiguous tensors share a byte? Views of one storage need not."""
-    start = max(x.data_ptr(), y.data_ptr())
-    return start < min(x.data_ptr() + x.nbytes, y.data_ptr() + y.nbytes)
+    """Does the memory between the first and last element of one matrix reach into the other's?"""
+    ends = [z.data_ptr() + _span(z) * z.element_size() for z in (x, y)]
+    return max(x.data_ptr(), y.data_ptr()) < min(ends)
+
+
+def _span(x: Any) -> int:
+    """Return how many elements lie from a matrix's first to its last, both included."""
+    return 1 + sum(stride * (size - 1) for stride, size in zip(x.stride(), x.shape, strict=True))
 
 
 def _name(array: Any) -> str:

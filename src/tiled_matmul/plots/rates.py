@@ -5,7 +5,7 @@ Both take records of `bench`, and draw nothing that is not in them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log10
 
 from matplotlib.ticker import FuncFormatter, LogLocator
@@ -31,6 +31,7 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
         raise ValueError("there is no record to draw")
     rates = [record.tflops * 1e12 for record in records]
     one_size = len({(r.m, r.n, r.k, r.dtype) for r in records}) == 1
+    of = _what(records)
     fig, ax = style.draw(0.9 + 0.47 * len(records))
     low, high = 10 ** (int(log10(min(rates))) - 0.3), max(rates) * 2.5
     for line, (record, rate) in enumerate(zip(records, rates, strict=True)):
@@ -44,7 +45,7 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
         half = rate * record.spread / 2
         ax.hlines(line, max(rate - half, low), rate + half, color=style.INK, lw=1)
         ax.plot(rate, line, marker="s" if baseline else "o", color=color, ms=7)
-        size = "" if one_size else f", {_size(record)}"
+        size = "" if one_size else f", {of(record)}"
         share = "" if baseline else f", {share_text(record)}"
         text = f"{title_of(record.rung)}{size}: {rate_text(rate)}{share}"
         ax.annotate(
@@ -64,7 +65,7 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
     title = finding or _best(records)
     style.title(fig, title)
     lines = "; ".join(
-        f"{title_of(r.rung)} {'' if one_size else _size(r) + ' '}{rate_text(rate)}"
+        f"{title_of(r.rung)} {'' if one_size else of(r) + ' '}{rate_text(rate)}"
         + ("" if r.rung == r.baseline else f", {share_text(r)}")
         for r, rate in zip(records, rates, strict=True)
     )
@@ -75,9 +76,12 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
 def rates_by_size(records: Sequence[Record], finding: str) -> style.Figure:
     """Draw rates of square problems against their edge, one line for each rung.
 
-    `finding` is the title. Raises ValueError for no record, a record that is not square, or one
-    rung measured twice at a size.
+    `finding` is the title. Raises ValueError for no record, records of several dtypes, a record
+    that is not square, or one rung measured twice at a size.
     """
+    dtypes = list(dict.fromkeys(record.dtype for record in records))
+    if len(dtypes) > 1:
+        raise ValueError(f"rates by size are of one dtype, got {', '.join(dtypes)}")
     lines: dict[str, dict[int, float]] = {}
     for record in records:
         if not record.m == record.n == record.k:
@@ -154,6 +158,13 @@ def _size(record: Record) -> str:
     if record.m == record.n == record.k:
         return f"{record.n}³"
     return f"{record.m}×{record.n}×{record.k}"
+
+
+def _what(records: Sequence[Record]) -> Callable[[Record], str]:
+    """Return what names a record's problem among these: its size, and its dtype if they differ."""
+    if len({record.dtype for record in records}) == 1:
+        return _size
+    return lambda record: f"{_size(record)} {record.dtype}"
 
 
 def _si(value: float) -> str:

@@ -1,0 +1,168 @@
+"""Tiles as a whole: who owns what in three kernels, a fragment product, blocks, and rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from tiled_matmul import fragments
+from tiled_matmul.plots import style
+
+OWNERS = ("Loops 4", "CUDA", "Triton")
+UNITS = ("one product", "one thread", "one program")
+LOOKS = ((style.A, "o", "-"), (style.FAULT, "s", "-"), (style.OTHERS[1], "^", "-"))
+
+
+@style.styled
+def owners(edge: int = 4, at: tuple[int, int] = (1, 2)) -> style.Figure:
+    """Draw one step along K for a tile of edge × edge in Loops 4, in CUDA and in Triton.
+
+    Black is what one unit of the program's text has to do with: a product, a thread, a program.
+    `at` is the (row, column) of the element in focus. Raises ValueError if it is not in the tile.
+    """
+    row, col = at
+    if not (0 <= row < edge and 0 <= col < edge):
+        raise ValueError(f"{at} is not in a tile of {edge}×{edge}")
+    fig, ax = style.draw(2.6)
+    every = [(i, j) for i in range(edge) for j in range(edge)]
+    focus = (
+        ([(row, col)], [(col, col)], [(row, col)]),
+        ([(row, k) for k in range(edge)], [(k, col) for k in range(edge)], [(row, col)]),
+        (every, every, every),
+    )
+    gap, between, x = 0.8, 2.4, 0.0
+    for name, unit, parts in zip(OWNERS, UNITS, focus, strict=True):
+        places = ((x, edge + gap), (x + edge + gap, 0), (x + edge + gap, edge + gap))
+        colors = (style.A, style.B, style.C)
+        for (left, top), color, dark, letter in zip(places, colors, parts, "ABC", strict=True):
+            look = dict.fromkeys(every, 0.3)
+            style.matrix(ax, edge, edge, color, x=left, y=top, shade=look)
+            for i, j in dark:
+                at_cell = (left + j + 0.08, top + i + 0.08)
+                ax.add_patch(Rectangle(at_cell, 0.84, 0.84, facecolor=style.INK, lw=0))
+            if letter != "C":
+                ax.text(left + 0.1, top - 0.2, letter, color=style.INK, va="bottom", ha="left")
+        middle = x + edge + gap / 2
+        ax.text(middle, 2 * edge + gap + 0.7, f"{name}:\n{unit}", ha="center", va="top")
+        x += 2 * edge + gap + between
+    style.bare(ax, x - between, 2 * edge + gap + 3.4)
+    finding = "From one product at a time to a whole tile at a time"
+    style.title(fig, finding)
+    return style.finish(
+        fig,
+        f"{finding}. Three times the tiles of A, B and C of one step along K, {edge} by {edge} "
+        "elements each. In Loops 4 one element of each is black: a single product. In CUDA a row "
+        "of A, a column of B and one element of C: what one thread has to do with. In Triton all "
+        "three tiles are black.",
+    )
+
+
+@style.styled
+def fragment_product(lane: int = 9) -> style.Figure:
+    """Draw the 16×8×16 product of one `mma.sync`, and what one of the 32 lanes holds of it.
+
+    Raises ValueError as `fragments.held`.
+    """
+    dark = {operand: fragments.held(operand, lane) for operand in fragments.SHAPES}
+    fig, ax = style.draw(3.9)
+    gap = 1.6
+    places = {"A": (0, 16 + gap), "B": (16 + gap, 0), "C": (16 + gap, 16 + gap)}
+    colors = {"A": style.A, "B": style.B, "C": style.C}
+    for operand, (rows, columns) in fragments.SHAPES.items():
+        left, top = places[operand]
+        look = {(i, j): 0.3 for i in range(rows) for j in range(columns)}
+        style.matrix(ax, rows, columns, colors[operand], x=left, y=top, shade=look)
+        for i, j in dark[operand]:
+            cell = (left + j + 0.06, top + i + 0.06)
+            ax.add_patch(Rectangle(cell, 0.88, 0.88, facecolor=style.INK, lw=0))
+    texts = {
+        "A": (8, 16 + gap - 0.4, "A: 16×16, eight a lane", "center"),
+        "B": (24 + gap + 0.6, 8, "B: 16×8,\nfour a lane", "left"),
+        "C": (24 + gap + 0.6, 24 + gap, "C: 16×8 sums,\nfour a lane", "left"),
+    }
+    for x, y, text, side in texts.values():
+        ax.text(x, y, text, ha=side, va="bottom" if side == "center" else "center")
+    style.bare(ax, 24 + gap + 11, 32 + gap)
+    products = 16 * 8 * 16
+    finding = f"One instruction of a warp, {products:,} products"
+    style.title(fig, finding)
+    words = "; ".join(
+        f"{operand} at " + ", ".join(f"({i}, {j})" for i, j in cells)
+        for operand, cells in dark.items()
+    )
+    return style.finish(
+        fig,
+        f"{finding}. Fragments of A, 16 by 16 elements, of B, 16 by 8, and of C, 16 by 8. Black is "
+        f"what lane {lane} of 32 holds, as (row, column): {words}.",
+    )
+
+
+@style.styled
+def errors_by_k(
+    bound: Mapping[int, float], errors: Mapping[str, Mapping[int, float]], finding: str
+) -> style.Figure:
+    """Draw errors against K on logarithmic axes, under the bound that the check allows.
+
+    `bound` maps K to what is allowed, `errors` a kernel's name to {K: its largest error}, all of
+    them relative to |A|·|B|. Raises ValueError for no kernel, or an error that is not positive.
+    """
+    if not errors or any(not value > 0 for line in errors.values() for value in line.values()):
+        raise ValueError(f"errors against K have to be positive, got {errors!r}")
+    fig, ax = style.draw(3.4)
+    ks = sorted(bound)
+    allowed = [bound[k] for k in ks]
+    ax.plot(ks, allowed, color=style.INK, lw=1.2, ls=(0, (4, 3)), label="allowed")
+    for (name, line), (color, marker, dashes) in zip(errors.items(), LOOKS, strict=False):
+        points = sorted(line.items())
+        ax.plot(*zip(*points, strict=True), color=color, marker=marker, ls=dashes, ms=5, label=name)
+    ax.set(xscale="log", yscale="log")
+    ax.set_xticks(ks, [f"{k:,}" for k in ks])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
+    ax.set_xlabel("K, products in a sum")
+    ax.set_ylabel("largest error, relative to |A|·|B|")
+    ax.grid(True)
+    ax.set_axisbelow(True)
+    ax.margins(y=0.15)
+    fig.legend(loc="outside lower center", ncols=1 + len(errors))
+    style.title(fig, finding)
+    spoken = "; ".join(
+        f"{name}: " + ", ".join(f"{value:.2g} at {k}" for k, value in sorted(line.items()))
+        for name, line in {"allowed": bound, **errors}.items()
+    )
+    return style.finish(fig, f"{finding}. Errors against K, logarithmic axes. {spoken}.")
+
+
+@style.styled
+def blocks(
+    tried: Sequence[tuple[str, float | None, str]], finding: str, library: str = "cuBLAS"
+) -> style.Figure:
+    """Draw the share of the library's rate that each block size reached.
+
+    `tried` holds (name, share or None where there is no clock, a note to stand behind the name).
+    Raises ValueError for nothing tried.
+    """
+    if not tried:
+        raise ValueError("no block size was tried")
+    fig, ax = style.draw(0.9 + 0.47 * len(tried))
+    shares = [share for _, share, _ in tried if share is not None]
+    for line, (name, share, note) in enumerate(tried):
+        ax.text(0, line - 0.08, f"{name}: {note}", va="bottom", fontsize=8)
+        if share is not None:
+            ax.barh(line + 0.17, share, height=0.3, color=style.A)
+            ax.text(share + 0.01, line + 0.17, f"{share:.2f}", va="center", fontsize=8)
+            ax.vlines(1, line + 0.02, line + 0.32, color=style.C, lw=2)
+    ax.set(xlim=(0, max([1.0, *shares]) * 1.1), ylim=(len(tried) - 0.4, -0.6), yticks=[])
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel(f"share of {library}'s rate")
+    style.title(fig, finding)
+    spoken = "; ".join(
+        f"{name}: {note}" + ("" if share is None else f", {share:.2f} of {library}")
+        for name, share, note in tried
+    )
+    return style.finish(fig, f"{finding}. {spoken}.")

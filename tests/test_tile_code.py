@@ -1,0 +1,353 @@
+"""tile_code.py, and what Triton makes of every rung for GPUs that are not here.
+
+All rungs are compiled for all GPUs at once, in two processes; PLAN says with which blocks.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from tiled_matmul import backend, tile_code
+from tiled_matmul.compiled import NoCompiler
+from tiled_matmul.device import shared_limit
+from tiled_matmul.ladder import LADDER, programs
+from tiled_matmul.tile_code import NotCompiled, TileCode, function_of, launched, tile_codes
+
+RUNGS = {r.name: r for r in LADDER if r.in_triton}
+CAPABILITIES = ((7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))
+AMD = "gfx942"
+N = 4096
+# Blocks for those who choose none by themselves: by what (or dtype, on 9.0) they do not fit.
+LITTLE = {"block": (64, 64, 16), "num_warps": 8}
+OTHERWISE = {
+    ("triton_block_pointers_3", (7, 5)): LITTLE,
+    ("triton_block_pointers_3", AMD): LITTLE,
+    ("triton_block_pointers_3", "float32"): LITTLE,
+    ("triton_swizzled", AMD): LITTLE,
+    ("triton_descriptors", AMD): LITTLE,
+    ("triton_persistent", AMD): LITTLE,
+}
+# Which hardware multiplies matrices of float16 where.
+CORES = {
+    (7, 5): None,
+    (8, 0): "mma.sync",
+    (8, 6): "mma.sync",
+    (8, 9): "mma.sync",
+    (9, 0): "wgmma",
+    (10, 0): "tcgen05.mma",
+    (12, 0): "mma.sync",
+    AMD: "mfma",
+}
+
+
+def rung(name):
+    return import_module(f"tiled_matmul.ladder.{RUNGS[name].module}")
+
+
+def matrices(dtype="float16"):
+    kind = getattr(torch, dtype)
+    place = "cuda" if backend.select().on_gpu else "cpu"
+    return torch.empty(N, N, dtype=kind, device=place), torch.empty(N, N, dtype=kind, device=place)
+
+
+@contextmanager
+def on(cc):
+    """Within this, launchers choose their blocks for a GPU of this kind."""
+    capability = (9, 0) if cc == AMD else cc
+    chosen = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", capability, "13.0"))
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (programs, *map(rung, RUNGS)):
+            if "select" in vars(module):
+                patch.setattr(module, "select", lambda: chosen)
+        yield
+
+
+def planned(name, cc, dtype="float16"):
+    """Return {(name, cc, dtype, number): job} of what a rung launches there by itself."""
+    options = RUNGS[name].options | OTHERWISE.get((name, dtype if cc == (9, 0) else cc), {})
+    with on(cc):
+        launches = launched(rung(name).matmul, *matrices(dtype), **options)
+    return {(name, cc, dtype, i): (*launch, cc) for i, launch in enumerate(launches)}
+
+
+def everything():
+    plan = {}
+    for name in RUNGS:
+        for cc in (*CAPABILITIES, AMD):
+            plan |= planned(name, cc)
+        plan |= planned(name, (9, 0), "float32") | planned(name, (9, 0), "bfloat16")
+    return plan
+
+
+@pytest.fixture(scope="module")
+def plan() -> dict[tuple, tuple]:
+    """Return {(rung, cc, dtype, launch): (kernel, arguments, options, cc)}."""
+    return everything()
+
+
+@pytest.fixture(scope="module")
+def codes(plan) -> dict[tuple, TileCode]:
+    """Return {(rung, cc, dtype, launch): TileCode}, compiled in two processes."""
+    jobs = list(plan.items())
+    with ThreadPoolExecutor() as pool:
+        parts = pool.map(lambda part: tile_codes(dict(part)), (jobs[::2], jobs[1::2]))
+        return {place: code for part in parts for place, code in part.items()}
+
+
+def of(codes, **wanted):
+    """Return the codes of the first launch, by (rung, cc), where what is asked for fits."""
+    wanted = {"dtype": "float16", "number": 0} | wanted
+    keys = ("name", "cc", "dtype", "number")
+    places = {place: dict(zip(keys, place, strict=True)) for place in codes}
+    fits = [p for p, named in places.items() if all(named[k] == v for k, v in wanted.items())]
+    assert fits
+    return {place[:2]: codes[place] for place in fits}
+
+
+# --- the ladder -----------------------------------------------------------------------------------
+
+
+def test_every_rung_is_compiled_for_every_gpu(codes):
+    assert set(of(codes)) == {(name, cc) for name in RUNGS for cc in (*CAPABILITIES, AMD)}
+    for (_, cc, _, _), code in codes.items():
+        if cc != AMD:
+            version = "{}{}".format(*cc)
+            assert f".target sm_{version}" in code.ptx and code.registers <= 255
+        assert "tt.func" in code.ttgir and code.num_warps >= 1
+
+
+def test_each_gpu_multiplies_with_what_it_has(codes):
+    for (name, cc), code in of(codes).items():
+        kinds = {kind for kind in tile_code.TENSOR_CORES if code.count(kind)}
+        wanted = {CORES[cc]} if CORES[cc] else set()
+        assert kinds == wanted, (name, cc, code.features)
+        assert bool(code.count("FMAs")) == (cc == (7, 5)) or cc == AMD, (name, cc, code.features)
+
+
+def test_bfloat16_is_multiplied_as_float16_is_and_float32_by_threads(codes):
+    for (name, _), code in of(codes, cc=(9, 0), dtype="bfloat16").items():
+        assert code.count("wgmma") > 0 and code.spilled_bytes == 0, name
+    for (name, _), code in of(codes, cc=(9, 0), dtype="float32").items():
+        assert code.count("tensor cores") == 0 and code.count("FMAs") > 100, name
+
+
+def test_tiles_are_copied_asynchronously_where_the_gpu_can(plan, codes):
+    for (name, cc), code in of(codes).items():
+        if cc == AMD:
+            continue
+        described = any(hasattr(x, "block_shape") for x in plan[name, cc, "float16", 0][1])
+        tma, copies = described and cc >= (9, 0), not described and cc >= (8, 0)
+        assert bool(code.count("TMA loads")) == tma, (name, cc, code.features)
+        assert bool(code.count("cp.async")) == copies, (name, cc, code.features)
+    assert codes["triton_descriptors", (9, 0), "float16", 0].count("TMA loads") > 0
+
+
+def test_shared_memory_is_within_each_gpus_limit(codes):
+    for place, code in codes.items():
+        assert code.shared_bytes <= shared_limit(place[1]), (place, code)
+
+
+def test_nothing_is_spilled_from_8_0_on(codes):
+    spilled = {place: c.spilled_bytes for place, c in codes.items() if c.spilled_bytes}
+    nvidia = {place: count for place, count in spilled.items() if place[1] != AMD}
+    # On 7.5 float16 is widened for the FMAs, and a block of 64³ has no room for that.
+    assert set(nvidia) == {("triton_block_pointers", (7, 5), "float16", 0)}
+
+
+def test_what_a_rung_takes_by_itself_on_an_older_gpu_is_what_was_planned(monkeypatch):
+    t4 = backend.Backend("gpu", "for a test", backend.Gpu("Tesla T4", (7, 5), "13.0"))
+    monkeypatch.setattr(programs, "select", lambda: t4)
+    ((_, arguments, options),) = launched(rung("triton_swizzled").matmul, *matrices())
+    assert arguments[12:15] == (64, 64, 16) and options["num_warps"] == 8
+
+
+# --- tile_code itself -----------------------------------------------------------------------------
+
+
+@triton.jit
+def scaled(x, y, size, factor, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < size) * factor, mask=at < size)
+
+
+def vectors(kind=torch.float32):
+    return torch.empty(4096, dtype=kind, device="meta"), torch.empty(4096, device="meta")
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, TileCode]:
+    """Return small kernels, compiled in one process."""
+    x, y = vectors()
+    beside = torch.empty(4097)[1:]  # begins 4 bytes after a multiple of 16
+    assert beside.data_ptr() % 16 == 4
+
+    @triton.jit
+    def local(x, y, BLOCK: tl.constexpr):
+        at = tl.arange(0, BLOCK)
+        tl.store(y + at, doubled(tl.load(x + at)))
+
+    options = {"BLOCK": 1024, "num_warps": 4}
+    return tile_codes(
+        {
+            "aligned": (scaled, (x, y, 4096, 2.0), options),
+            "beside": (scaled, (beside, y, 4096, 2.0), options),
+            "odd": (scaled, (x, y, 4095, 2.0), options),
+            "one": (scaled, (x, y, 1, 2.0), options),
+            "eight warps": (scaled, (x, y, 4096, 2.0), options | {"num_warps": 8}),
+            "by position": (scaled, (x, y, 4096, 2.0, 1024), {}),
+            "half": (scaled, (*vectors(torch.float16)[:1], y, 4096, 2.0), options),
+            "local": (local, (x, y, 128), {}),
+            "amd": (scaled, (x, y, 4096, 2.0), options, AMD),
+        }
+    )
+
+
+@triton.jit
+def doubled(value):
+    return value + value
+
+
+def test_a_kernel_is_compiled_as_a_launch_with_these_arguments_would(small):
+    wide = r"ld.global.v4.b32"
+    assert wide in small["aligned"].ptx and wide in small["by position"].ptx
+    assert wide not in small["beside"].ptx  # a pointer that is no multiple of 16
+    assert wide not in small["odd"].ptx  # a size that 16 does not divide ends within four
+    assert "i32 {tt.divisibility = 16 : i32}" in small["aligned"].ttgir
+    assert "i32 {tt.divisibility = 16 : i32}" not in small["odd"].ttgir
+    assert small["one"].ttgir.count("i32") < small["odd"].ttgir.count("i32")  # it is a constant
+    assert "!tt.ptr<f16>" in small["half"].ttgir and "!tt.ptr<f16>" not in small["aligned"].ttgir
+    assert (small["aligned"].num_warps, small["eight warps"].num_warps) == (4, 8)
+
+
+def test_a_kernel_of_a_function_is_taken_along_with_what_it_calls(small):
+    assert small["local"].name == "local" and "local" in small["local"].ptx
+
+
+def test_all_that_is_told_of_a_kernel(small):
+    code = small["aligned"]
+    assert (code.cc, code.spilled_bytes, code.shared_bytes) == ((9, 0), 0, 0)
+    assert 8 <= code.registers <= 64
+    if code.sass is None:
+        with pytest.raises(NoCompiler, match="no cuobjdump is here"):
+            code.instructions  # noqa: B018
+    else:
+        assert code.instructions["EXIT"] >= 1 and "LDG.E.128" in code.instructions
+        assert "0x" not in code.sass.split("EXIT")[0].split("/*0000*/")[1].split(";")[0][:20]
+    assert code.features == {} and code.count("tensor cores") == 0
+    with pytest.raises(ValueError, match="no 'wgmmas'; count tensor cores, mma.sync, wgmma"):
+        code.count("wgmmas")
+
+
+def test_amds_code_is_no_ptx(small):
+    code = small["amd"]
+    assert "gfx942" in code.assembly and code.sass is None and code.registers > 0
+    with pytest.raises(ValueError, match="gfx942 has no PTX"):
+        code.ptx  # noqa: B018
+
+
+def test_what_was_compiled_is_remembered(small, monkeypatch):
+    def nobody(*arguments):
+        raise AssertionError("it was compiled again")
+
+    monkeypatch.setattr(tile_code, "elsewhere", nobody)
+    monkeypatch.setattr(tile_code, "_compile_all", nobody)
+    x, y = vectors()
+    again = tile_code.tile_code(scaled, x, y, 4096, 2.0, BLOCK=1024, num_warps=4)
+    assert again.ptx == small["aligned"].ptx and again.name == "scaled"
+    with pytest.raises(AssertionError, match="compiled again"):
+        tile_code.tile_code(scaled, x, y, 4096, 2.0, BLOCK=512, num_warps=4)
+
+
+def test_what_the_compiler_says_is_passed_on():
+    @triton.jit
+    def wrong(x):
+        tl.store(x, tl.dot(tl.load(x), 3))
+
+    with pytest.raises(NotCompiled, match=r"wrong for compute capability 8\.0: .*Error"):
+        tile_code.tile_code(wrong, vectors()[0], cc=(8, 0))
+    with pytest.raises(NotCompiled, match="missing a required argument|missing .* argument"):
+        tile_code.tile_code(scaled, vectors()[0], BLOCK=16)
+
+
+def test_an_autotuned_kernel_is_compiled_with_the_options_that_are_given(small, monkeypatch):
+    tuned = triton.autotune([triton.Config({"BLOCK": 64})], key=["size"])(scaled)
+    assert function_of(tuned) is function_of(scaled)
+    monkeypatch.setattr(tile_code, "elsewhere", None)  # it is the one that was compiled
+    monkeypatch.setattr(tile_code, "_compile_all", None)
+    code = tile_code.tile_code(tuned, *vectors(), 4096, 2.0, BLOCK=1024, num_warps=4)
+    assert code.ptx == small["aligned"].ptx
+
+
+PTX = """
+    wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%r1};
+    @%p1 mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1};
+    tcgen05.mma.cta_group::1.kind::f16 [%r1];
+    tcgen05.mma_fake; tcgen05.commit.cta_group::1; xmma.sync.no;
+    ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1};
+    cp.async.cg.shared.global [ %r1 + 0 ], [ %rd1 + 0 ], 0x10, %r2;
+    cp.async.ca.shared.global [ %r1 + 0 ], [ %rd1 + 0 ], 0x4, %r2;
+    cp.async.commit_group; cp.async.wait_group 1;
+    @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1];
+    cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r1];
+    @%p2 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1];
+    cp.async.bulk.commit_group;
+    fma.rn.f32 %f1, %f2, %f3, %f4; fma.rn.f32x2 %f1, %f2, %f3, %f4;
+"""
+
+
+def test_kinds_of_instructions_are_told_apart():
+    ttgir = "ttg.warp_specialize(%a)\n ttg.warp_specialize.partitions\n"
+    code = TileCode("kernel", (9, 0), 4, 32, 0, 0, ttgir, PTX, None)
+    assert code.features == {
+        "mma.sync": 1,
+        "wgmma": 1,
+        "tcgen05.mma": 1,
+        "ldmatrix": 1,
+        "cp.async": 2,
+        "TMA loads": 2,
+        "TMA stores": 1,
+        "FMAs": 2,
+        "warp specialisation": 1,
+    }
+    assert code.count("tensor cores") == 3
+
+
+def test_without_cuobjdump_the_assembler_is_asked(monkeypatch):
+    """In a process that compiles: here `_compile` is called as that process does."""
+    if backend.select().name == "simulator":
+        import os
+        import subprocess
+        import sys
+
+        program = (
+            "from tiled_matmul import backend; backend.select()\n"
+            "import test_tile_code as t, pytest\n"
+            "t.test_without_cuobjdump_the_assembler_is_asked(pytest.MonkeyPatch())\n"
+        )
+        path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {backend.OVERRIDE: "compiler", "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return
+
+    def absent(name):
+        raise NoCompiler("not here")
+
+    job = tile_code._dumped(
+        (scaled, [*map(tile_code._like, vectors()), 4096, 2.0, 1024], {}, (9, 0))
+    )
+    full = tile_code._compile("scaled", job)
+    monkeypatch.setattr(tile_code, "find_tool", absent)
+    short = tile_code._compile("scaled", job)
+    assert (short.registers, short.spilled_bytes) == (full.registers, full.spilled_bytes)
+    assert short.sass is None and full.sass is not None
