@@ -343,11 +343,17 @@ def test_without_cuobjdump_the_assembler_is_asked(monkeypatch):
     def absent(name):
         raise NoCompiler("not here")
 
+    a, b = torch.empty(64, 64, dtype=torch.float16), torch.empty(64, 64, dtype=torch.float16)
+    ((kernel, arguments, options),) = launched(rung("triton_block_pointers").matmul, a, b)
+    stand_ins = [tile_code._like(x) for x in arguments]
+    spilling = tile_code._dumped((kernel, stand_ins, options, (7, 5)))
     job = tile_code._dumped(
         (scaled, [*map(tile_code._like, vectors()), 4096, 2.0, 1024], {}, (9, 0))
     )
-    full = tile_code._compile("scaled", job)
+    full = [tile_code._compile("kernel", each) for each in (job, spilling)]
     monkeypatch.setattr(tile_code, "find_tool", absent)
-    short = tile_code._compile("scaled", job)
-    assert (short.registers, short.spilled_bytes) == (full.registers, full.spilled_bytes)
-    assert short.sass is None and full.sass is not None
+    short = [tile_code._compile("kernel", each) for each in (job, spilling)]
+    for known, asked in zip(full, short, strict=True):
+        assert (asked.registers, asked.spilled_bytes) == (known.registers, known.spilled_bytes)
+        assert asked.sass is None and known.sass is not None
+    assert short[0].spilled_bytes == 0 < short[1].spilled_bytes
