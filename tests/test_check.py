@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from tiled_matmul.check import MatmulError, assert_matmul, diagnose, gamma, poison, run_checked
 from tiled_matmul.problem import Problem
@@ -304,3 +305,121 @@ def test_tf32_is_told_apart_from_float32():
         assert diagnose(a @ b, a, b).ok
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
+
+
+# --- sixteen bits, summed in thirty-two -----------------------------------------------------------
+
+
+def tensors(shape, dtype, kind="normal", seed=2):
+    return Problem.parse(shape, dtype).inputs(seed, kind, "cpu")
+
+
+def rounded_each_time(a, b, kind, step=1):
+    """Return A·B as a kernel makes it whose accumulator is of `kind`, `step` products at a time."""
+    acc = torch.zeros(a.shape[0], b.shape[1], dtype=kind)
+    for k in range(0, a.shape[1], step):
+        acc += (a[:, k : k + step].float() @ b[k : k + step].float()).to(kind)
+    return acc.to(a.dtype)
+
+
+def tf32(x):
+    """Return float32 numbers rounded to the 11 bits that TF32 keeps."""
+    bits = x.view(torch.int32)
+    return ((bits + 0xFFF + (bits >> 13 & 1)) & ~0x1FFF).view(torch.float32)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", ["normal", "integers"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_16_bits_summed_in_float32_pass(shape, kind, dtype):
+    a, b = tensors(shape, dtype, kind)
+    report = assert_matmul((a.float() @ b.float()).to(a.dtype), a, b)
+    assert report.ok and 0 <= report.worst <= 1
+    run_checked(lambda a, b, out: out.copy_(a.float() @ b.float()), a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_whole_sums_have_to_be_the_nearest_that_the_type_has(dtype):
+    a, b = (x.abs() for x in tensors("9x9x2000", dtype, "integers"))
+    sums = a.double() @ b.double()
+    c = sums.to(a.dtype)
+    assert bool((c.double() != sums).any())  # there was something to round
+    assert assert_matmul(c, a, b).ok
+    wrong = c.clone().view(torch.int16)
+    wrong[4, 5] += 1 if float(c[4, 5]) <= float(sums[4, 5]) else -1
+    wrong[0, 0] += 1 if float(c[0, 0]) >= float(sums[0, 0]) else -1  # away from the sum
+    report = diagnose(wrong.view(a.dtype), a, b)
+    assert not report.ok and report.first == (0, 0) and report.wrong <= 2
+
+
+def test_a_sum_that_the_type_cannot_hold_never_passes():
+    a = torch.full((1, 40000), 2.0, dtype=torch.float16)
+    for value in (float("inf"), 65504.0, 0.0):
+        c = torch.full((1, 1), value, dtype=torch.float16)
+        assert not diagnose(c, a, a.T.contiguous()).ok
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fault"),
+    [
+        ("transposed", lambda a, b, c: c.T.contiguous()),
+        ("part of k", lambda a, b, c: (a[:, :48].float() @ b[:48].float()).to(a.dtype)),
+        ("part of k", lambda a, b, c: (a[:, 1:].float() @ b[1:].float()).to(a.dtype)),
+        ("scaled", lambda a, b, c: (2 * c.float()).to(a.dtype)),
+        ("zero", lambda a, b, c: 0 * c),
+    ],
+)
+@pytest.mark.parametrize("kind", ["normal", "integers"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_known_mistakes_are_named_in_16_bits_too(dtype, kind, pattern, fault):
+    a, b = tensors("50x50x64", dtype, kind)
+    report = diagnose(fault(a, b, (a.float() @ b.float()).to(a.dtype)), a, b)
+    assert not report.ok and report.pattern == pattern, report.message
+
+
+def test_an_untouched_tensor_of_16_bits_is_recognised():
+    for dtype in ("float16", "bfloat16"):
+        a, b = tensors("9x9x9", dtype)
+        with pytest.raises(MatmulError, match="never written: 81"):
+            run_checked(lambda a, b, out: out, a, b)
+
+
+@pytest.mark.parametrize(("dtype", "k"), [("float16", 4096), ("bfloat16", 512)])
+def test_sums_rounded_to_16_bits_at_every_step_are_refused(dtype, k):
+    a, b = tensors(f"32x32x{k}", dtype)
+    report = diagnose(rounded_each_time(a, b, a.dtype), a, b)
+    assert not report.ok and 10 * report.wrong > a.shape[0] * b.shape[1], report.message
+    if dtype == "float16":
+        assert report.pattern == "low precision", report.message
+
+
+def test_what_normal_inputs_cannot_show_positive_whole_numbers_do():
+    # A tensor core that sums in float16 rounds once for 16 products. On normal numbers that comes,
+    # with K, below the worst case of float32, which is what the bound allows; where nothing cancels
+    # and float32 would be exact, it does not.
+    a, b = tensors("32x32x4096", "float16")
+    assert not diagnose(rounded_each_time(a, b, torch.float16, 16), a, b).ok
+    a, b = tensors("16x16x16384", "float16")
+    assert diagnose(rounded_each_time(a, b, torch.float16, 16), a, b).ok
+    a, b = (x.abs() for x in tensors("32x32x1024", "float16", "integers"))
+    assert diagnose(rounded_each_time(a, b, torch.float32, 16), a, b).ok
+    assert not diagnose(rounded_each_time(a, b, torch.float16, 16), a, b).ok
+
+
+def test_tf32_is_refused_in_float32():
+    a, b = tensors("64x64x128", "float32")
+    assert diagnose(a @ b, a, b).ok
+    report = diagnose(tf32(a) @ tf32(b), a, b)
+    assert not report.ok and report.pattern == "low precision", report.message
+    # At a long K the bound is too wide for that, but not for whole numbers of 13 bits.
+    a, b = tensors("16x16x4096", "float32")
+    assert diagnose(tf32(a) @ tf32(b), a, b).ok
+    a, b = tensors("16x16x4096", "float32", "integers")
+    a, b = a * 1024 + 1, b.sign()
+    assert diagnose(a @ b, a, b).ok and not diagnose(tf32(a) @ tf32(b), a, b).ok
+
+
+def test_an_output_cut_off_instead_of_rounded_is_refused():
+    a, b = (x.abs() for x in tensors("9x9x300", "bfloat16", "integers"))
+    bits = (a.float() @ b.float()).view(torch.int32) & ~0xFFFF
+    assert not diagnose(bits.view(torch.float32).bfloat16(), a, b).ok

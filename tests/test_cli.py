@@ -29,8 +29,10 @@ def test_bench_prints_a_table_and_writes_records(capsys, tmp_path):
     status, out, _ = run(capsys, "bench", "--rungs", rungs, "--json", str(path), *QUICK)
     assert status == 0
     lines = out.splitlines()
-    assert lines[0].split() == "shape rung time (ms) spread TFLOP/s against the baseline".split()
-    assert [line.split()[1] for line in lines[1:]] == ["numpy", "njit_ikj", "loops_python"]
+    columns = "shape dtype rung time (ms) spread TFLOP/s against the baseline"
+    assert lines[0].split() == columns.split()
+    assert {line.split()[1] for line in lines[1:]} == {"float32"}
+    assert [line.split()[2] for line in lines[1:]] == ["numpy", "njit_ikj", "loops_python"]
     records = results.load(path)
     assert [record.rung for record in records] == ["numpy", "njit_ikj", "loops_python"]
     assert f"{records[2].ratio:.3g} × numpy" in lines[3]
@@ -129,6 +131,59 @@ def test_a_rung_that_refuses_is_left_out_with_its_reason(capsys, monkeypatch):
     assert status == 2 and "it refuses: M must be" in out and "nothing was timed" in err
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int64"])
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_a_dtype_that_a_rung_does_not_take_is_told(capsys, dtype, force):
+    status, out, err = run(capsys, "bench", "--rungs", "njit_ikj", "--dtype", dtype, *force, *QUICK)
+    assert status == 2 and "nothing was timed" in err
+    assert out.splitlines()[1].split()[:3] == ["16x16x16", dtype, "njit_ikj"]
+    assert out.splitlines()[1].endswith("it refuses: it takes float32, float64")
+
+
+def test_rungs_are_timed_in_their_own_dtype_and_each_dtype_against_its_baseline(
+    capsys, monkeypatch
+):
+    asked = []
+
+    def note(rungs, problem, **options):
+        asked.append(([r.name for r in rungs], problem.shape_text, problem.dtype))
+        return []
+
+    gpu = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", (9, 0), "13.0"))
+    monkeypatch.setattr(backend, "select", lambda: gpu)
+    monkeypatch.setattr(bench, "bench", note)
+    names = "triton_swizzled,cuda_naive,njit_ikj,triton_block_pointers"
+    arguments = ["--rungs", names, "--shapes", "8x8x8", "--force"]
+    assert run(capsys, "bench", *arguments)[0] == 2  # nothing was timed
+    assert asked == [
+        (["njit_ikj"], "8x8x8", "float32"),
+        (["triton_swizzled", "triton_block_pointers"], "8x8x8", "float16"),
+        (["cuda_naive"], "8x8x8", "float32"),
+    ]
+    asked.clear()
+    run(capsys, "bench", *arguments, "--dtype", "bfloat16")
+    assert asked == [(["triton_swizzled", "triton_block_pointers"], "8x8x8", "bfloat16")]
+    asked.clear()
+    run(capsys, "bench", "--rungs", names, "--force")
+    shapes = {dtype: [s for _, s, d in asked if d == dtype] for dtype in ("float16", "float32")}
+    assert "16x4096x4096" in shapes["float16"] and "16x4096x4096" not in shapes["float32"]
+    assert len(shapes["float16"]) == 14
+
+
+def test_a_problem_that_does_not_fit_into_memory_is_left_out(capsys, monkeypatch):
+    def full(rungs, problem, **options):
+        if problem.m == 32:
+            raise MemoryError
+        return whole(rungs, problem, **options)
+
+    whole = bench.bench
+    monkeypatch.setattr(bench, "bench", full)
+    arguments = ["--shapes", "32x16x16,16x16x16", "--budget", "0.05", "--threads", "1"]
+    status, out, _ = run(capsys, "bench", "--rungs", "njit_ikj", *arguments)
+    assert status == 0 and "× numpy" in out
+    assert "not timed: there is too little memory" in out.splitlines()[1]
+
+
 def test_nothing_timed_is_an_error(capsys):
     arguments = ["--rungs", "loops_python", "--shapes", "1024x1024x1024"]
     status, _, err = run(capsys, "bench", *arguments)
@@ -224,5 +279,6 @@ def test_bench_on_the_gpu(capsys, tmp_path):
     assert status == 0, err
     records = results.load(path)
     assert [r.rung for r in records] == ["cublas", "cuda_naive", "cuda_coalesced"]
+    assert {r.dtype for r in records} == {"float32"}
     assert all(r.gpu == backend.select().gpu.name and r.driver for r in records)
     assert json.loads(path.read_text())[0]["baseline"] == "cublas"

@@ -126,13 +126,23 @@ def test_every_file_of_the_checkout_loads_and_knows_the_ladder():
 
     for path in counters.COUNTERS.glob("*.json"):
         found = counters.load(path)
-        assert counters.BASELINE in found and "cuda_naive" in found
-        assert set(found.rungs) <= {rung.name for rung in LADDER} | {counters.BASELINE}
+        rungs = {rung.name for rung in LADDER if (rung.device, rung.dtype) == ("gpu", found.dtype)}
+        assert counters.BASELINE in found and len(found.rungs) > 1
+        assert set(found.rungs) <= rungs | {counters.BASELINE}
+        assert path.name.endswith(f"-{found.dtype}.json") == (found.dtype != "float32")
 
 
 def test_names_are_ours_and_metrics_are_nsights():
     assert len(set(counters.METRICS.values())) == len(counters.METRICS)
     assert not set(counters.DERIVED) & set(counters.METRICS)
+
+
+def test_the_reference_of_a_dtype_is_its_own_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(counters, "COUNTERS", tmp_path)
+    write(tmp_path / "h200.json", file({"cublas": [kernel(registers=1)]}))
+    write(tmp_path / "h200-float16.json", file({"cublas": [kernel(registers=2)]}))
+    assert counters.reference()["cublas"]["registers"] == 1
+    assert counters.reference("float16")["cublas"]["registers"] == 2
 
 
 # The program that takes them

@@ -82,6 +82,15 @@ def test_the_ladder_says_the_size_of_each_record_where_sizes_differ():
     assert "64³" not in rates.ladder_figure([record("numpy", 64, 1.0)]).alt
 
 
+def test_the_ladder_says_the_dtype_of_each_record_where_dtypes_differ():
+    half = dataclasses.replace(record("triton_swizzled", time_ms=2.0), dtype="float16")
+    text = str(rates.ladder_figure([record(), half])._repr_html_())
+    assert "64³ float32" in text and "64³ float16" in text
+    assert "64³ float32" not in str(rates.ladder_figure([record()])._repr_html_())
+    with pytest.raises(ValueError, match="rates by size are of one dtype, got float32, float16"):
+        rates.rates_by_size([record(), half], "x")
+
+
 def test_rates_by_size_keep_each_rungs_first_and_last_size():
     records = [record(n=n, time_ms=n / 32) for n in (128, 32, 64)]
     alt = rates.rates_by_size(records, "Rates rise").alt

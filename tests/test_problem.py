@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from tiled_matmul.problem import LAYOUTS, Problem, aligned_empty, as_layout
+from tiled_matmul.problem import (
+    DTYPES,
+    ITEM_BYTES,
+    LAYOUTS,
+    Problem,
+    aligned_empty,
+    as_layout,
+)
 
 
 def test_costs_of_a_small_product_counted_by_hand():
@@ -60,6 +67,29 @@ def test_inputs_have_the_shapes_and_the_dtype_and_repeat_with_the_seed(dtype):
     assert a.shape == (5, 7) and b.shape == (7, 6) and a.dtype == b.dtype == np.dtype(dtype)
     assert (a == again).all() and not (a == other).all()
     assert (a % 1 == 0).all() and abs(a).max() <= 4 and len(np.unique(a)) > 3
+
+
+@pytest.mark.parametrize("kind", ["normal", "integers"])
+def test_bfloat16_is_for_tensors(kind):
+    import torch
+
+    problem = Problem(5, 6, 7, "bfloat16")
+    assert problem.compulsory_bytes == 2 * (35 + 42 + 30) and problem.kind == "normal"
+    a, b = problem.inputs(3, kind, "cpu")
+    single, _ = Problem(5, 6, 7).inputs(3, kind, "cpu")
+    assert (a.dtype, b.dtype) == (torch.bfloat16, torch.bfloat16)
+    assert torch.equal(a, single.bfloat16()) and tuple(b.shape) == (7, 6)
+    with pytest.raises(ValueError, match="numpy has no bfloat16; ask for tensors"):
+        problem.inputs()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_has_a_size_and_inputs(dtype):
+    import torch
+
+    a, _ = Problem(2, 3, 4, dtype).inputs(kind="integers", device="cpu")
+    assert a.dtype == getattr(torch, dtype) and a.element_size() == ITEM_BYTES[dtype]
+    assert Problem(2, 3, 4, dtype).kind == ("normal" if a.is_floating_point() else "integers")
 
 
 def test_float64_inputs_use_all_their_digits():

@@ -71,6 +71,15 @@ def test_whatever_is_found_in_the_ladder_fails(tool, tmp_path, log, status):
         tool.run("memcheck", "launch")
 
 
+def test_racecheck_leaves_triton_to_its_compiler(tool):
+    from tiled_matmul.ladder import LADDER
+
+    seen = {name: [r for r in LADDER if tool.looked_at(r, name)] for name in tool.TOOLS}
+    assert seen["memcheck"] == [r for r in LADDER if r.device == "gpu"]
+    assert seen["racecheck"] == [r for r in seen["memcheck"] if r.module.startswith("cuda_")]
+    assert len(seen["racecheck"]) < len(seen["memcheck"])
+
+
 def test_a_planted_fault_has_to_be_found(tool, tmp_path):
     stand_in(tmp_path, FOUND, 86)
     assert tool.run("memcheck", "plant")["found"] == 3

@@ -153,6 +153,16 @@ def test_shared_memory_is_within_each_gpus_limit(codes):
         assert code.shared_bytes <= shared_limit(place[1]), (place, code)
 
 
+def test_sizes_of_one_are_compiled_too():
+    # A launch makes a constant of an argument that is 1: `M.to(…)` was no Triton then.
+    one = torch.empty((1, 1), dtype=torch.float16)
+    jobs = {}
+    for name in ("triton_split_k", "triton_two_widths", "triton_persistent"):
+        launches = launched(rung(name).matmul, one, one)
+        jobs |= {(name, number): launch for number, launch in enumerate(launches)}
+    assert all(code.registers for code in tile_codes(jobs).values())
+
+
 def test_nothing_is_spilled_from_8_0_on(codes):
     spilled = {place: c.spilled_bytes for place, c in codes.items() if c.spilled_bytes}
     nvidia = {place: count for place, count in spilled.items() if place[1] != AMD}

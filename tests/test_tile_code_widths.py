@@ -44,7 +44,7 @@ def codes():
         a = torch.empty((128, 64), dtype=torch.float16)
         b = torch.empty((64, row), dtype=torch.float16)[:, :n]
         block = {"block": (128, 128, 64), "hints": hints}
-        jobs[name] = launched(triton_swizzled.matmul, a, b, **block)
+        [jobs[name]] = launched(triton_swizzled.matmul, a, b, **block)
     return tile_codes(jobs)
 
 

@@ -77,7 +77,7 @@ def product_kernel(
 def inputs(m=M, n=N, k=K, layout=lambda x: x, dtype=torch.float16):
     generator = torch.Generator().manual_seed(5)
     sizes = (m, k), (k, n), (m, n)
-    return [layout(torch.randn(size, generator=generator).to(dtype)).to(DEVICE) for size in sizes]
+    return [layout(torch.randn(size, generator=generator).to(DEVICE, dtype)) for size in sizes]
 
 
 def row_major(x):
@@ -90,7 +90,7 @@ def column_major(x):
 
 def view(x):
     """A matrix in the middle of a larger one."""
-    room = torch.full((x.shape[0] + 3, x.shape[1] + 9), 7.0, dtype=x.dtype)
+    room = x.new_full((x.shape[0] + 3, x.shape[1] + 9), 7.0)
     room[2:-1, 4:-5] = x
     return room[2:-1, 4:-5]
 

@@ -49,6 +49,12 @@ def test_a_rung(capsys):
     assert "a[row, k]" in out and "wavefronts" not in out
 
 
+def test_a_rung_in_triton_has_another_tracer(capsys):
+    status, out, err = run(capsys, "triton_swizzled")
+    assert (status, out) == (2, "") and err.count("\n") == 1
+    assert "has tiles and no threads; tiled_matmul.trace_tiles traces it" in err
+
+
 def test_a_kernel_of_a_file(capsys, file):
     arguments = ("--grid", "2", "--block", "32", "--args", "float32[40]", "float32[40]=0", "2")
     status, out, _ = run(capsys, f"{file}:double", *arguments, "--by", "warp")

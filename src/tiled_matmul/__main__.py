@@ -63,10 +63,14 @@ def _is_expected(error: Exception) -> bool:
     from tiled_matmul.check import MatmulError
     from tiled_matmul.simt.errors import KernelError
 
-    kinds = (ValueError, TypeError, OSError, ImportError, MemoryError)
+    kinds = (ValueError, TypeError, OSError, ImportError)
     kinds += (BackendError, KernelError, MatmulError)
-    # torch's own "out of memory" is a RuntimeError, and torch may not be loaded.
-    return isinstance(error, kinds) or type(error).__name__ == "OutOfMemoryError"
+    return isinstance(error, kinds) or _is_out_of_memory(error)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    # torch's own is a RuntimeError, and torch may not be loaded.
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -156,17 +160,24 @@ def _bench(args: argparse.Namespace) -> int:
                     leave_out(r.name, f"a run takes about {_duration(seconds)} (--force)")
             if not taken:
                 continue
-            records = bench.bench(
-                taken,
-                problem,
-                budget_s=args.budget,
-                threads=args.threads if taken[0].device == "cpu" else None,
-                max_run_s=float("inf"),
-                on_progress=lambda what, share, p=problem: table.tell(
-                    f"{p.shape_text}: {what}", share
-                ),
-                on_refusal=lambda name, error, tell=leave_out: tell(name, _refusal(error)),
-            )
+            try:
+                records = bench.bench(
+                    taken,
+                    problem,
+                    budget_s=args.budget,
+                    threads=args.threads if taken[0].device == "cpu" else None,
+                    max_run_s=float("inf"),
+                    on_progress=lambda what, share, p=problem: table.tell(
+                        f"{p.shape_text}: {what}", share
+                    ),
+                    on_refusal=lambda name, error, tell=leave_out: tell(name, _refusal(error)),
+                )
+            except Exception as error:
+                if not _is_out_of_memory(error):
+                    raise
+                for r in taken:
+                    leave_out(r.name, "there is too little memory")
+                continue
             timed += len(records)
             for record in records:
                 table.row(*_cells(record))
@@ -175,7 +186,8 @@ def _bench(args: argparse.Namespace) -> int:
                 results.update(args.json, records)
     if not timed:
         raise ValueError(
-            "nothing was timed: every rung takes too long, which --force overrides, or refuses"
+            "nothing was timed: every rung takes too long, which --force overrides, or too much "
+            "memory, or refuses"
         )
     return 0
 

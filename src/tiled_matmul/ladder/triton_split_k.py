@@ -65,12 +65,11 @@ def triton_split_k_kernel(
 
 
 @triton.jit
-def sum_parts_kernel(parts, c, M, N, c_row, c_col, SPLITS: tl.constexpr, SUMMED: tl.constexpr):
+def sum_parts_kernel(parts, c, size, N, c_row, c_col, SPLITS: tl.constexpr, SUMMED: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * SUMMED + tl.arange(0, SUMMED)
-    size = M.to(tl.int64) * N
     total = tl.zeros((SUMMED,), tl.float32)
     for split in tl.static_range(SPLITS):
-        total += tl.load(parts + split * size + at, mask=at < size, other=0.0)
+        total += tl.load(parts + at + tl.cast(split, tl.int64) * size, mask=at < size, other=0.0)
     tl.store(c + at // N * c_row + at % N * c_col, total.to(c.dtype.element_ty), mask=at < size)
 
 
@@ -99,6 +98,6 @@ def matmul(
     options = {"num_warps": num_warps, "num_stages": num_stages}
     arguments = (a, b, parts, m, n, k, *block, precision(out), group_m, splits)
     launch(triton_split_k_kernel, grid, *arguments, a_transposed, b_transposed, **options)
-    total = (parts, out, m, n, *out.stride(), splits, SUMMED)
+    total = (parts, out, m * n, n, *out.stride(), splits, SUMMED)
     launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total)
     return out

@@ -25,8 +25,11 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import FunctionRewriter, InterpretedFunction, TensorHandle
 from triton.runtime.jit import JITFunction
 
+from tiled_matmul.mended import mend
 from tiled_matmul.simt.errors import KernelError
 from tiled_matmul.tiles.record import Record
+
+mend()
 
 ROOM_BITS = 44  # addresses of an array; an array in the middle may be missed by 8 TB
 PAGE = 4096  # alignments up to here are as in the real address
