@@ -18,7 +18,7 @@ from tiled_matmul.simt.hardware import MAX_GRID
 if select().name == "simulator":
     mend()
 
-SMALLEST_BLOCK = 16  # tl.dot takes nothing smaller
+SMALLEST_BLOCK = 16  # tl.dot takes nothing smaller along K
 LONGEST_STEP = 2**31  # what a program adds to its pointers has 32 bits
 WARPS = (1, 2, 4, 8, 16)
 ALIGNED = 16  # bytes, for descriptors
