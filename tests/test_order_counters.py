@@ -149,12 +149,12 @@ def taken(tool, monkeypatch, tmp_path):
     def run(answers, edges=(8192,), groups=(1, 8)):
         asked = []
 
-        def profile(command, metrics, log):
+        def profile(command, metrics, log, options):
             asked.append((list(command), list(metrics)))
             log.write_text("")
             return answers[len(asked) - 1]
 
-        monkeypatch.setattr(tool, "profile", profile)
+        monkeypatch.setitem(tool.count.__globals__, "profile", profile)
         monkeypatch.setattr(tool.shutil, "which", lambda name: "/bin/ncu")
         names = {metric.split(".")[0] for metric in order_counters.METRICS.values()}
         monkeypatch.setattr(tool, "known_metrics", lambda ncu: names - {"lts__t_bytes"})

@@ -96,46 +96,78 @@ def stored(rung: str, row: Mapping[str, str], metrics: Sequence[str]) -> dict:
 
     Raises CountersError if one that the course needs has none.
     """
+    sizes = {
+        key: [int(size) for size in re.findall(r"\d+", row[column])]
+        for key, column in (("grid", "Grid Size"), ("block", "Block Size"))
+    }
+    return {"name": row["Kernel Name"], **sizes, "counters": numbers_of(rung, row, metrics)}
+
+
+# What other tools call, too: `wanted` is the module that names the counters, NEEDED and WELCOME.
+
+
+def numbers_of(place: str, row: Mapping[str, str], metrics: Sequence[str], wanted=counters) -> dict:
+    """Return a row's counters, those without a number left out and told.
+
+    Raises CountersError, naming `place`, if one that is needed has none.
+    """
     found = {}
     for metric in metrics:
         text = row.get(metric, "").replace(",", "")
         try:
             value = float(text)
         except ValueError:
-            if metric in counters.NEEDED.values():
-                raise CountersError(f"{rung}: no number for {metric}: {text!r}") from None
-            print(f"{rung}: no number for {metric}: {text!r}")
+            if metric in wanted.NEEDED.values():
+                raise CountersError(f"{place}: no number for {metric}: {text!r}") from None
+            print(f"{place}: no number for {metric}: {text!r}")
             continue
         found[metric] = int(value) if value.is_integer() else value
-    sizes = {
-        key: [int(size) for size in re.findall(r"\d+", row[column])]
-        for key, column in (("grid", "Grid Size"), ("block", "Block Size"))
-    }
-    return {"name": row["Kernel Name"], **sizes, "counters": found}
+    return found
 
 
-def choose(known: set[str]) -> tuple[list[str], list[str]]:
+def choose(known: set[str], wanted=counters) -> tuple[list[str], list[str]]:
     """Return the counters to take, and those that this `ncu` does not know."""
-    unknown = [name for name in counters.WELCOME.values() if name.split(".")[0] not in known]
-    return [name for name in counters.METRICS.values() if name not in unknown], unknown
+    unknown = [name for name in wanted.WELCOME.values() if name.split(".")[0] not in known]
+    return [name for name in wanted.METRICS.values() if name not in unknown], unknown
 
 
-def refused(text: str, metrics: Sequence[str]) -> list[str]:
-    """Return the counters that `ncu`'s errors name, other than those that the course needs."""
+def refused(text: str, metrics: Sequence[str], wanted=counters) -> list[str]:
+    """Return the counters that `ncu`'s errors name, other than those that are needed."""
     errors = "\n".join(line for line in text.splitlines() if line.startswith("==ERROR=="))
     named = set(re.findall(r"\w+__\w+", errors))
-    return [
-        metric
-        for metric in metrics
-        if metric.split(".")[0] in named and metric not in counters.NEEDED.values()
-    ]
+    needed = wanted.NEEDED.values()
+    return [name for name in metrics if name.split(".")[0] in named and name not in needed]
 
 
-def profile(command: Sequence[str], metrics: Sequence[str], log: Path) -> tuple[int, str, str]:
+def count(
+    command: Sequence[str], known: set[str], log: Path, wanted=counters, options: Sequence[str] = ()
+) -> tuple[list[str], list[str], str, str]:
+    """Run `command` under ncu; return (counters taken, those unknown, its table, what was printed).
+
+    Tried once more without the counters that ncu refuses, if none of them is needed. `options` are
+    more of ncu's. Raises CountersError with ncu's words if it fails.
+    """
+    metrics, unknown = choose(known, wanted)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    status, table, printed = profile(command, metrics, log, options)
+    dropped = refused(table + printed, metrics, wanted)
+    if status and dropped:
+        print(f"once more, without {', '.join(dropped)}", flush=True)
+        metrics = [metric for metric in metrics if metric not in dropped]
+        unknown += dropped
+        status, table, printed = profile(command, metrics, log, options)
+    if status:
+        raise CountersError(f"ncu ended with {status}:\n{table[-3000:]}")
+    return metrics, unknown, table, printed
+
+
+def profile(
+    command: Sequence[str], metrics: Sequence[str], log: Path, options: Sequence[str] = ()
+) -> tuple[int, str, str]:
     """Run `command` under ncu and return (exit status, its table, what was printed)."""
     ncu = ["ncu", "--clock-control", "none", "--profile-from-start", "off", "--csv"]
     ncu += ["--page", "raw", "--print-units", "base", "--log-file", str(log)]
-    ncu += ["--metrics", ",".join(metrics), *command]
+    ncu += [*options, "--metrics", ",".join(metrics), *command]
     log.unlink(missing_ok=True)
     ended = subprocess.run(
         ncu, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LONGEST_S
@@ -150,22 +182,11 @@ def take(out: Path, size: int, dtype: str, rungs: str | None) -> None:
     ncu = shutil.which("ncu")
     if ncu is None:
         raise CountersError("ncu (NVIDIA Nsight Compute) is not on PATH")
-    known = known_metrics(ncu)
-    metrics, unknown = choose(known)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    log = out.with_suffix(".csv")
+    known, log = known_metrics(ncu), out.with_suffix(".csv")
     again = [sys.executable, str(Path(__file__).resolve()), "launch", "--size", str(size)]
     again += ["--dtype", dtype]
     again += ["--rungs", rungs] if rungs else []
-    status, table, printed = profile(again, metrics, log)
-    dropped = refused(table + printed, metrics)
-    if status and dropped:
-        print(f"once more, without {', '.join(dropped)}", flush=True)
-        metrics = [metric for metric in metrics if metric not in dropped]
-        unknown += dropped
-        status, table, printed = profile(again, metrics, log)
-    if status:
-        raise CountersError(f"ncu ended with {status}:\n{table[-3000:]}")
+    metrics, unknown, table, printed = count(again, known, log)
     names = re.findall(r"^launched (\w+),", printed, re.MULTILINE)
     found = {
         name: [stored(name, row, metrics) for row in rows]

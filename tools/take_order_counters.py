@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from take_counters import CountersError, known_metrics, provenance, read_rows
-from take_ladder_counters import LONGEST_S
+from take_ladder_counters import LONGEST_S, count, numbers_of
 
 from tiled_matmul import order_counters
 from tiled_matmul.files import replace_text
@@ -61,21 +61,6 @@ def launch(edges: Sequence[int], groups: Sequence[int]) -> None:
             print(f"launched {edge} {group_m}, {time.monotonic() - start:.1f} s", flush=True)
 
 
-def choose(known: set[str]) -> tuple[list[str], list[str]]:
-    """Return the counters to take, and those that this `ncu` does not know."""
-    welcome = order_counters.WELCOME.values()
-    unknown = [name for name in welcome if name.split(".")[0] not in known]
-    return [name for name in order_counters.METRICS.values() if name not in unknown], unknown
-
-
-def refused(text: str, metrics: Sequence[str]) -> list[str]:
-    """Return the counters that `ncu`'s errors name, other than those that the chapter needs."""
-    errors = "\n".join(line for line in text.splitlines() if line.startswith("==ERROR=="))
-    named = set(re.findall(r"\w+__\w+", errors))
-    needed = order_counters.NEEDED.values()
-    return [name for name in metrics if name.split(".")[0] in named and name not in needed]
-
-
 def stored(edge: int, group_m: int, row: Mapping[str, str], metrics: Sequence[str]) -> dict:
     """Return one launch as FILE holds it; a counter without a number is left out.
 
@@ -87,38 +72,13 @@ def stored(edge: int, group_m: int, row: Mapping[str, str], metrics: Sequence[st
     grid = [int(size) for size in re.findall(r"\d+", row["Grid Size"])]
     if KERNEL not in row["Kernel Name"] or grid != [tiles, 1, 1]:
         raise CountersError(f"{place}: ncu counted {row['Kernel Name']} on a grid of {grid}")
-    found = {}
-    for metric in metrics:
-        text = row.get(metric, "").replace(",", "")
-        try:
-            value = float(text)
-        except ValueError:
-            if metric in order_counters.NEEDED.values():
-                raise CountersError(f"{place}: no number for {metric}: {text!r}") from None
-            print(f"{place}: no number for {metric}: {text!r}")
-            continue
-        found[metric] = int(value) if value.is_integer() else value
     return {
         "edge": edge,
         "group_m": group_m,
         "kernel": row["Kernel Name"],
         "programs": tiles,
-        "counters": found,
+        "counters": numbers_of(place, row, metrics, order_counters),
     }
-
-
-def profile(command: Sequence[str], metrics: Sequence[str], log: Path) -> tuple[int, str, str]:
-    """Run `command` under ncu and return (exit status, its table, what was printed)."""
-    ncu = ["ncu", "--clock-control", "none", "--profile-from-start", "off", "--csv"]
-    ncu += ["--page", "raw", "--print-units", "base", "--log-file", str(log)]
-    ncu += ["--kernel-name", f"regex:{KERNEL}", "--metrics", ",".join(metrics), *command]
-    log.unlink(missing_ok=True)
-    ended = subprocess.run(
-        ncu, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LONGEST_S
-    )
-    table = log.read_text(encoding="utf-8") if log.exists() else ""
-    print(ended.stdout, flush=True)
-    return ended.returncode, table, ended.stdout
 
 
 def take(out: Path, edges: Sequence[int], groups: Sequence[int]) -> None:
@@ -126,20 +86,12 @@ def take(out: Path, edges: Sequence[int], groups: Sequence[int]) -> None:
     ncu = shutil.which("ncu")
     if ncu is None:
         raise CountersError("ncu (NVIDIA Nsight Compute) is not on PATH")
-    metrics, unknown = choose(known_metrics(ncu))
-    out.parent.mkdir(parents=True, exist_ok=True)
     log = out.with_suffix(".csv")
     again = [sys.executable, str(Path(__file__).resolve()), "launch"]
     again += ["--edges", ",".join(map(str, edges)), "--groups", ",".join(map(str, groups))]
-    status, table, printed = profile(again, metrics, log)
-    dropped = refused(table + printed, metrics)
-    if status and dropped:
-        print(f"once more, without {', '.join(dropped)}", flush=True)
-        metrics = [metric for metric in metrics if metric not in dropped]
-        unknown += dropped
-        status, table, printed = profile(again, metrics, log)
-    if status:
-        raise CountersError(f"ncu ended with {status}:\n{table[-3000:]}")
+    metrics, unknown, table, printed = count(
+        again, known_metrics(ncu), log, order_counters, ["--kernel-name", f"regex:{KERNEL}"]
+    )
     launched = re.findall(r"^launched (\d+) (\d+),", printed, re.MULTILINE)
     rows = read_rows(table)
     if len(rows) != len(launched):
