@@ -12,11 +12,10 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.files import read_json
+from tiled_matmul.files import load_as
 
 COUNTERS = ROOT / "results" / "counters"
 BASELINE = "cublas"
@@ -192,14 +191,7 @@ class LadderCounters:
 
 def load(path: str | os.PathLike) -> LadderCounters:
     """Read a file of counters. Raises ValueError naming the file and what is wrong in it."""
-    path = Path(path)
-    stored = read_json(path)
-    try:
-        return parse(stored)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a file of counters: {error!r}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    return load_as(path, parse, "counters")
 
 
 def parse(stored: Mapping[str, Any]) -> LadderCounters:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +41,18 @@ def replace_text(path: str | os.PathLike, text: str) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def load_as(path: str | os.PathLike, parse: Callable[[Any], Any], what: str) -> Any:
+    """Return `parse` of a JSON file. Raises ValueError naming the file and what is wrong in it.
+
+    `what` says what the file should be, for one in which something is missing or of another kind.
+    """
+    path = Path(path)
+    stored = read_json(path)
+    try:
+        return parse(stored)
+    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+        raise ValueError(f"{path} is not a file of {what}: {error!r}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -12,12 +12,11 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
 from tiled_matmul.counters import PROVENANCE
-from tiled_matmul.files import read_json
+from tiled_matmul.files import load_as
 from tiled_matmul.order import Setting
 
 ORDER = ROOT / "results" / "order"
@@ -143,14 +142,7 @@ class OrderCounters:
 
 def load(path: str | os.PathLike) -> OrderCounters:
     """Read a file of counters. Raises ValueError naming the file and what is wrong in it."""
-    path = Path(path)
-    stored = read_json(path)
-    try:
-        return parse(stored)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a file of order counters: {error!r}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    return load_as(path, parse, "order counters")
 
 
 def parse(stored: Mapping[str, Any]) -> OrderCounters:

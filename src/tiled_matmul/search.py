@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
 from tiled_matmul.compiled import Compiled, compiled
-from tiled_matmul.files import read_json
+from tiled_matmul.files import load_as
 from tiled_matmul.ladder import cuda_best
 from tiled_matmul.ladder.constants import with_constants
 from tiled_matmul.ladder.cuda_best import Setting
@@ -270,14 +269,7 @@ def as_text(origin: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> s
 
 def load(path: str | os.PathLike) -> list[Trial]:
     """Read a file. Raises ValueError naming it and what is wrong in it."""
-    path = Path(path)
-    stored = read_json(path)
-    try:
-        return parse(stored)
-    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
-        raise ValueError(f"{path} is not a file of a search: {error!r}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    return load_as(path, parse, "a search")
 
 
 def parse(stored: Mapping[str, Any]) -> list[Trial]:
