@@ -14,7 +14,8 @@ import torch
 from tiled_matmul import backend, variants
 from tiled_matmul.backend import select
 from tiled_matmul.check import MatmulError, run_checked
-from tiled_matmul.ladder import LADDER, programs
+from tiled_matmul.ladder import LADDER, programs, triton_tuned
+from tiled_matmul.ladder.triton_tuned import Setting, Tuned
 from tiled_matmul.problem import LAYOUTS, Problem, as_layout
 
 RUNGS = [r for r in LADDER if r.in_triton]
@@ -39,6 +40,8 @@ def takes(module, *names):
 
 def small(module):
     """Return the options of a launch in several blocks, of a launcher that takes blocks."""
+    if takes(module, "space"):  # two, so that little is compiled on a GPU
+        return {"space": tuple(Setting((rows, 32, 16), 4, 2) for rows in (32, 16))}
     return {"block": SMALL.get(module, (32, 32, 16))} if takes(module, "block") else {}
 
 
@@ -330,6 +333,130 @@ def test_a_block_that_does_not_fit_is_refused_before_the_launch(module):
         return
     with pytest.raises(ValueError, match="needs more than this GPU has"):
         launcher(module)(*operands("256x256x256"), block=(256, 256, 128), num_stages=6)
+
+
+# --- tuned ----------------------------------------------------------------------------------------
+
+FIRST, SECOND, HUGE = Setting((32, 32, 16), 4, 2), Setting((16, 32, 32), 4, 2), (256, 256, 128)
+
+
+class Clock:
+    """Stands for autotune's clock: each call takes what was said before, or does not fit."""
+
+    def __init__(self, *outcomes):
+        self.outcomes = iter(outcomes)
+
+    def __call__(self, call, warmup, rep, quantiles):
+        call()
+        outcome = next(self.outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return [outcome] * len(quantiles)
+
+
+@pytest.fixture
+def no_pins():
+    triton_tuned.forget()
+    yield
+    triton_tuned.forget()
+
+
+def clocked(monkeypatch, *outcomes):
+    import triton.testing
+
+    monkeypatch.setattr(triton.testing, "do_bench", Clock(*outcomes))
+    if not ON_GPU:
+        chosen = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", (9, 0), "13.0"))
+        monkeypatch.setattr(triton_tuned, "select", lambda: chosen)
+
+
+def test_the_fastest_wins_is_pinned_and_what_does_not_fit_is_told(monkeypatch, no_pins):
+    from triton.runtime.errors import OutOfResources
+
+    third = Setting((32, 64, 16), 4, 2)
+    no_room = OutOfResources(294912, 232448, "shared memory")
+    clocked(monkeypatch, 2.0, no_room, 1.0)  # and nothing after: a second tuning would stop
+    a, b = operands()
+    found = triton_tuned.choice_for(a, b, space=(FIRST, SECOND, third))
+    assert found.setting == third and found.times_ms == {FIRST: 2.0, third: 1.0}
+    assert list(found.refused) == [SECOND] and "294912" in found.refused[SECOND]
+    assert "the fastest of 2; 1 did not fit" in str(found) and found.seconds > 0
+    assert triton_tuned.choice_for(a, b, space=(FIRST, SECOND, third)) is found
+    run_checked(triton_tuned.matmul, a, b, space=(FIRST, SECOND, third))
+    with pytest.raises(StopIteration):  # another layout is another call
+        triton_tuned.choice_for(a.T.contiguous().T, b, space=(FIRST, SECOND, third))
+
+
+def test_a_space_in_which_nothing_fits_is_refused_with_its_settings(monkeypatch, no_pins):
+    from triton.runtime.errors import OutOfResources
+
+    class NeverFits:
+        def __init__(self, kernel):
+            self.fn = kernel
+            self.arg_names = kernel.arg_names
+
+        def run(self, *arguments, **options):
+            raise OutOfResources(294912, 232448, "shared memory")
+
+    clocked(monkeypatch)
+    kernel = NeverFits(triton_tuned.triton_swizzled.triton_swizzled_kernel)
+    monkeypatch.setattr(triton_tuned.triton_swizzled, "triton_swizzled_kernel", kernel)
+    message = "no setting of the space fits .32×32×16, 4 warps, 2 stages; 16×32×32.*294912"
+    with pytest.raises(ValueError, match=message):
+        triton_tuned.choice_for(*operands(), space=(FIRST, SECOND))
+
+
+def test_every_setting_is_timed_with_its_own_mask(monkeypatch, no_pins):
+    masks = []
+    clocked(monkeypatch, 1.0, 1.0)
+    original = triton_tuned.triton.Config
+
+    def listening(sizes, **options):
+        masks.append((sizes["BLOCK_K"], sizes["MASK_K"]))
+        return original(sizes, **options)
+
+    monkeypatch.setattr(triton_tuned.triton, "Config", listening)
+    triton_tuned.choice_for(*operands("37x53x48"), space=(FIRST, SECOND))
+    assert masks == [(16, False), (32, True)]
+
+
+def test_without_a_clock_the_first_setting_is_taken():
+    a, b = operands()
+    with programs.withheld() as launches:
+        triton_tuned.matmul(a, b, space=(SECOND, FIRST))
+    ((_, arguments, options),) = launches
+    assert arguments[12:15] == SECOND.block and options["num_stages"] == SECOND.num_stages
+    assert str(Tuned(FIRST)) == "32×32×16, 4 warps, 2 stages: the first, not timed"
+    if not ON_GPU:
+        assert triton_tuned.choice_for(a, b) == Tuned(triton_tuned.SPACE[0])
+        assert triton_tuned.choice_for(a.float(), b.float()).setting.block == (64, 64, 16)
+
+
+SPACES = [
+    ((), ValueError, "there is no setting to choose from"),
+    ((FIRST, FIRST), ValueError, "a setting stands twice"),
+    (((32, 32, 16),), TypeError, r"a space holds Settings, got \(32, 32, 16\)"),
+    ((Setting((48, 32, 16), 4, 2),), ValueError, f"BLOCK_M {POWER} 48"),
+    ((Setting((32, 32, 16), 3, 2),), ValueError, "num_warps must be one of"),
+]
+
+
+@pytest.mark.parametrize(("space", "error", "message"), SPACES)
+def test_spaces_that_cannot_be_are_quoted(space, error, message):
+    with pytest.raises(error, match=message):
+        triton_tuned.matmul(*operands("5x6x7"), space=space)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_space_is_timed_and_what_is_too_large_refused(no_pins):
+    a, b = operands("512x512x512")
+    huge = Setting(HUGE, 8, 6)
+    found = triton_tuned.choice_for(a, b, space=(FIRST, huge, SECOND))
+    assert list(found.refused) == [huge] and "shared memory" in found.refused[huge]
+    assert set(found.times_ms) == {FIRST, SECOND}
+    assert found.times_ms[found.setting] == min(found.times_ms.values())
+    with pytest.raises(ValueError, match="needs more than this GPU has"):
+        triton_tuned.matmul(a, b, space=(huge,))
 
 
 # --- Triton's versions ----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from tiled_matmul import backend, tile_code
 from tiled_matmul.compiled import NoCompiler
 from tiled_matmul.device import shared_limit
 from tiled_matmul.ladder import LADDER, programs
+from tiled_matmul.ladder.triton_tuned import Setting
 from tiled_matmul.tile_code import NotCompiled, TileCode, function_of, launched, tile_codes
 
 RUNGS = {r.name: r for r in LADDER if r.in_triton}
@@ -30,6 +31,7 @@ OTHERWISE = {
     ("triton_block_pointers_3", AMD): LITTLE,
     ("triton_block_pointers_3", "float32"): LITTLE,
     ("triton_swizzled", AMD): LITTLE,
+    ("triton_tuned", AMD): {"space": (Setting((64, 64, 16), 8, 3),)},
     ("triton_descriptors", AMD): LITTLE,
     ("triton_persistent", AMD): LITTLE,
 }

@@ -117,6 +117,7 @@ LADDER: tuple[Rung, ...] = (
         {"block": (128, 256, 64), "num_warps": 8},
     ),
     _triton("swizzled", "programs in groups", 10),
+    _triton("tuned", "tiles and stages chosen by timing", 11),
     _triton("descriptors", "tiles copied by hardware", 12),
     _triton("persistent", "persistent programs", 12),
     _triton("split_k", "K cut for several programs", 12),

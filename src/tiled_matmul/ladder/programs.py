@@ -168,6 +168,11 @@ def withheld() -> Iterator[list[tuple]]:
         _withheld = before
 
 
+def withholding() -> bool:
+    """Is this within `withheld`, where nothing runs and so nothing can be timed?"""
+    return _withheld is not None
+
+
 @contextmanager
 def without_notice() -> Iterator[None]:
     """Within this, Triton 3.7 and 3.8 compile block pointers without saying that they will go.
