@@ -1,0 +1,168 @@
+"""Figures of chapter 12: the last wave, and the way from three loops to the tensor cores.
+
+Waves are drawn from numbers of tiles and multiprocessors, as if all tiles took as long; the way is
+drawn from the bench's records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import NullLocator
+
+from tiled_matmul.ladder import LADDER
+from tiled_matmul.plots import style
+from tiled_matmul.plots.rates import rate_text, title_of
+from tiled_matmul.results import Record
+
+ROW = 0.34  # inches, of a bar and its name
+BAR = 0.34  # of a row
+
+
+@dataclass(frozen=True)
+class Waves:
+    """How many tiles wait for how many multiprocessors, each of which takes one at a time."""
+
+    tiles: int
+    multiprocessors: int
+
+    def __post_init__(self) -> None:
+        for name in ("tiles", "multiprocessors"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be an int, got {value!r}")
+            if value < 1:
+                raise ValueError(f"{name} must be positive, got {value}")
+
+    @property
+    def count(self) -> int:
+        """How many waves there are, the last one counted whole."""
+        return -(-self.tiles // self.multiprocessors)
+
+    @property
+    def last(self) -> int:
+        """How many multiprocessors have a tile in the last wave."""
+        return self.tiles - (self.count - 1) * self.multiprocessors
+
+    @property
+    def fill(self) -> float:
+        """The share of all multiprocessors' time in which they have a tile."""
+        return self.tiles / (self.count * self.multiprocessors)
+
+
+@style.styled
+def tails(launches: Mapping[str, Waves], finding: str) -> style.Figure:
+    """Draw each launch's tiles on the multiprocessors over time, one below the other.
+
+    A tile is a bar as long as one tile takes; what is idle in the last wave is drawn in outline.
+    Raises ValueError for no launch.
+    """
+    if not launches:
+        raise ValueError("there is no launch to draw")
+    fig, axes = style.draw(0.6 + 2 * len(launches), len(launches), sharex=True, squeeze=False)
+    longest = max(waves.count for waves in launches.values())
+    spoken = []
+    for ax, (name, waves) in zip(axes[:, 0], launches.items(), strict=True):
+        high = waves.multiprocessors
+        for wave in range(waves.count):
+            busy = waves.last if wave == waves.count - 1 else high
+            look = {"facecolor": style.C, "alpha": 0.55, "lw": 0}
+            ax.add_patch(Rectangle((wave + 0.02, 0), 0.96, busy, **look))
+            gaps = [y for line in range(1, busy) for y in (line, line, float("nan"))]
+            ends = [wave + 0.02, wave + 0.98, wave + 0.98] * (busy - 1)
+            ax.plot(ends, gaps, color=style.INK, lw=0.25, alpha=0.6)
+        idle = high - waves.last
+        if idle:
+            look = {"fill": False, "edgecolor": style.FAULT, "lw": 1.2, "hatch": "///"}
+            ax.add_patch(Rectangle((waves.count - 0.98, waves.last), 0.96, idle, **look))
+        ax.set(xlim=(0, longest), ylim=(high, 0), yticks=(0, high))
+        ax.set_ylabel("multiprocessor")
+        text = f"{name}: {waves.tiles} tiles, {waves.fill:.0%} busy"
+        ax.set_title(text, fontsize=style.FONT_SIZE, fontweight="normal")
+        word = "wave" if waves.count == 1 else "waves"
+        spoken.append(
+            f"{name}: {waves.tiles} tiles on {high} multiprocessors, {waves.count} {word}, {idle} "
+            f"idle in the last one, {waves.fill:.0%} of the time used"
+        )
+    axes[-1, 0].set_xticks(range(longest + 1))
+    axes[-1, 0].set_xlabel("time, in tiles")
+    style.title(fig, finding)
+    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+
+
+@style.styled
+def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
+    """Draw rates from the first loops to tensor cores as bars, on a logarithmic axis.
+
+    The records may be of several sizes, dtypes and machines; a bar's colour is its dtype, and its
+    size is written on it. Raises ValueError for no record.
+    """
+    if not records:
+        raise ValueError("there is no record to draw")
+    rates = [record.tflops * 1e12 for record in records]
+    dtypes = list(dict.fromkeys(record.dtype for record in records))
+    colors = dict(zip(dtypes, (style.A, style.B, style.OTHERS[1], style.OTHERS[0]), strict=False))
+    chapters = {rung.name: rung.chapter for rung in LADDER}
+    fig, ax = style.draw(1.1 + ROW * len(records))
+    low, high = 10 ** (len(f"{min(rates):.0f}") - 2), 4 * max(rates)
+    spoken = []
+    for line, (record, rate) in enumerate(zip(records, rates, strict=True)):
+        library = record.rung == record.baseline
+        color = style.C if library else colors[record.dtype]
+        ax.barh(line + 0.2, rate - low, BAR, left=low, color=color, alpha=0.6)
+        size = f"{record.n}³" if record.m == record.n == record.k else record.shape_text
+        name = title_of(record.rung)
+        if record.rung in chapters:
+            name = f"{chapters[record.rung]}. {name}"
+        elif library:
+            name = f"{name}, {record.dtype}"
+        ax.text(low, line, f" {name}", va="bottom", fontsize=7.5)
+        ax.text(high, line, f"{rate_text(rate)}, {size}", va="bottom", ha="right", fontsize=7.5)
+        spoken.append(f"{name}: {rate_text(rate)} in {record.dtype} at {size}")
+    ax.set(xscale="log", xlim=(low, high), ylim=(len(records) - 0.4, -0.6), yticks=[])
+    ticks = {1e6: "1 MFLOP/s", 1e9: "1 GFLOP/s", 1e12: "1 TFLOP/s", 1e15: "1 PFLOP/s"}
+    shown = [tick for tick in ticks if low <= tick <= high]
+    ax.set_xticks(shown, [ticks[tick] for tick in shown])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel("rate, logarithmic; sizes and element types differ")
+    for dtype in dtypes:
+        ax.bar(0, 0, color=colors[dtype], alpha=0.6, label=f"{dtype}")
+    ax.bar(0, 0, color=style.C, alpha=0.6, label="a library")
+    fig.legend(loc="outside lower center", ncols=len(dtypes) + 1, fontsize=8)
+    style.title(fig, finding)
+    return style.finish(fig, f"{finding}. Sizes and element types differ. {'; '.join(spoken)}.")
+
+
+@style.styled
+def clocks(needed: Mapping[str, tuple[int, float, float]], finding: str) -> style.Figure:
+    """Draw the clocks that a step along K takes on shared memory and on tensor cores, in all waves.
+
+    `needed` maps a tile's name to (waves, clocks of shared memory, clocks of tensor cores), those
+    of one wave. Raises ValueError for no tile.
+    """
+    if not needed:
+        raise ValueError("there is no tile to draw")
+    fig, ax = style.draw(1.0 + 0.6 * len(needed))
+    spoken = []
+    for line, (name, (count, shared, tensor)) in enumerate(needed.items()):
+        for offset, each, color in ((0.08, shared, style.A), (0.34, tensor, style.B)):
+            for wave in range(count):
+                look = {"color": color, "alpha": 0.65, "lw": 0}
+                ax.barh(line + offset, each - 6, 0.22, left=wave * each, **look)
+        waves = f"{count} wave{'s' * (count > 1)}"
+        ax.text(0, line - 0.06, f"{name}, {waves}", va="bottom", fontsize=8)
+        spoken.append(
+            f"{name}, {waves}: {count * shared:,.0f} clocks of shared memory, "
+            f"{count * tensor:,.0f} of tensor cores"
+        )
+    ax.set(ylim=(len(needed) - 0.4, -0.6), yticks=[], xlim=(0, None))
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel("clocks that a step of all waves takes (model)")
+    for label, color in (("shared memory", style.A), ("tensor cores", style.B)):
+        ax.barh(0, 0, color=color, alpha=0.65, label=label)
+    fig.legend(loc="outside lower center", ncols=2, fontsize=8)
+    style.title(fig, finding)
+    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")

@@ -1,0 +1,73 @@
+"""The figures of waves and of the whole way show the numbers that they were given."""
+
+from dataclasses import replace
+
+import pytest
+
+from tiled_matmul import results
+from tiled_matmul.plots import waves
+
+
+@pytest.mark.parametrize(
+    ("tiles", "count", "last", "fill"),
+    [(72, 1, 72, 72 / 132), (132, 1, 132, 1), (133, 2, 1, 133 / 264), (512, 4, 116, 512 / 528)],
+)
+def test_waves_are_counted(tiles, count, last, fill):
+    found = waves.Waves(tiles, 132)
+    assert (found.count, found.last, found.fill) == (count, last, pytest.approx(fill))
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [((0, 132), ValueError), ((5, 0), ValueError), ((5, -1), ValueError), ((1.5, 132), TypeError)],
+)
+def test_waves_of_nothing_are_refused(given, error):
+    with pytest.raises(error, match="must be"):
+        waves.Waves(*given)
+
+
+def test_idle_multiprocessors_are_told():
+    alt = waves.tails({"wide": waves.Waves(72, 132), "even": waves.Waves(264, 132)}, "So").alt
+    assert "wide: 72 tiles on 132 multiprocessors, 1 wave, 60 idle in the last one, 55%" in alt
+    assert "even: 264 tiles on 132 multiprocessors, 2 waves, 0 idle in the last one, 100%" in alt
+
+
+def test_only_what_is_idle_is_hatched():
+    full = waves.tails({"even": waves.Waves(264, 132)}, "So").svg
+    ragged = waves.tails({"ragged": waves.Waves(265, 132)}, "So").svg
+    assert "<pattern" not in full
+    assert "<pattern" in ragged
+
+
+def test_no_launch_is_nothing_to_draw():
+    with pytest.raises(ValueError, match="no launch"):
+        waves.tails({}, "So")
+
+
+def test_the_way_names_each_rung_with_size_and_dtype():
+    stored = results.reference()
+    slow = results.find(stored, "loops_python", 128, 128, 128)
+    fast = next(r for r in stored if r.rung == "triton_best" and r.dtype == "float16")
+    sizes = {"m": 8192, "n": 8192, "k": 8192}
+    fast = replace(fast, **sizes, tflops=700.0, time_ms=2 * 8192**3 / 700e9)
+    figure = waves.from_loops([slow, fast], "So")
+    assert figure.alt.startswith("So. Sizes and element types differ. 1. Loops 1 in Python: ")
+    assert "12. the rung that fits the shape: 700 TFLOP/s in float16 at 8192³." in figure.alt
+    assert "in float32 at 128³" in figure.alt
+    assert "float16" in figure.svg and "float32" in figure.svg
+
+
+def test_no_record_is_nothing_to_draw():
+    with pytest.raises(ValueError, match="no record"):
+        waves.from_loops([], "So")
+
+
+def test_clocks_are_those_of_all_waves():
+    alt = waves.clocks({"wide": (1, 1024, 1000), "narrow": (2, 640, 512)}, "So").alt
+    assert "wide, 1 wave: 1,024 clocks of shared memory, 1,000 of tensor cores" in alt
+    assert "narrow, 2 waves: 1,280 clocks of shared memory, 1,024 of tensor cores" in alt
+
+
+def test_no_tile_is_nothing_to_draw():
+    with pytest.raises(ValueError, match="no tile"):
+        waves.clocks({}, "So")
