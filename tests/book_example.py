@@ -95,7 +95,7 @@ def record(
     rung: str, size: int, time_ms: float, baseline: str, ratio: float, gpu: str, dtype: str
 ) -> dict:
     return {
-        "rung": rung, "m": size, "n": size, "k": size, "dtype": dtype, "launches": 1,
+        "rung": rung, "m": size, "n": size, "k": size, "dtype": dtype, "launches": 1, "graph": False,
         "time_ms": time_ms, "spread": 0.01, "tflops": 2 * size**3 / time_ms / 1e9,
         "baseline": baseline, "ratio": ratio, "gpu": gpu,
         "driver": "" if gpu.startswith("CPU") else "580.1",

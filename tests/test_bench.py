@@ -127,6 +127,7 @@ def test_the_budget_decides_how_many_rounds(monkeypatch):
         ({"launches": 0}, "launches must be a positive integer, got 0"),
         ({"launches": 1.0}, "launches must be a positive integer, got 1.0"),
         ({"launches": 2}, "on a CPU a sample is one call; launches=2"),
+        ({"graphs": True}, "on a CPU leave graphs=False"),
     ],
 )
 def test_bad_requests_are_errors(arguments, message):
@@ -340,12 +341,12 @@ class StandInClock:
 
     once_ms = 0.05
 
-    def __init__(self, launches=1):
-        self.launches = launches
+    def __init__(self, launches=1, graphs=False):
+        self.calls = 1 if graphs else launches
 
-    def sample(self, name, function, arguments):
-        for _ in range(self.launches):
-            function(*arguments)
+    def sample(self, name, call):
+        for _ in range(self.calls):
+            call()
         return self.once_ms
 
 
@@ -397,6 +398,36 @@ def test_a_sample_on_a_gpu_holds_as_many_calls_as_fill_it(stand_in_gpu, once_ms,
     assert set(calls) == {(False, True)}
 
 
+@pytest.mark.parametrize(
+    ("in_triton", "asked", "graph"),
+    [
+        ((True, True), None, True),
+        ((True, False), None, False),
+        ((True, True), False, False),
+        ((False, False), True, True),
+    ],
+)
+def test_where_all_rungs_are_tritons_graphs_are_replayed(stand_in_gpu, in_triton, asked, graph):
+    captured = []
+
+    def capture(name, call, launches):
+        captured.append((name, launches))
+        return call
+
+    stand_in_gpu.setattr(bench, "_captured", capture)
+    rungs = [FakeRung(name, torch_product, "gpu") for name in ("one", "two")]
+    for rung, triton in zip(rungs, in_triton, strict=True):
+        rung.in_triton = triton
+    records = bench.bench(rungs, SMALL, budget_s=1e-9, graphs=asked)
+    assert [record.graph for record in records] == [graph] * 3
+    each = [(name, 4) for name in ("cublas", "one", "two") for _ in range(bench.INPUT_SETS)]
+    assert captured == (each if graph else [])
+
+
+def torch_product(a, b, out=None):
+    return bench._torch_matmul(a, b, out)
+
+
 def test_a_smaller_problem_that_is_refused_is_left_out_of_the_estimate(stand_in_gpu):
     seen = []
 
@@ -441,6 +472,29 @@ def test_a_function_that_waits_for_the_gpu_is_refused():
     x = torch.zeros(1, device="cuda")
     with pytest.raises(ValueError, match="waiter waits for the GPU"):
         time_interleaved({"waiter": lambda: x.item()}, device="gpu", rounds=3)
+
+
+@pytest.mark.gpu
+def test_what_cannot_be_captured_is_refused():
+    import torch
+
+    x = torch.zeros(1, device="cuda")
+    with pytest.raises(ValueError, match="waiter cannot be captured in a CUDA graph"):
+        time_interleaved({"waiter": lambda: x.item()}, device="gpu", rounds=3, graphs=True)
+    assert x.add(1).item() == 1
+
+
+@pytest.mark.gpu
+def test_a_replay_does_all_the_calls_and_spares_what_launches_cost():
+    import torch
+
+    x, y = torch.zeros(1, device="cuda"), torch.zeros(1, device="cuda")
+    functions = {"x": lambda: x.add_(1), "y": lambda: y.add_(1)}
+    once = time_interleaved(functions, device="gpu", rounds=5, launches=50)
+    x.zero_()
+    replayed = time_interleaved(functions, device="gpu", rounds=5, launches=50, graphs=True)
+    assert x.item() == 2 + 5 * 2 * 50  # warm-up, then a replay untimed and one timed in each round
+    assert all(replayed[name].median_ms < once[name].median_ms for name in functions)
 
 
 @pytest.mark.gpu

@@ -17,6 +17,7 @@ def record(rung, ratio, size=4096, gpu=GPU):
         k=size,
         dtype="float32",
         launches=1,
+        graph=False,
         time_ms=time_ms,
         spread=0.01,
         tflops=2 * size**3 / time_ms / 1e9,

@@ -18,6 +18,7 @@ def record(rung="njit_ijk", n=64, time_ms=10.0, baseline_ms=1.0):
         k=n,
         dtype="float32",
         launches=1,
+        graph=False,
         time_ms=time_ms,
         spread=0.1,
         tflops=rate,

@@ -17,6 +17,7 @@ def entry(**changes):
         "k": 64,
         "dtype": "float32",
         "launches": 1,
+        "graph": False,
         "time_ms": 0.5,
         "spread": 0.02,
         "tflops": 2 * 64**3 / 0.5 / 1e9,
@@ -78,6 +79,7 @@ def test_a_missing_key_is_named(tmp_path, key):
         ({"n": True}, "n must be a positive integer, got True"),
         ({"launches": 0}, "launches must be a positive integer, got 0"),
         ({"launches": 1.0}, "launches must be a positive integer, got 1.0"),
+        ({"graph": 1}, "graph must be true or false, got 1"),
         ({"launches": None}, "launches must be a positive integer, got None"),
         ({"dtype": "float31"}, "dtype must be one of"),
         ({"dtype": ["float32"]}, "dtype must be one of"),
@@ -199,7 +201,7 @@ def test_find_returns_the_one_or_says_what_there_is():
 
 def test_the_keys_are_the_documented_ones():
     wanted = (
-        "rung m n k dtype launches time_ms spread tflops baseline ratio gpu driver versions date "
+        "rung m n k dtype launches graph time_ms spread tflops baseline ratio gpu driver versions date "
         "commit"
     )
     assert KEYS == tuple(wanted.split())

@@ -10,6 +10,7 @@ from tiled_matmul.roofline import (
     shared_attainable_tflops,
     shared_bandwidth_gbps,
     shared_ridge,
+    step_clocks,
 )
 
 # 10 TFLOP/s, 100 TFLOP/s on tensor cores, 1000 GB/s: round numbers to reckon with by hand.
@@ -89,3 +90,29 @@ def test_two_instructions_a_multiply_add_halve_the_roof_where_each_has_a_lane():
 def test_impossible_intensities_and_unknown_gpus_are_refused(function, arguments, message):
     with pytest.raises(ValueError, match=message):
         function(*arguments)
+
+
+def test_a_step_is_counted_by_hand():
+    # 128×256×64: 48 KiB written, 16 + 2 · 32 read, at 128 bytes a clock.
+    assert step_clocks(128, 256, 64) == (1024, (48 + 16 + 64) * 1024 / 128)
+    assert step_clocks(256, 128, 64) == (1024, (48 + 32 + 4 * 16) * 1024 / 128)
+    assert step_clocks(64, 64, 128) == (256, 512) and step_clocks(64, 64, 128).longer == 512
+
+
+def test_a_second_product_reads_a_again():
+    one, two = step_clocks(128, 160, 64), step_clocks(128, (128, 32), 64)
+    assert two.tensor == one.tensor == 640
+    assert two.shared - one.shared == 128 * 64 * 2 / 128
+    assert two == (640, 864) and step_clocks(64, (256, 32), 64) == (576, 768)
+
+
+@pytest.mark.parametrize("sizes", [(0, 128, 64), (64, 0, 64), (64, (), 64), (64, (64, -1), 64)])
+def test_a_step_without_a_size_is_refused(sizes):
+    with pytest.raises(ValueError, match="sizes must be positive"):
+        step_clocks(*sizes)
+
+
+@pytest.mark.parametrize("tile", [(16, 128), (96, 128), (64, (64, 264))])
+def test_a_step_that_is_no_wgmma_is_refused(tile):
+    with pytest.raises(ValueError, match="64 rows and up to 256 columns"):
+        step_clocks(*tile, 64)

@@ -198,8 +198,9 @@ def _refusal(error: Exception) -> str:
 
 def _cells(record) -> tuple[str, ...]:
     if record.rung == record.baseline:
-        calls = f", a sample is {record.launches} calls" if record.launches > 1 else ""
-        against = f"1, the baseline{calls}"
+        calls = f"{record.launches} call{'s' * (record.launches > 1)}"
+        how = f", a sample is {calls} in a CUDA graph" if record.graph else f", a sample is {calls}"
+        against = f"1, the baseline{how if record.graph or record.launches > 1 else ''}"
     else:
         against = f"{record.ratio:.3g} × {record.baseline}"
     return (

@@ -23,6 +23,11 @@ every function and on the same operands, behind the same flush and one call that
 cache then holds what the calls before have left in it. A record's `launches` says which of the two
 it was: 1, with nothing of the operands in the cache, or more, with the cache warm.
 
+Where all rungs of a run are Triton's, a sample's calls, cuBLAS's too, are captured in a CUDA graph
+and replayed: the GPU then starts kernel after kernel by itself, as it does in a program whose
+author cares about such sizes. What is left of a launch is about a microsecond between two kernels.
+A record says so by `graph`. Numba's launches are on a stream of their own and cannot be captured.
+
 A rung whose operands lie column by column (`Rung.layout`) gets the same values so stored; its
 ratio, too, is to cuBLAS on row-major operands.
 
@@ -106,6 +111,7 @@ def time_interleaved(
     budget_s: float = BUDGET_S,
     threads: int | None = None,
     launches: int = 1,
+    graphs: bool = False,
     on_round: Callable[[float], object] | None = None,
 ) -> dict[str, Timing]:
     """Time `functions` against each other and return a Timing for each, by the same names.
@@ -114,13 +120,14 @@ def time_interleaved(
     `inputs[r % len(inputs)]`; functions that take no arguments need none. Without `rounds`, it runs
     for `budget_s` seconds, at least 10 and at most 200 rounds; functions so slow that 10 rounds
     would take five budgets get fewer, never under 3. `threads` is how many a CPU run may use, None
-    all. With `launches` above 1, on a GPU only, a sample is the mean of so many calls in a row.
-    `on_round` hears the share done, up to 1. Not counted: two warm-up calls of each function (one
-    if it takes over a second), in which kernels are compiled.
+    all. With `launches` above 1, on a GPU only, a sample is the mean of so many calls in a row;
+    with `graphs`, on a GPU only, these are one replay of a CUDA graph. `on_round` hears the share
+    done, up to 1. Not counted: two warm-up calls of each function (one if it takes over a second),
+    in which kernels are compiled.
 
     Raises ValueError for nothing to time, an unknown device, a GPU asked for in the simulators,
-    several launches on a CPU, or more threads than there are; what a function raises passes
-    through.
+    several launches or graphs on a CPU, a function that cannot be captured, or more threads than
+    there are; what a function raises passes through.
     """
     if not functions:
         raise ValueError("there is no function to time")
@@ -136,21 +143,29 @@ def time_interleaved(
         raise ValueError(f"launches must be a positive integer, got {launches!r}")
     if launches > 1 and device != "gpu":
         raise ValueError(f"on a CPU a sample is one call; launches={launches} is for a GPU")
+    if graphs and device != "gpu":
+        raise ValueError("CUDA graphs are for a GPU; on a CPU leave graphs=False")
     if device == "gpu":
         need_gpu()
-        sample, limits = _GpuClock(launches).sample, exact_sums()
+        sample, limits = _GpuClock(launches, graphs).sample, exact_sums()
     else:
         sample, limits = _CpuClock().sample, equal_threads(threads)
     names = list(functions)
     samples: dict[str, list[float]] = {name: [] for name in names}
     with limits, _no_garbage_collection():
         _warm_up(functions, inputs[0], device)
+        calls = {
+            name: [functools.partial(function, *arguments) for arguments in inputs]
+            for name, function in functions.items()
+        }
+        if graphs:
+            calls = {name: [_captured(name, c, launches) for c in calls[name]] for name in names}
         start = time.perf_counter()
         done, share = 0, 0.0
         while share < 1:
             first = done % len(names)
             for name in names[first:] + names[:first]:
-                samples[name].append(sample(name, functions[name], inputs[done % len(inputs)]))
+                samples[name].append(sample(name, calls[name][done % len(inputs)]))
             done += 1
             share = _share(done, time.perf_counter() - start, rounds, budget_s)
             if on_round is not None:
@@ -167,6 +182,7 @@ def bench(
     seed: int = 0,
     max_run_s: float = MAX_RUN_S,
     launches: int | None = None,
+    graphs: bool | None = None,
     on_progress: Callable[[str, float], object] | None = None,
     on_refusal: Callable[[str, Exception], object] | None = None,
 ) -> list[Record]:
@@ -175,8 +191,9 @@ def bench(
     `rungs` are names or Rungs, all of one device: CPU rungs are measured against numpy's BLAS, GPU
     rungs against cuBLAS. `budget_s` is the time for all the timed rounds together, `seed` draws
     the inputs, `launches` is how many calls make a sample (None: one on a CPU, on a GPU as many as
-    the baseline's time asks for). `on_progress(what, share)` hears what goes on. All inputs of the
-    run are in memory at once: three times A and B, and one C for each function.
+    the baseline's time asks for), `graphs` whether they are replayed as a CUDA graph (None: where
+    all rungs are Triton's). `on_progress(what, share)` hears what goes on. All inputs of the run
+    are in memory at once: three times A and B, and one C for each function.
 
     A launcher that does not take the problem raises ValueError or TypeError, which passes through;
     with `on_refusal(name, error)` that is told instead, and the others are timed. If all refuse,
@@ -229,6 +246,8 @@ def bench(
         }
         if launches is None:
             launches = _launches(functions[BASELINES[where]]) if where == "gpu" else 1
+        if graphs is None:
+            graphs = all(getattr(rung, "in_triton", False) for rung in _as_rungs(rungs))
         timings = time_interleaved(
             functions,
             device=where,
@@ -236,13 +255,14 @@ def bench(
             budget_s=budget_s,
             threads=count,
             launches=launches,
+            graphs=graphs,
             on_round=after_round,
         )
         last = len(next(iter(timings.values())).samples_ms) - 1
         for name, out in outs.items():
             tell(f"checking {name} again", 1.0)
             _spot_check(name, out, *sets[BASELINES[where]][last % INPUT_SETS], seed)
-    return _records(problem, where, timings, count, launches)
+    return _records(problem, where, timings, count, launches, graphs)
 
 
 def _operand_sets(
@@ -419,21 +439,38 @@ def _warm_up(functions: Mapping[str, Callable], arguments: tuple, device: str) -
             function(*arguments)
 
 
+def _captured(name: str, call: Callable[[], object], launches: int) -> Callable[[], None]:
+    """Return what replays so many calls in a row. Raises ValueError for one that waits or copies.
+
+    The call was made before: nothing is compiled or tuned while it is captured.
+    """
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            for _ in range(launches):
+                call()
+    except RuntimeError as error:
+        raise ValueError(f"{name} cannot be captured in a CUDA graph: {error}") from error
+    return graph.replay
+
+
 class _CpuClock:
     """`perf_counter` around one call, after untimed calls of the same function."""
 
     def __init__(self) -> None:
         self.last_s: dict[str, float] = {}
 
-    def sample(self, name: str, function: Callable, arguments: tuple) -> float:
+    def sample(self, name: str, call: Callable[[], object]) -> float:
         _wait_until_idle()
         if self.last_s.get(name, 0) < LONG_S:
             begin = time.perf_counter()
-            function(*arguments)
+            call()
             while time.perf_counter() - begin < LEAD_S:
-                function(*arguments)
+                call()
         start = time.perf_counter()
-        function(*arguments)
+        call()
         self.last_s[name] = time.perf_counter() - start
         return self.last_s[name] * 1e3
 
@@ -449,12 +486,15 @@ def _wait_until_idle() -> None:
 
 
 class _GpuClock:
-    """CUDA events around the calls, behind a flush of the L2 cache that hides the launches."""
+    """CUDA events around the calls, behind a flush of the L2 cache that hides the launches.
 
-    def __init__(self, launches: int = 1) -> None:
+    With `graphs` what is called is a replay of all of a sample's launches.
+    """
+
+    def __init__(self, launches: int = 1, graphs: bool = False) -> None:
         import torch
 
-        self.launches = launches
+        self.launches, self.calls = launches, 1 if graphs else launches
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
         size = max(4 * properties.L2_cache_size, 2**25)
         self.buffer = torch.empty(size, dtype=torch.uint8, device="cuda")
@@ -472,14 +512,14 @@ class _GpuClock:
         for _ in range(times):
             self.buffer.zero_()
 
-    def sample(self, name: str, function: Callable, arguments: tuple) -> float:
+    def sample(self, name: str, call: Callable[[], object]) -> float:
         while True:
             self._overwrite(self.passes)
             if self.launches > 1:
-                function(*arguments)  # so that all the timed ones find the cache alike
+                call()  # so that all the timed ones find the cache alike
             self.start.record()
-            for _ in range(self.launches):
-                function(*arguments)
+            for _ in range(self.calls):
+                call()
             self.end.record()
             hidden = not self.start.query()
             self.end.synchronize()
@@ -577,6 +617,7 @@ def _records(
     timings: Mapping[str, Timing],
     threads: int | None,
     launches: int,
+    graphs: bool,
 ) -> list[Record]:
     baseline = BASELINES[where]
     origin = provenance(where, threads)
@@ -588,6 +629,7 @@ def _records(
             k=problem.k,
             dtype=problem.dtype,
             launches=launches,
+            graph=graphs,
             time_ms=timing.median_ms,
             spread=timing.spread,
             tflops=problem.flops / timing.median_ms / 1e9,

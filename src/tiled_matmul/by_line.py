@@ -22,6 +22,8 @@ KINDS = {
     "stores into shared memory": r"st\.shared",
     "copies into shared memory": r"cp\.async\.(?:ca|cg|bulk)",
     "waits": r"cp\.async\.wait|wgmma\.wait_group|mbarrier\.try_wait",
+    "waits for copies": r"cp\.async\.wait",
+    "waits for products": r"wgmma\.wait_group",
     "barriers": r"bar(?:rier)?\.",
     "loads from shared memory": r"ld\.shared|ldmatrix",
     "products": PRODUCTS,

@@ -28,7 +28,8 @@ class Record:
     """One rung at one problem on one machine, timed in one run together with its baseline.
 
     A sample is the mean of `launches` calls in a row; 1 means a call by itself, which on a GPU
-    finds nothing of its operands in the L2 cache. `time_ms` is the median, `spread` the
+    finds nothing of its operands in the L2 cache. With `graph` they were replayed as a CUDA graph, else
+    launched one by one. `time_ms` is the median, `spread` the
     interquartile range over the median, `tflops` 2·M·N·K over the median, `ratio` the baseline's
     median over this one's: above 1 is faster than the baseline. `gpu` is the GPU's name,
     or "CPU: model, T threads" where a CPU was timed, and then `driver` is empty. `versions` maps
@@ -42,6 +43,7 @@ class Record:
     k: int
     dtype: str
     launches: int
+    graph: bool
     time_ms: float
     spread: float
     tflops: float
@@ -62,6 +64,7 @@ class Record:
             _require(self, key, "a positive integer", type(size) is int and 0 < size <= MAX_SIZE)
         calls = type(self.launches) is int and self.launches > 0
         _require(self, "launches", "a positive integer", calls)
+        _require(self, "graph", "true or false", isinstance(self.graph, bool))
         _require(self, "dtype", f"one of {', '.join(DTYPES)}", self.dtype in DTYPES)
         for key in ("time_ms", "tflops", "ratio"):
             number = getattr(self, key)

@@ -8,6 +8,9 @@ for multicore architectures", CACM 52(4), 2009.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from tiled_matmul.device import Peak
 from tiled_matmul.problem import Problem
 
@@ -18,6 +21,11 @@ LANES = {
     **dict.fromkeys(((8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)), 128),
 }
 ISSUED_A_CLOCK = 4 * 32  # instructions of a thread: four schedulers, a warp each
+# FLOPs of a multiprocessor's tensor cores in a clock, dense, 16-bit floats, by compute capability:
+# R. Crovella's account in "How to calculate the Tensor Core FP16 performance of H100?", NVIDIA
+# Developer Forums, 2023.
+TENSOR_FLOPS_A_CLOCK = {(8, 0): 2048, (9, 0): 4096}
+WGMMA_ROWS = 64  # of A, that one `wgmma` multiplies
 
 
 def peak_tflops(peak: Peak, dtype: str = "float32") -> float:
@@ -106,3 +114,37 @@ def issue_attainable_tflops(slots: float, peak: Peak, cc: tuple[int, int]) -> fl
         raise ValueError(f"a multiply-add is one instruction at least, got {slots!r}")
     shared_ridge(cc)
     return peak.fp32_tflops * min(1.0, ISSUED_A_CLOCK / LANES[cc] / slots)
+
+
+class StepClocks(NamedTuple):
+    """Clocks of a step along K on one multiprocessor: its tensor cores', its shared memory's."""
+
+    tensor: float
+    shared: float
+
+    @property
+    def longer(self) -> float:
+        """What the step takes at least."""
+        return max(self)
+
+
+def step_clocks(rows: int, columns: int | Sequence[int], k: int) -> StepClocks:
+    """Return the clocks of one step of K = `k`, in 16-bit floats, on compute capability 9.0.
+
+    A tile of A has `rows`, one of B `columns`; several numbers of columns are several products with
+    one tile of A. The copies write each tile into shared memory once. Then each `wgmma` reads its
+    64 rows of A and all the columns of its tile of B: A is read once for each product, B once for
+    each 64 rows. That holds where warps share no rows; it is a model, and nobody promises it.
+    Raises ValueError unless all sizes are positive, rows come in 64s, and at most 256 columns are
+    in one product.
+    """
+    widths = [columns] if isinstance(columns, int) else list(columns)
+    if not widths or min(rows, k, *widths) < 1:
+        raise ValueError(f"sizes must be positive, got {rows} rows, {columns} columns, K = {k}")
+    if rows % WGMMA_ROWS or max(widths) > 256:
+        raise ValueError(f"a wgmma takes 64 rows and up to 256 columns, got {rows} and {columns}")
+    width = sum(widths)
+    written = (rows + width) * k
+    read = len(widths) * rows * k + rows // WGMMA_ROWS * width * k
+    tensor = 2 * rows * width * k / TENSOR_FLOPS_A_CLOCK[9, 0]
+    return StepClocks(tensor, 2 * (written + read) / SHARED_BYTES_A_CLOCK)

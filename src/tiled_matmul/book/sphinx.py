@@ -1,8 +1,8 @@
 """The book's own Sphinx extension: tables made from measurements, one address, no other host.
 
-The directives `tiled-ladder`, `tiled-status`, `tiled-claims`, `tiled-counters` and `tiled-speed`
-take neither arguments nor content. Whatever they lack is a build warning, which `-W` turns into a
-failed build.
+The directives `tiled-ladder`, `tiled-climb`, `tiled-status`, `tiled-claims`, `tiled-counters` and
+`tiled-speed` take neither arguments nor content. `tiled-climb` is a figure, the others are tables.
+Whatever they lack is a build warning, which `-W` turns into a failed build.
 """
 
 from __future__ import annotations
@@ -72,6 +72,26 @@ class Ladder(GeneratedTable):
         except ValueError as error:
             return "", [str(error)]
         return tables.ladder_markdown(records, LADDER)
+
+
+class Climb(Ladder):
+    """The way from loops to tensor cores, drawn; where a climb has no record, a fault."""
+
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        from tiled_matmul import results
+        from tiled_matmul.ladder import LADDER
+        from tiled_matmul.plots import waves
+
+        try:
+            way = waves.ascent(results.load(self.sources(root)[0]))
+        except ValueError as error:
+            return "", [str(error)]
+        there = {record.dtype for record in way if record.rung == record.baseline}
+        climbs = {rung.dtype for rung in LADDER}
+        faults = [f"no climb in {dtype} ends on its library" for dtype in sorted(climbs - there)]
+        if faults:
+            return "", faults
+        return waves.from_loops(way, waves.climb_title(way))._repr_html_(), []
 
 
 class Status(GeneratedTable):
@@ -167,6 +187,7 @@ def refuse_requests(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-ladder", Ladder)
+    app.add_directive("tiled-climb", Climb)
     app.add_directive("tiled-status", Status)
     app.add_directive("tiled-claims", Claims)
     app.add_directive("tiled-counters", Counters)

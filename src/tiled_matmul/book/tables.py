@@ -179,16 +179,17 @@ def status_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
 
 
 def claims_of(notebook: Any) -> list[dict]:
-    """Return the claims in a notebook's stored outputs, in order."""
+    """Return the claims in a notebook's stored outputs, in order: single ones and tables of them."""
     from tiled_matmul.claims import MIME
 
-    return [
+    stored = [
         output["data"][MIME]
         for cell in notebook.cells
         if cell.cell_type == "code"
         for output in cell.outputs
         if MIME in output.get("data", {})
     ]
+    return [each for found in stored for each in (found if isinstance(found, list) else [found])]
 
 
 def claims_markdown(root: Path = ROOT) -> tuple[str, list[str]]:

@@ -1,7 +1,7 @@
-"""Figures of chapter 12: the last wave, and the way from three loops to the tensor cores.
+"""Figures of chapter 12: the last wave, where time goes, and the way from loops to tensor cores.
 
 Waves are drawn from numbers of tiles and multiprocessors, as if all tiles took as long; the way is
-drawn from the bench's records.
+drawn from the bench's records, on the book's front page too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import NullLocator, PercentFormatter
 
 from tiled_matmul.ladder import LADDER
 from tiled_matmul.plots import style
@@ -19,6 +19,14 @@ from tiled_matmul.results import Record
 
 ROW = 0.34  # inches, of a bar and its name
 BAR = 0.34  # of a row
+LARGEST = 8192  # the edge up to which the way shows each rung at its largest square
+PARTS = {  # of a product's time, by the account
+    "arithmetic": {"facecolor": style.C, "alpha": 0.6},
+    "edges": {"facecolor": style.B, "alpha": 0.75},
+    "idle": {"facecolor": style.FAULT, "alpha": 0.8},
+    "shared memory": {"facecolor": style.A, "alpha": 0.6},
+    "the rest": {"facecolor": "none", "edgecolor": style.MUTED, "hatch": "////"},
+}
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,38 @@ def tails(launches: Mapping[str, Waves], finding: str) -> style.Figure:
     axes[-1, 0].set_xlabel("time, in tiles")
     style.title(fig, finding)
     return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+
+
+def ascent(records: Sequence[Record]) -> list[Record]:
+    """Return the records of the way up: rungs that were faster than all before them, in order.
+
+    Each kind of device and dtype is a climb of its own, and ends on the record of its library. A
+    rung stands there with its largest square up to LARGEST; one without a record is left out.
+    """
+    way: list[Record] = []
+    for device, dtype in dict.fromkeys((rung.device, rung.dtype) for rung in LADDER):
+        squares = [r for r in records if r.dtype == dtype and r.m == r.n == r.k <= LARGEST]
+        climbed: list[Record] = []
+        for rung in LADDER:
+            own = [r for r in squares if r.rung == rung.name]
+            if (rung.device, rung.dtype) != (device, dtype) or not own:
+                continue
+            record = max(own, key=lambda r: r.n)
+            if not climbed or record.tflops > climbed[-1].tflops:
+                climbed.append(record)
+        if climbed:
+            last = climbed[-1]
+            same = (last.baseline, last.n, last.gpu)
+            climbed += [r for r in squares if (r.rung, r.n, r.gpu) == same]
+        way += climbed
+    return way
+
+
+def climb_title(records: Sequence[Record]) -> str:
+    """Return the finding over `from_loops`: how many times faster the fastest rung is."""
+    rates = [record.tflops for record in records if record.rung != record.baseline]
+    times = float(f"{max(rates) / min(rates):.2g}")
+    return f"From loops to tensor cores: {times:,.0f} times the rate"
 
 
 @style.styled
@@ -164,5 +204,40 @@ def clocks(needed: Mapping[str, tuple[int, float, float]], finding: str) -> styl
     for label, color in (("shared memory", style.A), ("tensor cores", style.B)):
         ax.barh(0, 0, color=color, alpha=0.65, label=label)
     fig.legend(loc="outside lower center", ncols=2, fontsize=8)
+    style.title(fig, finding)
+    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+
+
+@style.styled
+def account(shares: Mapping[str, Mapping[str, float]], finding: str) -> style.Figure:
+    """Draw what each product's time went into, as one bar a product.
+
+    `shares` maps a product's name to its PARTS' shares of the time, which add up to 1; where the
+    parts that a model tells take longer than was measured, the rest is negative, and a mark stands
+    at 1. Raises ValueError for no product, or other parts.
+    """
+    if not shares:
+        raise ValueError("there is no product to draw")
+    fig, ax = style.draw(1.15 + ROW * len(shares))
+    spoken = []
+    for line, (name, parts) in enumerate(shares.items()):
+        if list(parts) != list(PARTS):
+            raise ValueError(f"{name} must have the parts {', '.join(PARTS)}, got {list(parts)}")
+        left = 0.0
+        for part, share in parts.items():
+            if share > 0:
+                ax.barh(line + 0.2, share, BAR, left=left, **PARTS[part] | {"lw": 0})
+                left += share
+        if parts["the rest"] < 0:
+            ax.vlines(1, line + 0.2 - BAR / 2, line + 0.2 + BAR / 2, color=style.INK, lw=1.5)
+        ax.text(0, line, name, va="bottom", fontsize=7.5)
+        spoken.append(f"{name}: " + ", ".join(f"{p} {s:.0%}" for p, s in parts.items()))
+    ax.set(ylim=(len(shares) - 0.4, -0.6), yticks=[], xlim=(0, None))
+    ax.xaxis.set_major_formatter(PercentFormatter(1))
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel("share of the measured time (model)")
+    for part, look in PARTS.items():
+        ax.bar(0, 0, label=part, **look | {"lw": 0})
+    fig.legend(loc="outside lower center", ncols=3, fontsize=8)
     style.title(fig, finding)
     return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
