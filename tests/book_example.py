@@ -95,7 +95,8 @@ def record(
     rung: str, size: int, time_ms: float, baseline: str, ratio: float, gpu: str, dtype: str
 ) -> dict:
     return {
-        "rung": rung, "m": size, "n": size, "k": size, "dtype": dtype, "launches": 1, "graph": False,
+        "rung": rung, "m": size, "n": size, "k": size, "dtype": dtype,
+        "launches": 1, "graph": False,
         "time_ms": time_ms, "spread": 0.01, "tflops": 2 * size**3 / time_ms / 1e9,
         "baseline": baseline, "ratio": ratio, "gpu": gpu,
         "driver": "" if gpu.startswith("CPU") else "580.1",
@@ -134,7 +135,9 @@ def example_book(root: Path) -> Path:
         + "".join(f"      - file: {p}\n" for p in ("glossary", "claims", "status", "bibliography"))
     )
     (root / "glossary.md").write_text("# Glossary\n\n## warp\n\nThirty-two threads.\n")
-    (root / "intro.md").write_text("# An example\n\n```{tiled-ladder}\n```\n")
+    (root / "intro.md").write_text(
+        "# An example\n\n```{tiled-climb}\n```\n\n```{tiled-ladder}\n```\n"
+    )
     (root / "results" / "h200.json").write_text(json.dumps(records()))
     (root / "README.md").write_text("# R\n\n<!-- ladder:begin -->\n<!-- ladder:end -->\n")
     (root / "README.md").write_text(refreshed_readme(root))

@@ -14,7 +14,7 @@ import torch
 from tiled_matmul import backend, variants
 from tiled_matmul.backend import select
 from tiled_matmul.check import MatmulError, run_checked
-from tiled_matmul.ladder import LADDER, programs, triton_tuned
+from tiled_matmul.ladder import LADDER, programs, triton_best, triton_split_k, triton_tuned
 from tiled_matmul.ladder.triton_tuned import Setting, Tuned
 from tiled_matmul.problem import LAYOUTS, Problem, as_layout
 
@@ -65,7 +65,9 @@ def test_ragged_shapes_in_several_blocks(module, dtype, shape):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("shape", ["1x1x1", "130x70x95", "300x20x4000", "1000x1030x520"])
+@pytest.mark.parametrize(
+    "shape", ["1x1x1", "130x70x95", "300x20x4000", "20x300x4000", "1000x1030x520"]
+)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("r", RUNGS, ids=lambda r: r.name)
 def test_larger_shapes_on_the_gpu(r, dtype, shape):
@@ -96,6 +98,15 @@ def test_the_same_product_gives_the_same_bits(r, dtype):
     a, b = operands("1000x1030x2000", dtype, "normal")
     first = r.matmul(a, b)
     assert all(torch.equal(first, r.matmul(a, b)) for _ in range(3))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", ["16x4096x4096", "512x512x16384"])
+def test_parts_that_the_next_call_overwrites_are_added_up_before(shape):
+    products = [operands(shape, "float16", "normal", seed) for seed in (1, 2)]
+    wanted = [triton_split_k.matmul(a, b, overlap=False) for a, b in products]
+    got = [triton_split_k.matmul(*products[turn % 2]) for turn in range(60)]
+    assert all(torch.equal(c, wanted[turn % 2]) for turn, c in enumerate(got))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -227,6 +238,12 @@ OPTIONS = [
     ("mask_k", False, ValueError, "mask_k=False reads beyond K=7, no multiple of BLOCK_K=64"),
     ("programs", 0, ValueError, "programs must be at least 1, got 0"),
     ("splits", 0, ValueError, "splits must be at least 1, got 0"),
+    pytest.param(
+        *("overlap", True, ValueError, "overlap=True needs a GPU of compute capability 9.0"),
+        marks=pytest.mark.skipif(
+            ON_GPU and triton_split_k.can_overlap(), reason="this GPU can overlap"
+        ),
+    ),
 ]
 
 
@@ -478,6 +495,48 @@ def test_no_launch_warns_and_other_warnings_pass():
             launcher(module)(*operands("5x6x7"))
     with pytest.warns(UserWarning, match="of something else"), programs.without_notice():
         warnings.warn("of something else", stacklevel=1)
+
+
+# --- the rule that picks --------------------------------------------------------------------------
+
+PICKED = [
+    ((512, 512, 512), "triton_descriptors", {"block": (64, 64, 128), "num_stages": 3}),
+    ((1024, 1024, 1024), "triton_descriptors", {"block": (64, 128, 128)}),
+    ((2048, 2048, 2048), "triton_persistent", {"num_stages": 3}),
+    ((4096, 4096, 4096), "triton_persistent", {"num_stages": 4}),
+    ((16, 4096, 4096), "triton_split_k", {"block": (16, 128, 128), "splits": 4}),
+    ((1, 100000, 64), "triton_split_k", {"splits": 1}),
+    ((512, 512, 16384), "triton_split_k", {"block": (64, 128, 64), "splits": 4}),
+    ((3072, 768, 4096), "triton_two_widths", {"block": (64, (256, 32), 64), "down": True}),
+    ((1500, 1500, 4096), "triton_two_widths", {"block": (128, (128, 32), 64), "down": False}),
+]
+
+
+@pytest.mark.parametrize(("shape", "module", "options"), PICKED)
+def test_the_rule_that_picks_is_the_one_that_is_written(shape, module, options):
+    choice = triton_best.pick(*shape, 132)
+    assert choice.module == module and options.items() <= choice.options.items()
+    assert str(choice).startswith(f"{module}(") and not choice.turned
+
+
+@pytest.mark.parametrize(
+    ("capability", "bytes_each", "block"),
+    [((7, 5), 2, (64, 64, 16)), ((9, 0), 4, (64, 64, 16)), ((8, 0), 2, (128, 128, 64))]
+    + [((12, 0), 2, (128, 128, 64))],
+)
+def test_without_the_engine_or_tensor_cores_tiles_are_smaller(capability, bytes_each, block):
+    choice = triton_best.pick(4096, 4096, 4096, 132, capability, bytes_each)
+    assert choice.module == "triton_swizzled" and choice.options["block"] == block
+
+
+def test_few_columns_are_made_as_few_rows():
+    choice = triton_best.pick(4096, 16, 4096, 132)
+    assert choice.turned and str(choice).endswith(" of the transposes")
+    assert choice.options == triton_best.pick(16, 4096, 4096, 132).options
+    assert not triton_best.pick(16, 16, 4096, 132).turned
+    a, b = operands("70x16x96")
+    assert triton_best.choice_for(a, b).turned
+    run_checked(triton_best.matmul, a, b)
 
 
 def test_what_is_withheld_is_told_and_not_launched():

@@ -29,8 +29,8 @@ def test_a_row_that_lacks_a_column_is_refused():
 
 def test_the_ladder_table_shows_ratios_of_the_records():
     record = Record(
-        rung="x", m=100, n=200, k=300, dtype="float32", launches=1, graph=False, time_ms=2.0, spread=0.01,
-        tflops=0.006, baseline="cublas", ratio=0.25, gpu="G", driver="1",
+        rung="x", m=100, n=200, k=300, dtype="float32", launches=1, graph=False,
+        time_ms=2.0, spread=0.01, tflops=0.006, baseline="cublas", ratio=0.25, gpu="G", driver="1",
         versions={"python": "3"}, date="2026-01-01T00:00:00+00:00", commit="abc",
     )  # fmt: skip
     text = repr(notebook.ladder_table([record]))

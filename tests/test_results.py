@@ -201,8 +201,8 @@ def test_find_returns_the_one_or_says_what_there_is():
 
 def test_the_keys_are_the_documented_ones():
     wanted = (
-        "rung m n k dtype launches graph time_ms spread tflops baseline ratio gpu driver versions date "
-        "commit"
+        "rung m n k dtype launches graph time_ms spread tflops baseline ratio gpu driver "
+        "versions date commit"
     )
     assert KEYS == tuple(wanted.split())
     assert KEYS == tuple(dataclasses.asdict(record()))

@@ -34,6 +34,7 @@ OTHERWISE = {
     ("triton_tuned", AMD): {"space": (Setting((64, 64, 16), 8, 3),)},
     ("triton_descriptors", AMD): LITTLE,
     ("triton_persistent", AMD): LITTLE,
+    ("triton_split_k", AMD): {"overlap": False},
 }
 # Which hardware multiplies matrices of float16 where.
 CORES = {
@@ -148,6 +149,13 @@ def test_tiles_are_copied_asynchronously_where_the_gpu_can(plan, codes):
         assert bool(code.count("TMA loads")) == tma, (name, cc, code.features)
         assert bool(code.count("cp.async")) == copies, (name, cc, code.features)
     assert codes["triton_descriptors", (9, 0), "float16", 0].count("TMA loads") > 0
+
+
+def test_the_second_kernel_of_split_k_starts_early_where_the_gpu_can(codes):
+    for number, said in ((0, "griddepcontrol.launch_dependents"), (1, "griddepcontrol.wait")):
+        for place, code in of(codes, number=number, name="triton_split_k").items():
+            early = place[1] != AMD and place[1] >= (9, 0)
+            assert (said in code.assembly) == early, place
 
 
 def test_shared_memory_is_within_each_gpus_limit(codes):

@@ -28,13 +28,12 @@ class Record:
     """One rung at one problem on one machine, timed in one run together with its baseline.
 
     A sample is the mean of `launches` calls in a row; 1 means a call by itself, which on a GPU
-    finds nothing of its operands in the L2 cache. With `graph` they were replayed as a CUDA graph, else
-    launched one by one. `time_ms` is the median, `spread` the
-    interquartile range over the median, `tflops` 2·M·N·K over the median, `ratio` the baseline's
-    median over this one's: above 1 is faster than the baseline. `gpu` is the GPU's name,
-    or "CPU: model, T threads" where a CPU was timed, and then `driver` is empty. `versions` maps
-    packages to versions, `date` is ISO 8601 with its offset, `commit` the code's. Raises ValueError
-    naming the first value that cannot be.
+    finds nothing of its operands in the L2 cache. With `graph` they were replayed as a CUDA graph,
+    else launched one by one. `time_ms` is the median, `spread` the interquartile range over the
+    median, `tflops` 2·M·N·K over the median, `ratio` the baseline's median over this one's: above 1
+    is faster than the baseline. `gpu` is the GPU's name, or "CPU: model, T threads" where a CPU was
+    timed, and then `driver` is empty. `versions` maps packages to versions, `date` is ISO 8601 with
+    its offset, `commit` the code's. Raises ValueError naming the first value that cannot be.
     """
 
     rung: str

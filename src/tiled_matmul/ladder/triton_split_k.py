@@ -1,16 +1,19 @@
 """Split-K: several programs for each tile of C, each with a part of K; a second kernel adds up.
 
-A program owns a tile of C and one of SPLITS equal parts of K, and stores its sums, in float32, in a
-matrix of its own. What changed: a C of few tiles with a long K has work for every multiprocessor.
-The price is a second kernel, and SPLITS times C in float32, written and read once. The parts are
-added in their order: the product is the same, bit by bit, in every run.
-Source: NVIDIA, CUTLASS, "split-K", in parallel.
+A program owns a tile of C and every SPLITS-th block of K, and stores its sums, in float32, in a
+matrix of its own. What changed: a C of few tiles with a long K has work for every multiprocessor,
+and programs that run together read neighbouring blocks of each row of A. The price is a second
+kernel, and SPLITS times C in float32, written and read once. With OVERLAP the second kernel's
+programs are there before the first kernel is over, and wait for it. The parts are added in their
+order: the product is the same, bit by bit, in every run.
+Source: NVIDIA, CUTLASS, "split-K", in parallel; CUDA, "programmatic dependent launch".
 """
 
 import torch
 import triton
 import triton.language as tl
 
+from tiled_matmul.backend import select
 from tiled_matmul.ladder.arguments import positive, tensor_operands
 from tiled_matmul.ladder.programs import (
     check_blocks,
@@ -20,6 +23,7 @@ from tiled_matmul.ladder.programs import (
     launch,
     precision,
     usual,
+    withholding,
 )
 
 BLOCK = (64, 128, 64)
@@ -46,26 +50,38 @@ def triton_split_k_kernel(
     SPLITS: tl.constexpr,
     A_TRANSPOSED: tl.constexpr,
     B_TRANSPOSED: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     split, program = tl.program_id(0) % SPLITS, tl.program_id(0) // SPLITS
     tile_m, tile_n = grouped(program, tiles_m, tiles_n, GROUP_M)
     top, left = tile_m * BLOCK_M, tile_n * BLOCK_N
-    steps = tl.cdiv(K, BLOCK_K)
-    first, last = split * steps // SPLITS, (split + 1) * steps // SPLITS
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for step in range(first, last):
-        k = step * BLOCK_K
+    for k in range(split * BLOCK_K, K, SPLITS * BLOCK_K):
         a_values = a.load([k, top]).T if A_TRANSPOSED else a.load([top, k])
         b_values = b.load([left, k]).T if B_TRANSPOSED else b.load([k, left])
         acc = tl.dot(a_values, b_values, acc, input_precision=PRECISION)
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
     m, n = top + tl.arange(0, BLOCK_M)[:, None], left + tl.arange(0, BLOCK_N)[None, :]
     at = parts + split.to(tl.int64) * M * N + (m.to(tl.int64) * N + n)
     tl.store(at, acc, mask=(m < M) & (n < N))
 
 
 @triton.jit
-def sum_parts_kernel(parts, c, size, N, c_row, c_col, SPLITS: tl.constexpr, SUMMED: tl.constexpr):
+def sum_parts_kernel(
+    parts,
+    c,
+    size,
+    N,
+    c_row,
+    c_col,
+    SPLITS: tl.constexpr,
+    SUMMED: tl.constexpr,
+    OVERLAP: tl.constexpr,
+):
+    if OVERLAP:
+        tl.extra.cuda.gdc_wait()  # until the parts are there, all of them
     at = tl.program_id(0).to(tl.int64) * SUMMED + tl.arange(0, SUMMED)
     total = tl.zeros((SUMMED,), tl.float32)
     for split in tl.static_range(SPLITS):
@@ -74,30 +90,51 @@ def sum_parts_kernel(parts, c, size, N, c_row, c_col, SPLITS: tl.constexpr, SUMM
 
 
 def matmul(
-    a, b, out=None, *, block=None, group_m=GROUP_M, splits=SPLITS, num_warps=None, num_stages=6
+    a,
+    b,
+    out=None,
+    *,
+    block=None,
+    group_m=GROUP_M,
+    splits=SPLITS,
+    num_warps=None,
+    num_stages=6,
+    overlap=None,
 ):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
     more; None takes BLOCK where it fits (see `usual`). `group_m` is how many tiles a group has
-    along M; `splits` how many parts K is cut into, some
-    of them empty where it has fewer blocks. Takes 4 · splits bytes of memory for each element of C.
-    Where no descriptor fits a or b, it is first copied (see `describe`).
+    along M; `splits` how many parts K is cut into, some of them empty where it has fewer blocks.
+    `overlap` lets the second kernel start early, which takes compute capability 9.0; None does so
+    where the GPU can. Takes 4 · splits bytes of memory for each element of C. Where no descriptor
+    fits a or b, it is first copied (see `describe`).
     Raises TypeError or ValueError as `tensor_operands`, `check_blocks` and `launch` do, and for
-    groups or splits under 1.
+    groups or splits under 1, or an overlap that the GPU or the interpreter cannot do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS), described=True)
     check_blocks(block, num_warps, num_stages)
     positive("group_m", group_m)
     positive("splits", splits)
+    overlap = can_overlap() if overlap is None else overlap
+    if overlap and not (can_overlap() or withholding()):
+        raise ValueError("overlap=True needs a GPU of compute capability 9.0 or higher")
     a, a_transposed = describe(a, block[0], block[2])
     b, b_transposed = describe(b, block[2], block[1])
     parts = torch.empty(splits * m * n, dtype=torch.float32, device=out.device)
     grid = (cover(m, block[0]) * cover(n, block[1]) * splits,)
     options = {"num_warps": num_warps, "num_stages": num_stages}
     arguments = (a, b, parts, m, n, k, *block, precision(out), group_m, splits)
-    launch(triton_split_k_kernel, grid, *arguments, a_transposed, b_transposed, **options)
-    total = (parts, out, m * n, n, *out.stride(), splits, SUMMED)
-    launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total)
+    switches = (a_transposed, b_transposed, overlap)
+    launch(triton_split_k_kernel, grid, *arguments, *switches, **options)
+    total = (parts, out, m * n, n, *out.stride(), splits, SUMMED, overlap)
+    early = {"launch_pdl": True} if overlap else {}
+    launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, **early)
     return out
+
+
+def can_overlap() -> bool:
+    """Can a kernel here be launched before the one that it depends on is over?"""
+    chosen = select()
+    return chosen.name != "simulator" and (chosen.gpu is None or chosen.gpu.capability >= (9, 0))
