@@ -4,6 +4,8 @@ Where there is no GPU, tests marked `gpu` are deselected, and pytest's last line
 `TILED_MATMUL_BACKEND=gpu` (`make test-gpu`) a machine with no usable GPU is an error.
 """
 
+from collections.abc import Iterator
+
 import pytest
 
 from tiled_matmul import backend
@@ -29,6 +31,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if needs_gpu:
         config.hook.pytest_deselected(items=needs_gpu)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def few_settings(pytestconfig: pytest.Config) -> Iterator[None]:
+    """On a GPU the tuned rung tries two settings: all of them take seconds for every new shape."""
+    if pytestconfig.stash[BACKEND].name != "gpu":
+        yield
+        return
+    from tiled_matmul.ladder import triton_tuned
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, kept in (("SPACE", (0, 6)), ("SMALL_SPACE", (0, 2))):
+            space = getattr(triton_tuned, name)
+            patch.setattr(triton_tuned, name, tuple(space[i] for i in kept))
+        yield
 
 
 BACKEND = pytest.StashKey[backend.Backend]()

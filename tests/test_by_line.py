@@ -88,5 +88,7 @@ def test_what_the_compiler_makes_is_chapter_5s_loop_again(cc, products):
     code = tile_code(triton_block_pointers_kernel, *arguments, **options)
     found = sum(by_line(triton_block_pointers_kernel, code.ptx).values(), Counter())
     assert found["barriers"] == 2 and found["products"] == products
+    # With one stage nothing is copied ahead, and only wgmma runs by itself.
+    assert found["waits for copies"] == 0 and found["waits for products"] == (cc == (9, 0))
     assert found["global loads"] == found["stores into shared memory"] == HALF_TILES
     assert code.shared_bytes == 2 * 64 * 64 * 2

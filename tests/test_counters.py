@@ -145,6 +145,27 @@ def test_the_reference_of_a_dtype_is_its_own_file(monkeypatch, tmp_path):
     assert counters.reference("float16")["cublas"]["registers"] == 2
 
 
+def test_all_products_of_a_dtype_the_largest_first(monkeypatch, tmp_path):
+    monkeypatch.setattr(counters, "COUNTERS", tmp_path)
+    assert counters.taken("float16") == []
+    for name, size, dtype in (
+        ("h200.json", 4096, "float32"),
+        ("h200-float16.json", 512, "float16"),
+        ("h200-1024x1024x1024-float16.json", 1024, "float16"),
+        ("t4-float16.json", 2048, "float16"),
+    ):
+        stored = file({"cublas": [kernel()]}, size)
+        stored["problem"]["dtype"] = dtype
+        write(tmp_path / name, stored)
+    assert [each.n for each in counters.taken("float16")] == [1024, 512]
+    assert [each.n for each in counters.taken("float32")] == [4096]
+    write(tmp_path / "h200-again-float16.json", stored)
+    stored["problem"] |= dict.fromkeys("mnk", 512)
+    write(tmp_path / "h200-again-float16.json", stored)
+    with pytest.raises(ValueError, match="counted in two files"):
+        counters.taken("float16")
+
+
 # The program that takes them
 
 
@@ -205,3 +226,11 @@ def test_counters_that_ncu_refuses_are_left_out_the_second_time(tool):
     taken = ["lts__t_bytes.sum", "lts__t_sectors.sum", "gpu__time_duration.sum"]
     assert tool.refused(text, taken) == ["lts__t_bytes.sum"]
     assert tool.refused("==ERROR== Failed to find metric gpu__time_duration", taken) == []
+
+
+def test_sizes_are_an_edge_or_three(tool):
+    assert tool.sizes("4096") == (4096,) * 3
+    assert tool.sizes("512x512x16384") == (512, 512, 16384)
+    for text in ("0", "x", "4096x2", "1x2x3x4", "-5", "1x0x1"):
+        with pytest.raises(tool.argparse.ArgumentTypeError, match="wanted N or MxNxK"):
+            tool.sizes(text)

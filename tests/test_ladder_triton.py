@@ -15,7 +15,7 @@ from tiled_matmul import backend, variants
 from tiled_matmul.backend import select
 from tiled_matmul.check import MatmulError, run_checked
 from tiled_matmul.ladder import LADDER, programs, triton_best, triton_split_k, triton_tuned
-from tiled_matmul.ladder.triton_tuned import Setting, Tuned
+from tiled_matmul.ladder.triton_tuned import SMALL_SPACE, SPACE, Setting, Tuned
 from tiled_matmul.problem import LAYOUTS, Problem, as_layout
 
 RUNGS = [r for r in LADDER if r.in_triton]
@@ -476,6 +476,17 @@ def test_on_a_gpu_a_space_is_timed_and_what_is_too_large_refused(no_pins):
         triton_tuned.matmul(a, b, space=(huge,))
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("setting", [*SPACE, *SMALL_SPACE], ids=str)
+def test_every_setting_of_the_spaces_is_right_or_does_not_fit(setting):
+    dtype = "float16" if setting in SPACE else "float32"
+    a, b = operands("300x264x520", dtype, "normal")
+    try:
+        run_checked(triton_tuned.matmul, a, b, space=(setting,))
+    except ValueError as error:
+        assert "needs more than this GPU has" in str(error)
+
+
 # --- Triton's versions ----------------------------------------------------------------------------
 
 
@@ -502,11 +513,11 @@ def test_no_launch_warns_and_other_warnings_pass():
 PICKED = [
     ((512, 512, 512), "triton_descriptors", {"block": (64, 64, 128), "num_stages": 3}),
     ((1024, 1024, 1024), "triton_descriptors", {"block": (64, 128, 128)}),
-    ((2048, 2048, 2048), "triton_persistent", {"num_stages": 3}),
-    ((4096, 4096, 4096), "triton_persistent", {"num_stages": 4}),
+    ((2048, 2048, 2048), "triton_persistent", {"num_stages": 3, "group_m": 4}),
+    ((4096, 4096, 4096), "triton_persistent", {"num_stages": 4, "group_m": 12}),
     ((16, 4096, 4096), "triton_split_k", {"block": (16, 128, 128), "splits": 4}),
     ((1, 100000, 64), "triton_split_k", {"splits": 1}),
-    ((512, 512, 16384), "triton_split_k", {"block": (64, 128, 64), "splits": 4}),
+    ((512, 512, 16384), "triton_split_k", {"block": (64, 128, 128), "splits": 4}),
     ((3072, 768, 4096), "triton_two_widths", {"block": (64, (256, 32), 64), "down": True}),
     ((1500, 1500, 4096), "triton_two_widths", {"block": (128, (128, 32), 64), "down": False}),
 ]

@@ -45,7 +45,15 @@ def test_by_size_shows_lines_and_the_limit():
     figure = figures.by_size(times, {4096: 9.9, 8192: 19.9}, {"A and B fit": 4000}, "Late")
     assert "row by row: 1 at 4096, 8.6 at 8192; groups of 8" in figure.alt
     assert "as the arithmetic: 9.9 at 4096, 19.9 at 8192." in figure.alt
-    assert ">A and B fit<" in figure.svg
+    assert ">A and B fit<" in figure.svg and ">counted<" not in figure.svg
+
+
+def test_by_size_shows_what_was_counted_of_a_line():
+    times = {"row by row": {4096: 2.5, 8192: 8.6}, "groups of 8": {4096: 2.8, 8192: 5.6}}
+    found = {"row by row": {8192: 9.0}, "groups of 8": {}}
+    figure = figures.by_size(times, {4096: 9.9}, {}, "Late", found)
+    assert "row by row: 2.5 at 4096, 8.6 (counted 9) at 8192; groups of 8: 2.8 at" in figure.alt
+    assert ">counted<" in figure.svg
 
 
 def cells(frame, panel):

@@ -71,3 +71,78 @@ def test_clocks_are_those_of_all_waves():
 def test_no_tile_is_nothing_to_draw():
     with pytest.raises(ValueError, match="no tile"):
         waves.clocks({}, "So")
+
+
+def records(*entries):
+    """Return records of (rung, edge, TFLOP/s, dtype)."""
+    one, found = results.reference()[0], []
+    for rung, edge, tflops, dtype in entries:
+        library = "numpy" if rung == "numpy" or not rung.startswith(("cu", "tri")) else "cublas"
+        known = {"rung": rung, "dtype": dtype, "baseline": library, "gpu": library, "ratio": 1.0}
+        sizes = dict.fromkeys("mnk", edge) | {"time_ms": 2 * edge**3 / tflops / 1e9}
+        found.append(replace(one, **known, **sizes, tflops=tflops))
+    return found
+
+
+def test_the_way_up_leaves_out_what_was_not_faster():
+    single, half = "float32", "float16"
+    given = records(
+        ("njit_jik", 512, 0.001, single),
+        ("njit_ijk", 512, 0.002, single),
+        ("njit_ikj", 512, 0.03, single),
+        ("njit_ikj", 2048, 0.02, single),
+        ("numpy", 512, 1.0, single),
+        ("numpy", 2048, 1.5, single),
+        ("cuda_padded", 8192, 6.0, single),
+        ("cuda_naive", 8192, 1.0, single),
+        ("cuda_shared_16", 8192, 7.0, single),
+        ("cuda_shared_16", 16384, 6.5, single),
+        ("cublas", 8192, 50.0, single),
+        ("triton_persistent", 8192, 780.0, half),
+        ("triton_swizzled", 8192, 770.0, half),
+        ("cublas", 8192, 777.0, half),
+        ("cublas", 4096, 785.0, half),
+    )
+    way = [(r.rung, r.n, r.dtype) for r in waves.ascent(given)]
+    assert way == [
+        ("njit_ijk", 512, single),
+        ("njit_ikj", 2048, single),
+        ("numpy", 2048, single),
+        ("cuda_naive", 8192, single),
+        ("cuda_shared_16", 8192, single),
+        ("cublas", 8192, single),
+        ("triton_swizzled", 8192, half),
+        ("triton_persistent", 8192, half),
+        ("cublas", 8192, half),
+    ]
+    assert waves.climb_title(waves.ascent(given)).endswith(": 390,000 times the rate")
+    assert waves.ascent([]) == []
+
+
+def test_the_way_of_the_book_goes_from_python_to_tensor_cores():
+    way = waves.ascent(results.reference())
+    assert way[0].rung == "loops_python" and way[-1].rung == "cublas"
+    assert [r.dtype for r in way if r.rung == "cublas"] == ["float32", "float16"]
+    assert any(r.rung.startswith("cuda_") for r in way)
+    assert sum(r.rung.startswith("triton_") for r in way) >= 3
+
+
+SHARES = {"arithmetic": 0.6, "edges": 0.1, "idle": 0.05, "shared memory": 0.0, "the rest": 0.25}
+
+
+def test_an_account_tells_each_part():
+    figure = waves.account({"512³": SHARES}, "So")
+    assert "512³: arithmetic 60%, edges 10%, idle 5%, shared memory 0%, the rest 25%" in figure.alt
+    assert "<pattern" in figure.svg  # the rest is hatched
+
+
+def test_a_model_that_takes_longer_than_the_clock_is_marked():
+    over = SHARES | {"arithmetic": 1.0, "the rest": -0.15}
+    assert "the rest -15%" in waves.account({"512³": over}, "So").alt
+
+
+def test_other_parts_are_no_account():
+    with pytest.raises(ValueError, match="no product"):
+        waves.account({}, "So")
+    with pytest.raises(ValueError, match="must have the parts arithmetic, edges"):
+        waves.account({"512³": {"arithmetic": 1.0}}, "So")

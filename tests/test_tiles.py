@@ -211,6 +211,22 @@ def test_right_kernels_are_clean(name, shape, layout):
 
 
 @pytest.mark.filterwarnings("ignore:tl.make_block_ptr")
+@triton.jit
+def waiting_kernel(x, out, SIZE: tl.constexpr):
+    tl.extra.cuda.gdc_wait()
+    at = tl.arange(0, SIZE)
+    values = tl.load(x + at)
+    tl.extra.cuda.gdc_launch_dependents()
+    tl.store(out + at, values)
+
+
+def test_a_kernel_that_waits_for_another_waits_for_nothing_here():
+    x, out = torch.arange(16.0), torch.zeros(16)
+    real = tl.extra.cuda.gdc_wait
+    t = trace_tiles(waiting_kernel, (1,), x, out, SIZE=16, launch_pdl=True)
+    assert torch.equal(x, out) and not t.findings and tl.extra.cuda.gdc_wait is real
+
+
 def test_every_triton_rung_is_clean_through_its_launcher(monkeypatch):
     seen = []
     for name in ("block_pointers", "swizzled", "descriptors", "persistent", "split_k"):
@@ -269,6 +285,25 @@ def test_descriptors_from_the_host_and_from_the_kernel(made_here):
         ((96, 128), (64, 96), 32),
     ]
     torch.testing.assert_close(c.float(), a.float() @ b.float(), atol=0.02, rtol=1e-2)
+
+
+@triton.jit
+def beside_kernel(c, TILE: tl.constexpr, MADE_HERE: tl.constexpr):
+    if MADE_HERE:
+        c = tl.make_tensor_descriptor(c, [40, 40], [40, 1], [TILE, TILE])
+    left = tl.program_id(0) * TILE
+    c.store([16, left], tl.zeros((TILE, TILE), tl.float16) + c.load([16, left]))
+
+
+@pytest.mark.parametrize("made_here", [False, True])
+def test_a_descriptors_tile_that_is_all_outside_lies_where_it_was_asked_for(made_here):
+    c = torch.zeros((40, 40), dtype=torch.float16)
+    wrapped = c if made_here else TensorDescriptor.from_tensor(c, [8, 8])
+    t = trace_tiles(beside_kernel, (6,), wrapped, 8, made_here)
+    for op in ("load", "store"):
+        places = [(e.rows, e.cols, e.elements) for e in t.select(op=op)]
+        assert places[4:] == [((16, 24), (32, 40), 64), ((16, 24), (40, 48), 0)]
+    assert [finding.kind for finding in t.findings if finding.kind != "never stored"] == []
 
 
 # Planted faults.

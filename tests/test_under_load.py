@@ -10,17 +10,27 @@ from tiled_matmul.under_load import Driver, Load, Sample, summary, under_load
 
 
 def test_only_the_last_samples_count_and_the_median_of_them():
-    early = [Sample(1.0, 1980, 100.5, 700, 0.0)] * 6
-    late = [Sample(2.0, clock, 690.5, 700, 1.0) for clock in (1500, 1400, 1600)]
-    assert summary([*early, *late, Sample(9.0, 1450, 690.5, 700, 0.0)]) == Load(
-        2.0, 1475, 690.5, 700, 0.75
-    )
+    early = [Sample(0.0, 1.0, 1980, 100.5, 700, ())] * 6
+    late = [Sample(1.0, 2.0, clock, 690.5, 700, ("power",)) for clock in (1500, 1400, 1600)]
+    samples = (*early, *late, Sample(1.5, 9.0, 1450, 690.5, 700, ("heat",)))
+    load = summary(samples)
+    assert load == Load(2.0, 1475, 690.5, 700, ("power",))
+    assert load.samples == samples
 
 
 def test_what_is_not_told_is_none():
-    assert summary([Sample(1.0)] * 5) == Load(1.0)
-    assert summary([Sample(1.0, 1410, None, 700, None)] * 5) == Load(1.0, 1410, None, 700, None)
-    assert summary([Sample(1.5, 1410)]) == Load(1.5, 1410)
+    assert summary([Sample(0, 1.0)] * 5) == Load(1.0)
+    assert summary([Sample(0, 1.0, 1410, None, 700)] * 5) == Load(1.0, 1410, None, 700, None)
+    assert summary([Sample(0, 1.5, 1410)]) == Load(1.5, 1410)
+    assert summary([Sample(0, 1.5, 1410, reasons=())]).reasons == ()
+
+
+def test_reasons_count_from_half_of_the_samples_on():
+    both, one = ("heat", "power"), ("power",)
+    few = [Sample(0, 1.0, reasons=why) for why in [one] * 6 + [both, both, one, one]]
+    assert summary(few).reasons == both
+    fewer = [Sample(0, 1.0, reasons=why) for why in [both] * 6 + [both, one, one, one]]
+    assert summary(fewer).reasons == one
 
 
 class Nvml:
@@ -48,13 +58,13 @@ class Nvml:
         return 0
 
     def nvmlDeviceGetCurrentClocksThrottleReasons(self, device, value):  # noqa: N802
-        value._obj.value = 0x5
+        value._obj.value = 0x1 | 0x4 | 0x20 | 0x40
         return 0
 
 
 def test_the_driver_is_asked_in_its_own_units(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", Nvml)
-    assert Driver("GPU-one").ask() == (1455, None, 700.0, 1.0)
+    assert Driver("GPU-one").ask() == (1455, None, 700.0, ("heat", "power"))
     with pytest.raises(OSError, match="does not tell of GPU-two"):
         Driver("GPU-two")
 
@@ -71,7 +81,8 @@ def test_a_product_makes_the_gpu_draw_power():
 
     a = torch.randn(4096, 4096, device="cuda", dtype=torch.float16)
     load = under_load(lambda: a @ a, seconds=2.0)
-    assert load.time_ms > 0
+    assert load.time_ms > 0 and len(load.samples) > 5
+    assert 0 <= load.samples[0].at_s < load.samples[-1].at_s < 2.0
     if load.clock_mhz is not None:
         assert 100 < load.clock_mhz < 5000
     if load.watts is not None and load.limit_watts is not None:

@@ -9,7 +9,7 @@ The rungs are those that the ladder measures in `--dtype`: Numba's in float32, T
 of an empty kernel, so that the rows of `ncu`'s table can be told apart. FILE is written whole or
 not at all; if something fails after `ncu` ran, what it printed stays beside FILE, ending on .csv.
 Counters that this `ncu` does not know are named in FILE and on the screen; without those that the
-course needs it fails. `--size` is the edge of the square matrices.
+course needs it fails. `--size` is the edge of square matrices, or M×N×K as 512x512x16384.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from take_counters import CountersError, known_metrics, provenance, read_rows
 from tiled_matmul import counters
 from tiled_matmul.files import replace_text
 
-SIZE = 4096
+SIZE = "4096"
 MARK = "end_of_rung"
 LONGEST_S = 600
 
 
-def launch(size: int, dtype: str, names: Sequence[str] | None) -> None:
+def launch(size: tuple[int, int, int], dtype: str, names: Sequence[str] | None) -> None:
     """Check each function, then launch it once where the profiler looks. Raises MatmulError."""
     import torch
     from numba import cuda
@@ -56,7 +56,7 @@ def launch(size: int, dtype: str, names: Sequence[str] | None) -> None:
     ]
     layouts = {rung.name: rung.layout for rung in rungs}
     profiler = torch.cuda.cudart()
-    a, b = Problem.square(size, dtype).inputs(0, device="cuda")
+    a, b = Problem(*size, dtype).inputs(0, device="cuda")
     mark = torch.zeros(1, device="cuda")
     launch_kernel(end_of_rung, (1,), (1,), mark)
     with exact_sums():
@@ -177,13 +177,14 @@ def profile(
     return ended.returncode, table, ended.stdout
 
 
-def take(out: Path, size: int, dtype: str, rungs: str | None) -> None:
+def take(out: Path, size: tuple[int, int, int], dtype: str, rungs: str | None) -> None:
     """Take the counters and write them to `out`. Raises CountersError."""
     ncu = shutil.which("ncu")
     if ncu is None:
         raise CountersError("ncu (NVIDIA Nsight Compute) is not on PATH")
     known, log = known_metrics(ncu), out.with_suffix(".csv")
-    again = [sys.executable, str(Path(__file__).resolve()), "launch", "--size", str(size)]
+    size_text = "x".join(map(str, size))
+    again = [sys.executable, str(Path(__file__).resolve()), "launch", "--size", size_text]
     again += ["--dtype", dtype]
     again += ["--rungs", rungs] if rungs else []
     metrics, unknown, table, printed = count(again, known, log)
@@ -192,7 +193,7 @@ def take(out: Path, size: int, dtype: str, rungs: str | None) -> None:
         name: [stored(name, row, metrics) for row in rows]
         for name, rows in split(read_rows(table), names)
     }
-    problem = {"m": size, "n": size, "k": size, "dtype": dtype}
+    problem = dict(zip("mnk", size, strict=True)) | {"dtype": dtype}
     text = counters.as_text(provenance(ncu), problem, unknown, found)
     replace_text(out, text)
     counters.load(out)
@@ -202,7 +203,16 @@ def take(out: Path, size: int, dtype: str, rungs: str | None) -> None:
     if unknown:
         near = sorted(name for name in known if "ldgsts" in name or "pipe_fma" in name)
         print(f"it knows of copies and multiply-adds: {', '.join(near) or 'nothing'}")
-    print(f"{len(found)} functions at {size}³, {len(metrics)} counters each: {out}")
+    print(f"{len(found)} functions at {size_text}, {len(metrics)} counters each: {out}")
+
+
+def sizes(text: str) -> tuple[int, int, int]:
+    """Return (M, N, K) of "4096" or "512x512x16384"."""
+    parts = text.split("x")
+    if len(parts) not in (1, 3) or not all(part.isdigit() and int(part) for part in parts):
+        raise argparse.ArgumentTypeError(f"wanted N or MxNxK, got {text!r}")
+    m, n, k = map(int, parts * (3 // len(parts)))
+    return m, n, k
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -210,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("mode", nargs="?", choices=("take", "launch"), default="take")
     parser.add_argument("--out", type=Path, help="the JSON file to write")
-    parser.add_argument("--size", type=int, default=SIZE, help=f"edge of the matrices ({SIZE})")
+    parser.add_argument("--size", type=sizes, default=SIZE, help=f"N, or MxNxK ({SIZE})")
     parser.add_argument("--dtype", default="float32", help="of the matrices (float32)")
     parser.add_argument("--rungs", metavar="A,B", help="which rungs; all of that dtype")
     chosen = parser.parse_args(arguments)

@@ -34,7 +34,8 @@ class Claim:
 
     def _repr_mimebundle_(self, **_: object) -> dict:
         page = (
-            f'<div class="claim claim-{KINDS[self.holds]}"><p><strong>Claim.</strong> {html.escape(self.text)} '
+            f'<div class="claim claim-{KINDS[self.holds]}">'
+            f"<p><strong>Claim.</strong> {html.escape(self.text)} "
             f"<em>({html.escape(self.source)})</em></p>"
             f'<p><span class="verdict">{self.verdict}</span> {html.escape(self.evidence)}</p></div>'
         )

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
@@ -242,3 +243,18 @@ def as_text(provenance: Mapping, problem: Mapping, unknown: Sequence[str], rungs
 def reference(dtype: str = "float32") -> LadderCounters:
     """Return the reference GPU's counters, those that the book's prose speaks of."""
     return load(COUNTERS / ("h200.json" if dtype == "float32" else f"h200-{dtype}.json"))
+
+
+def taken(dtype: str, folder: os.PathLike | None = None) -> list[LadderCounters]:
+    """Return all counters of the reference GPU in one dtype, the largest product first.
+
+    There is one file for each product, `h200.json` and `h200-….json`; where none has been taken
+    yet, the list is empty. Raises ValueError as `load` does, and for one product in two files.
+    """
+    found = [load(path) for path in sorted(Path(folder or COUNTERS).glob("h200*.json"))]
+    found = [each for each in found if each.dtype == dtype]
+    products = [(each.m, each.n, each.k) for each in found]
+    twice = {product for product in products if products.count(product) > 1}
+    if twice:
+        raise ValueError(f"counted in two files: {twice.pop()} in {dtype}")
+    return sorted(found, key=lambda each: -each.m * each.n * each.k)

@@ -10,38 +10,47 @@ from __future__ import annotations
 import ctypes
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 BATCH_S = 0.05
 LAST = 0.4  # the share of the samples that counts; the driver's power is the mean of a second
-SM_CLOCK, POWER_CAP = 1, 0x4  # NVML_CLOCK_SM, nvmlClocksThrottleReasonSwPowerCap
+SM_CLOCK = 1  # NVML_CLOCK_SM
+REASONS = {0x4: "power", 0x8: "hardware", 0x20: "heat", 0x40: "heat", 0x80: "power brake"}
+"""Why a clock is held down, by the bits of NVML's clocks throttle reasons."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One batch's time of a call, and what the driver said meanwhile; None where it did not.
+
+    `at_s` counts from the run's start. `reasons` are why the driver held the clock down, of
+    REASONS.
+    """
+
+    at_s: float
+    time_ms: float
+    clock_mhz: float | None = None
+    watts: float | None = None
+    limit_watts: float | None = None
+    reasons: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Load:
     """One call's time in a long run, and what the GPU did: medians. None where it is not told.
 
-    `capped` is the share of the samples in which the driver held the clock down for its power.
+    `reasons` are those that at least half of the counted samples have; `samples` are all.
     """
 
     time_ms: float
     clock_mhz: float | None = None
     watts: float | None = None
     limit_watts: float | None = None
-    capped: float | None = None
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One time, and what the driver said meanwhile."""
-
-    time_ms: float
-    clock_mhz: float | None = None
-    watts: float | None = None
-    limit_watts: float | None = None
-    capped: float | None = None
+    reasons: tuple[str, ...] | None = None
+    samples: tuple[Sample, ...] = field(default=(), repr=False, compare=False)
 
 
 def under_load(call: Callable[[], object], seconds: float = 3.0) -> Load:
@@ -61,6 +70,7 @@ def under_load(call: Callable[[], object], seconds: float = 3.0) -> Load:
     driver, samples = Driver.of_torch(), []
     start = time.perf_counter()
     while time.perf_counter() - start < seconds:
+        at_s = time.perf_counter() - start
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
         for _ in range(batch):
@@ -68,21 +78,23 @@ def under_load(call: Callable[[], object], seconds: float = 3.0) -> Load:
         end.record()
         told = driver.ask() if driver else ()  # while the batch runs
         end.synchronize()
-        samples.append(Sample(begin.elapsed_time(end) / batch, *told))
+        samples.append(Sample(at_s, begin.elapsed_time(end) / batch, *told))
     return summary(samples)
 
 
 def summary(samples: Sequence[Sample]) -> Load:
-    """Return the medians of the last samples; of `capped` the mean."""
+    """Return the medians of the last samples, and the reasons that half of them have."""
     last = samples[int(len(samples) * (1 - LAST)) :]
 
-    def middle(name: str, how: Callable = statistics.median) -> Any:
-        values = [getattr(sample, name) for sample in last]
-        told = [value for value in values if value is not None]
-        return how(told) if told else None
+    def middle(name: str) -> Any:
+        told = [value for sample in last if (value := getattr(sample, name)) is not None]
+        return statistics.median(told) if told else None
 
+    told = [sample.reasons for sample in last if sample.reasons is not None]
+    often = Counter(reason for reasons in told for reason in reasons)
+    reasons = tuple(sorted(reason for reason, times in often.items() if 2 * times >= len(told)))
     names = ("time_ms", "clock_mhz", "watts", "limit_watts")
-    return Load(*map(middle, names), middle("capped", statistics.fmean))
+    return Load(*map(middle, names), reasons if told else None, tuple(samples))
 
 
 class Driver:
@@ -106,14 +118,16 @@ class Driver:
         except (OSError, AttributeError):
             return None
 
-    def ask(self) -> tuple[float | None, ...]:
-        """Return (clock in MHz, watts, limit in watts, 1 if the power holds the clock down)."""
+    def ask(self) -> tuple[Any, ...]:
+        """Return (clock in MHz, watts, limit in watts, why the clock is held down)."""
         clock = self._value("nvmlDeviceGetClockInfo", ctypes.c_uint, SM_CLOCK)
         used = self._value("nvmlDeviceGetPowerUsage", ctypes.c_uint)
         limit = self._value("nvmlDeviceGetEnforcedPowerLimit", ctypes.c_uint)
         why = self._value("nvmlDeviceGetCurrentClocksThrottleReasons", ctypes.c_ulonglong)
         used, limit = (None if mw is None else mw / 1000 for mw in (used, limit))
-        return clock, used, limit, None if why is None else float(bool(why & POWER_CAP))
+        if why is None:
+            return clock, used, limit, None
+        return clock, used, limit, tuple(sorted({REASONS[bit] for bit in REASONS if why & bit}))
 
     def _value(self, name: str, kind: Any, *which: int) -> int | None:
         value = kind()

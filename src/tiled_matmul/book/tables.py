@@ -179,7 +179,7 @@ def status_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
 
 
 def claims_of(notebook: Any) -> list[dict]:
-    """Return the claims in a notebook's stored outputs, in order: single ones and tables of them."""
+    """Return the claims in a notebook's stored outputs, in order, those in tables too."""
     from tiled_matmul.claims import MIME
 
     stored = [

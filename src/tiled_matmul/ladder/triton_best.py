@@ -55,32 +55,33 @@ def pick(m: int, n: int, k: int, multiprocessors: int, capability=(9, 0), bytes_
         return Choice("triton_swizzled", _options((128, 128, 64), 8, 3))
     if m <= SHORT:
         splits = max(1, multiprocessors // tiles(16, 128))
-        return _split_k((16, 128, 128), 4, min(splits, 8))
+        return _split_k((16, 128, 128), min(splits, 8))
     if tiles(64, 64) <= multiprocessors:
         if k >= LONG_K:
             splits = max(1, multiprocessors // tiles(64, 128))
-            return _split_k((64, 128, 64), 6, min(splits, 16))
+            return _split_k((64, 128, 128), min(splits, 16))
         stages = 3 if k < 1024 else 6
         return Choice("triton_descriptors", _options((64, 64, 128), 4, stages))
     if tiles(64, 128) <= multiprocessors:
-        return Choice("triton_descriptors", _options((64, 128, 128), 4, 4))
+        return Choice("triton_descriptors", _options((64, 128, 128), 4, 4, 4))
     if tiles(128, 256) < 0.6 * multiprocessors:
         if tiles(288, 64) <= multiprocessors:
-            options = _options((64, (256, 32), 64), 4, 4)
+            options = _options((64, (256, 32), 64), 4, 4, 16)
             return Choice("triton_two_widths", options | {"down": True})
         if tiles(128, 160) <= multiprocessors:
             options = _options((128, (128, 32), 64), 4, 5)
             return Choice("triton_two_widths", options | {"down": False})
-    stages = 4 if tiles(128, 256) > 3 * multiprocessors else 3
-    return Choice("triton_persistent", _options((128, 256, 64), 8, stages) | {"group_m": 4})
+    stages, group_m = (4, 12) if tiles(128, 256) > 3 * multiprocessors else (3, 4)
+    return Choice("triton_persistent", _options((128, 256, 64), 8, stages, group_m))
 
 
-def _options(block: tuple, num_warps: int, num_stages: int) -> dict:
-    return {"block": block, "num_warps": num_warps, "num_stages": num_stages}
+def _options(block: tuple, num_warps: int, num_stages: int, group_m: int = 8) -> dict:
+    numbers = {"num_warps": num_warps, "num_stages": num_stages, "group_m": group_m}
+    return {"block": block} | numbers
 
 
-def _split_k(block: tuple, num_stages: int, splits: int) -> Choice:
-    return Choice("triton_split_k", _options(block, 4, num_stages) | {"splits": splits})
+def _split_k(block: tuple, splits: int) -> Choice:
+    return Choice("triton_split_k", _options(block, 4, 4, 4) | {"splits": splits})
 
 
 def choice_for(a, b, out=None) -> Choice:

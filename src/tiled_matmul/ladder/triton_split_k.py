@@ -1,11 +1,11 @@
 """Split-K: several programs for each tile of C, each with a part of K; a second kernel adds up.
 
 A program owns a tile of C and every SPLITS-th block of K, and stores its sums, in float32, in a
-matrix of its own. What changed: a C of few tiles with a long K has work for every multiprocessor,
-and programs that run together read neighbouring blocks of each row of A. The price is a second
-kernel, and SPLITS times C in float32, written and read once. With OVERLAP the second kernel's
-programs are there before the first kernel is over, and wait for it. The parts are added in their
-order: the product is the same, bit by bit, in every run.
+matrix of its own. What changed: a C of few tiles with a long K has work for every multiprocessor.
+Programs with neighbouring numbers have the same blocks of K, as neighbouring multiprocessors then
+want the same tiles. The price is a second kernel, and SPLITS times C in float32, written and read
+once. With OVERLAP the second kernel's programs are there before the first kernel is over, and wait
+for it. The parts are added in their order: the product is the same, bit by bit, in every run.
 Source: NVIDIA, CUTLASS, "split-K", in parallel; CUDA, "programmatic dependent launch".
 """
 
@@ -26,11 +26,11 @@ from tiled_matmul.ladder.programs import (
     withholding,
 )
 
-BLOCK = (64, 128, 64)
+BLOCK = (64, 128, 128)
 WARPS = 4
 GROUP_M = 8
 SPLITS = 4
-SUMMED = 2048  # elements of C that a program of the second kernel adds up
+SUMMED = 1024  # elements of C that a program of the second kernel adds up
 DTYPES = ("float16", "bfloat16", "float32")
 
 
@@ -53,16 +53,16 @@ def triton_split_k_kernel(
     OVERLAP: tl.constexpr,
 ):
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-    split, program = tl.program_id(0) % SPLITS, tl.program_id(0) // SPLITS
-    tile_m, tile_n = grouped(program, tiles_m, tiles_n, GROUP_M)
+    tile, split = tl.program_id(0) % (tiles_m * tiles_n), tl.program_id(0) // (tiles_m * tiles_n)
+    tile_m, tile_n = grouped(tile, tiles_m, tiles_n, GROUP_M)
     top, left = tile_m * BLOCK_M, tile_n * BLOCK_N
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for k in range(split * BLOCK_K, K, SPLITS * BLOCK_K):
         a_values = a.load([k, top]).T if A_TRANSPOSED else a.load([top, k])
         b_values = b.load([left, k]).T if B_TRANSPOSED else b.load([k, left])
         acc = tl.dot(a_values, b_values, acc, input_precision=PRECISION)
-    if OVERLAP:
-        tl.extra.cuda.gdc_launch_dependents()
     m, n = top + tl.arange(0, BLOCK_M)[:, None], left + tl.arange(0, BLOCK_N)[None, :]
     at = parts + split.to(tl.int64) * M * N + (m.to(tl.int64) * N + n)
     tl.store(at, acc, mask=(m < M) & (n < N))
@@ -98,7 +98,7 @@ def matmul(
     group_m=GROUP_M,
     splits=SPLITS,
     num_warps=None,
-    num_stages=6,
+    num_stages=4,
     overlap=None,
 ):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.

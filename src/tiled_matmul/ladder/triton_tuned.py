@@ -83,7 +83,8 @@ class Tuned:
     """The winner for one kind of call, and how it came to win.
 
     `times_ms` holds the settings that ran, `refused` why others did not, `seconds` what the tuning
-    took, compiling included. Nothing was timed where all three are empty: `setting` is the first.
+    took, with what had still to be compiled. Where all three are empty nothing was timed, and
+    `setting` is the first.
     """
 
     setting: Setting

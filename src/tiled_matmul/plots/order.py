@@ -181,15 +181,21 @@ def by_size(
     limit: Mapping[int, float],
     marks: Mapping[str, int],
     finding: str,
+    found: Mapping[str, Mapping[int, float]] | None = None,
 ) -> style.Figure:
     """Draw how often A and B come from memory against the edge N, one line an order.
 
-    `times` maps a name to {N: times}, at most four of them; `limit` {N: times} from which on memory
-    takes longer than the arithmetic, drawn dashed; `marks` maps a label to an N.
+    `times` maps a name to {N: times}, at most four of them, by the model, and `found` those of
+    these that a GPU counted; `limit` {N: times} from which on memory takes longer than the
+    arithmetic, drawn dashed; `marks` maps a label to an N.
     """
     fig, ax = style.draw(3.9)
+    found = {name: line for name, line in (found or {}).items() if line}
     for (name, line), (color, marker) in zip(times.items(), LINES, strict=False):
-        ax.plot(list(line), list(line.values()), marker, ls="-", color=color, ms=4, label=name)
+        look = {"ls": "-", "color": color, "ms": 5, "mew": 1.2, "mfc": "none", "label": name}
+        ax.plot(list(line), list(line.values()), marker, **look)
+        counts = found.get(name, {})
+        ax.plot(list(counts), list(counts.values()), marker, ls="none", color=color, ms=6)
     label = "memory takes as long\nas the arithmetic"
     ax.plot(list(limit), list(limit.values()), ls=(0, (4, 3)), color=style.INK, lw=1, label=label)
     for text, edge in marks.items():
@@ -205,11 +211,20 @@ def by_size(
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel("edge N of the matrices, logarithmic")
-    ax.set_ylabel("times that A and B come\nfrom memory (model)")
+    ax.set_ylabel("times that A and B\ncome from memory")
+    if found:
+        ax.plot([], [], "o", ls="none", color=style.INK, ms=6, label="counted")
     fig.legend(loc="outside lower center", ncols=2, fontsize=8)
     style.title(fig, finding)
     words = "; ".join(
-        f"{name}: " + ", ".join(f"{line[edge]:.3g} at {edge}" for edge in shown if edge in line)
+        f"{name}: "
+        + ", ".join(
+            f"{line[edge]:.3g}"
+            + (f" (counted {found[name][edge]:.3g})" if edge in found.get(name, {}) else "")
+            + f" at {edge}"
+            for edge in shown
+            if edge in line
+        )
         for name, line in times.items()
     )
     dashed = ", ".join(f"{limit[edge]:.3g} at {edge}" for edge in shown if edge in limit)

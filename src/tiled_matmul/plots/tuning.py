@@ -1,57 +1,193 @@
-"""Tuning: what settings take of a budget, and which of a tile's two clocks is the longer."""
+"""Tuning: a setting's budget, a pipeline's copies and products, models, and a GPU under load."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator, MultipleLocator
 
 from tiled_matmul.plots import style
+from tiled_matmul.under_load import Load
+
+LOOKS = ((style.A, "-"), (style.OTHERS[1], (0, (4, 2))), (style.FAULT, "-"), (style.C, "-"))
 
 
 @style.styled
-def budget(needs: Mapping[str, float], limits: Mapping[str, float], finding: str) -> style.Figure:
-    """Draw what each setting takes of shared memory, in KiB, and what each GPU has, as lines.
+def budget(
+    settings: Mapping[str, tuple[float, float, int]], limit: float, finding: str
+) -> style.Figure:
+    """Draw what each setting takes of shared memory, tile by tile, and what a block may have.
 
-    Raises ValueError without settings or limits.
+    `settings` maps a name to (KiB of a tile of A, KiB of one of B, how many of each); `limit` is in
+    KiB. Raises ValueError without settings.
     """
-    if not needs or not limits:
-        raise ValueError("there are no settings, or no limits")
-    fig, ax = style.draw(1.1 + 0.36 * len(needs))
-    for line, (name, kib) in enumerate(needs.items()):
-        fits = kib <= max(limits.values())
+    if not settings:
+        raise ValueError("there are no settings")
+    fig, ax = style.draw(1.2 + 0.36 * len(settings))
+    totals = {name: (a + b) * count for name, (a, b, count) in settings.items()}
+    for line, (name, (a, b, count)) in enumerate(settings.items()):
+        total = totals[name]
+        edge = {"edgecolor": "none"} if total <= limit else {"edgecolor": style.FAULT, "lw": 1.2}
         ax.text(0, line - 0.05, name, va="bottom", fontsize=8)
-        ax.barh(line + 0.16, kib, height=0.28, color=style.A if fits else style.FAULT)
-        ax.text(kib + 3, line + 0.16, f"{kib:.0f}", va="center", fontsize=8)
-    for name, kib in limits.items():
-        ax.axvline(kib, color=style.MUTED, ls="--", lw=1)
-        ax.text(kib + 3, -0.75, name, va="bottom", fontsize=8)
-    most = max([*needs.values(), *limits.values()])
-    ax.set(xlim=(0, most * 1.12), ylim=(len(needs) - 0.4, -1.3), yticks=[])
+        for stage in range(count):
+            for left, size, color in ((0, a, style.A), (a, b, style.B)):
+                box = ((a + b) * stage + left + 0.6, line + 0.02), size - 1.2, 0.28
+                ax.add_patch(Rectangle(*box, facecolor=color, alpha=0.75, **edge))
+        ax.text(total + 3, line + 0.16, f"{total:.0f}", va="center", fontsize=8)
+    ax.axvline(limit, color=style.MUTED, ls="--", lw=1)
+    ax.text(limit + 3, -0.75, f"{limit:.0f}", va="bottom", fontsize=8)
+    most = max(limit, *totals.values())
+    ax.set(xlim=(0, most * 1.12), ylim=(len(settings) - 0.4, -1.3), yticks=[])
     ax.spines["left"].set_visible(False)
-    ax.set_xlabel("KiB of shared memory")
+    ax.set_xlabel("KiB of shared memory; blue: tiles of A, orange: of B")
     style.title(fig, finding)
-    spoken = "; ".join(f"{name}: {kib:.0f} KiB" for name, kib in needs.items())
-    there = ", ".join(f"{name} has {kib:.0f}" for name, kib in limits.items())
-    return style.finish(fig, f"{finding}. {spoken}. {there}.")
+    spoken = "; ".join(
+        f"{name}: {count} times {a:.0f} and {b:.0f} KiB, {totals[name]:.0f} in all"
+        for name, (a, b, count) in settings.items()
+    )
+    return style.finish(fig, f"{finding}. {spoken}. A block may have {limit:.0f} KiB.")
+
+
+class Turn(NamedTuple):
+    """When one step's copy and its product begin and end; a product takes 1."""
+
+    copied: tuple[float, float]
+    multiplied: tuple[float, float]
+
+
+def pipeline(stages: int, copy: float, steps: int) -> list[Turn]:
+    """Return the steps of a loop whose copies take `copy` times as long as a product.
+
+    As Triton orders them: with one stage a step is copied, then multiplied. With more, a product
+    begins once its copy is there and the product before is done; then the buffer of that one is
+    free, and the copy of the step that is stages - 1 further on sets out. Copies do not slow each
+    other down. Raises ValueError for less than one stage or step, or a copy that takes no time.
+    """
+    if stages < 1 or steps < 1 or not copy > 0:
+        raise ValueError(f"no pipeline of {stages} stages, {steps} steps, copies of {copy}")
+    turns: list[Turn] = []
+    for k in range(steps):
+        ahead = max(1, stages - 1)
+        begun = turns[k - ahead].multiplied[stages == 1] if k >= ahead else 0.0
+        there = begun + copy
+        start = max(there, turns[k - 1].multiplied[1] if k else 0.0)
+        turns.append(Turn((begun, there), (start, start + 1.0)))
+    return turns
 
 
 @style.styled
-def clocks(tiles: Mapping[str, tuple[float, float]], finding: str) -> style.Figure:
-    """Draw for each tile the clocks of shared memory over those of the arithmetic, in one step.
+def pipelines(
+    stages: Sequence[int], copy: float, steps: int, finding: str, until: float = 8.0
+) -> style.Figure:
+    """Draw the first steps of loops with so many stages, below each other, up to a time `until`.
 
-    `tiles` holds (arithmetic, shared memory). Raises ValueError without tiles.
+    The unit is a product's time, and a copy takes `copy` of them. Raises ValueError as `pipeline`.
     """
-    if not tiles:
-        raise ValueError("there is no tile")
-    fig, ax = style.draw(1.0 + 0.4 * len(tiles))
-    times = {name: shared / arithmetic for name, (arithmetic, shared) in tiles.items()}
-    for line, (name, ratio) in enumerate(times.items()):
-        ax.text(0, line - 0.05, name, va="bottom", fontsize=8)
-        ax.barh(line + 0.17, ratio, height=0.3, color=style.A if ratio <= 1 else style.FAULT)
-        ax.text(ratio + 0.02, line + 0.17, f"{ratio:.2f}", va="center", fontsize=8)
-    ax.axvline(1, color=style.MUTED, ls="--", lw=1)
-    ax.set(xlim=(0, max(1.0, *times.values()) * 1.15), ylim=(len(tiles) - 0.4, -0.6), yticks=[])
-    ax.spines["left"].set_visible(False)
-    ax.set_xlabel("clocks of shared memory for a clock of arithmetic")
+    fig, axes = style.draw(0.8 + 1.1 * len(stages), len(stages), sharex=True, squeeze=False)
+    spoken = []
+    for ax, count in zip(axes[:, 0], stages, strict=True):
+        turns = pipeline(count, copy, steps)
+        for k, turn in enumerate(turns):
+            line = k % count
+            for (start, end), y, high, color in (
+                (turn.copied, line / count, 1 / count, style.B),
+                (turn.multiplied, 1.15, 0.85, style.C),
+            ):
+                box = (start + 0.03, y + 0.04), end - start - 0.06, high - 0.08
+                ax.add_patch(Rectangle(*box, facecolor=color, alpha=0.7, lw=0))
+                if start < until - 0.4:
+                    middle = (start + min(end, until)) / 2
+                    words = {"ha": "center", "va": "center", "fontsize": 7}
+                    ax.text(middle, y + high / 2, f"{k + 1}", **words)
+        ax.set(xlim=(0, until), ylim=(2.1, -0.1), yticks=[])
+        ax.spines["left"].set_visible(False)
+        name = f"{count} stage{'s' * (count > 1)}"
+        ax.set_title(name, fontsize=style.FONT_SIZE, fontweight="normal")
+        each = turns[-1].multiplied[1] - turns[-2].multiplied[1] if steps > 1 else 1 + copy
+        spoken.append(f"{name}: a step takes {each:.3g}")
+    axes[-1, 0].set_xlabel("time, in products; orange: copies, green: products")
     style.title(fig, finding)
-    spoken = "; ".join(f"{name}: {ratio:.2f}" for name, ratio in times.items())
-    return style.finish(fig, f"{finding}. {spoken}.")
+    return style.finish(fig, f"{finding}. A copy takes {copy:g} products. {'; '.join(spoken)}.")
+
+
+@style.styled
+def against(shapes: Mapping[str, Mapping[str, tuple[float, float]]], finding: str) -> style.Figure:
+    """Draw for each shape what a model says of each setting, and what the clock says.
+
+    `shapes` maps a shape to {setting: (model, clock)}, the same settings in all; both are drawn
+    over the least of their shape. Raises ValueError without shapes or for different settings.
+    """
+    names = [list(found) for found in shapes.values()]
+    if not names or not names[0] or any(each != names[0] for each in names):
+        raise ValueError(f"shapes need the same settings, got {names}")
+    fig, axes = style.draw(1.5 + 0.4 * len(names[0]), 1, len(shapes), sharey=True, squeeze=False)
+    ratios = {}
+    for shape, found in shapes.items():
+        least = [min(pair[i] for pair in found.values()) for i in (0, 1)]
+        ratios[shape] = {name: (x / least[0], y / least[1]) for name, (x, y) in found.items()}
+    most = max(value for found in ratios.values() for pair in found.values() for value in pair)
+    for number, (ax, (shape, found)) in enumerate(zip(axes[0], ratios.items(), strict=True)):
+        for line, (name, (model, clock)) in enumerate(found.items()):
+            if not number:
+                ax.text(1, line - 0.1, name, va="bottom", fontsize=8)
+            ax.plot([model, clock], [line + 0.15] * 2, color=style.MUTED, lw=1)
+            ax.plot(model, line + 0.15, "o", color=style.INK, mfc="none", ms=6)
+            ax.plot(clock, line + 0.15, "o", color=style.A, ms=4.5)
+        ax.axvline(1, color=style.MUTED, ls="--", lw=0.8)
+        ax.set(xlim=(0.9, most * 1.06), ylim=(len(found) - 0.5, -0.8), yticks=[])
+        ax.xaxis.set_major_locator(MultipleLocator(1 if most > 2.6 else 0.5))
+        ax.spines["left"].set_visible(False)
+        ax.set_title(shape, fontsize=style.FONT_SIZE, fontweight="normal")
+        ax.set_xlabel("times the least")
+    keys = [
+        axes[0, 0].plot([], [], "o", color=style.INK, mfc="none", ms=6, label="model")[0],
+        axes[0, 0].plot([], [], "o", color=style.A, ms=4.5, label="clock")[0],
+    ]
+    fig.legend(handles=keys, loc="outside lower center", ncols=2, fontsize=8)
+    style.title(fig, finding)
+    spoken = ". ".join(
+        f"{shape}: "
+        + "; ".join(f"{n}, model {x:.2f}, clock {y:.2f}" for n, (x, y) in found.items())
+        for shape, found in ratios.items()
+    )
+    return style.finish(fig, f"{finding}. Times the least of each shape. {spoken}.")
+
+
+@style.styled
+def loads(runs: Mapping[str, Load], finding: str) -> style.Figure:
+    """Draw a GPU's clock and power over the time of each run, as far as the driver told them.
+
+    At most as many runs as LOOKS. Raises ValueError if there is none that it told both of.
+    """
+    told = {
+        name: [s for s in run.samples if s.clock_mhz is not None and s.watts is not None]
+        for name, run in runs.items()
+    }
+    told = {name: samples for name, samples in told.items() if samples}
+    if not told:
+        raise ValueError("the driver told no clock and no power")
+    fig, (above, below) = style.draw(4.2, 2, sharex=True)
+    for (name, samples), (color, dashes) in zip(told.items(), LOOKS, strict=False):
+        at = [sample.at_s for sample in samples]
+        look = {"color": color, "ls": dashes, "lw": 1.5}
+        above.plot(at, [sample.clock_mhz for sample in samples], label=name, **look)
+        below.plot(at, [sample.watts for sample in samples], **look)
+    limits = {run.limit_watts for run in runs.values()} - {None}
+    for watts in limits:
+        below.axhline(watts, color=style.MUTED, ls="--", lw=1)
+    end = max(sample.at_s for samples in told.values() for sample in samples)
+    above.set(xlim=(0, end), ylabel="clock (MHz)")
+    above.yaxis.set_major_locator(MaxNLocator(5))
+    top = max([*limits, *(sample.watts for each in told.values() for sample in each)])
+    below.set(ylim=(0, top * 1.08), ylabel="power (W)", xlabel="seconds")
+    fig.legend(loc="outside lower center", ncols=len(told), fontsize=8)
+    style.title(fig, finding)
+    spoken = "; ".join(
+        f"{name}: from {samples[0].clock_mhz:.0f} MHz and {samples[0].watts:.0f} W to "
+        f"{samples[-1].clock_mhz:.0f} MHz and {samples[-1].watts:.0f} W"
+        for name, samples in told.items()
+    )
+    limit = f" The limit is {max(limits):.0f} W." if limits else ""
+    return style.finish(fig, f"{finding}. Over {end:.1f} seconds. {spoken}.{limit}")

@@ -17,7 +17,7 @@ from tiled_matmul.plots import style
 from tiled_matmul.plots.rates import rate_text, title_of
 from tiled_matmul.results import Record
 
-ROW = 0.34  # inches, of a bar and its name
+ROW = 0.37  # inches, of a bar and its name
 BAR = 0.34  # of a row
 LARGEST = 8192  # the edge up to which the way shows each rung at its largest square
 PARTS = {  # of a product's time, by the account
@@ -158,8 +158,8 @@ def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
             name = f"{chapters[record.rung]}. {name}"
         elif library:
             name = f"{name}, {record.dtype}"
-        ax.text(low, line, f" {name}", va="bottom", fontsize=7.5)
-        ax.text(high, line, f"{rate_text(rate)}, {size}", va="bottom", ha="right", fontsize=7.5)
+        ax.text(low, line, f" {name}", va="bottom", fontsize=8.5)
+        ax.text(high, line, f"{rate_text(rate)}, {size}", va="bottom", ha="right", fontsize=8.5)
         spoken.append(f"{name}: {rate_text(rate)} in {record.dtype} at {size}")
     ax.set(xscale="log", xlim=(low, high), ylim=(len(records) - 0.4, -0.6), yticks=[])
     ticks = {1e6: "1 MFLOP/s", 1e9: "1 GFLOP/s", 1e12: "1 TFLOP/s", 1e15: "1 PFLOP/s"}
@@ -230,7 +230,7 @@ def account(shares: Mapping[str, Mapping[str, float]], finding: str) -> style.Fi
                 left += share
         if parts["the rest"] < 0:
             ax.vlines(1, line + 0.2 - BAR / 2, line + 0.2 + BAR / 2, color=style.INK, lw=1.5)
-        ax.text(0, line, name, va="bottom", fontsize=7.5)
+        ax.text(0, line, name, va="bottom", fontsize=8.5)
         spoken.append(f"{name}: " + ", ".join(f"{p} {s:.0%}" for p, s in parts.items()))
     ax.set(ylim=(len(shares) - 0.4, -0.6), yticks=[], xlim=(0, None))
     ax.xaxis.set_major_formatter(PercentFormatter(1))

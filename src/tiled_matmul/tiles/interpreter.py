@@ -86,6 +86,7 @@ class Memory:
 
     def __init__(self, tensors: list[Any], record: Record, code: Rewritten) -> None:
         self.record, self.code = record, code
+        self.described: tuple | None = None  # a descriptor's shape, its strides, a tile's corner
         self.real = [tensor.data_ptr() for tensor in tensors]
         self.shown = [
             ((number + 1) << ROOM_BITS) + real % PAGE for number, real in enumerate(self.real)
@@ -105,12 +106,19 @@ class Memory:
             array, mine = self.record.arrays[number], whose == number
             distance = (shown - np.uint64(self.shown[number])).astype(np.int64)
             items = distance // array.itemsize
-            fits = self.record.access(op, int(number), items, active & mine, line, function)
+            asked, corner = active & mine, self._corner(array)
+            fits = self.record.access(op, int(number), items, asked, line, function, corner)
             # A pointer may have been cast to one of wider elements.
             width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
             allowed |= fits & (distance + width <= array.memory[1] * array.itemsize)
             real[mine] = (distance + self.real[number]).astype(np.uint64)[mine]
         return TensorHandle(real, pointers.dtype), allowed
+
+    def _corner(self, array: Any) -> tuple[int, ...] | None:
+        """Return where a descriptor's tile begins, if it describes the array as it is."""
+        if self.described is None or self.described[:2] != (array.shape, array.strides):
+            return None
+        return self.described[2]
 
 
 class Hooks:
@@ -151,6 +159,24 @@ class Hooks:
             raise KernelError("an atomic_cas outside of its array")
         return self.own["create_atomic_cas"](real, *rest, **named)
 
+    def create_descriptor_load(self, descriptor, corner, *rest, **named):
+        with self._describing(descriptor, corner):
+            return self.own["create_descriptor_load"](descriptor, corner, *rest, **named)
+
+    def create_descriptor_store(self, descriptor, value, corner):
+        with self._describing(descriptor, corner):
+            return self.own["create_descriptor_store"](descriptor, value, corner)
+
+    @contextmanager
+    def _describing(self, descriptor: Any, corner: list) -> Iterator[None]:
+        """Let the accesses within know the corner: a tile that is all outside has no other sign."""
+        lists = descriptor.shape, descriptor.strides, corner
+        self.memory.described = tuple(tuple(int(i.data.item()) for i in each) for each in lists)
+        try:
+            yield
+        finally:
+            self.memory.described = None
+
     def create_dot(self, a, b, *rest, **named):
         m, k, n = *a.data.shape[-2:], b.data.shape[-1]
         self.memory.record.dot(m, n, k, *self.memory.code.line())
@@ -173,6 +199,8 @@ def interpreting(code: Rewritten, hooks: Hooks, builder: Any) -> Iterator[None]:
             scope.set_attr(kind, "__get__", _bound)
         # Triton 3.6 makes ints of arrays of one axis, which numpy 2.4 does no longer.
         scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
+        for name in ("gdc_wait", "gdc_launch_dependents"):  # kernels run one after the other
+            scope.set_attr(tl.extra.cuda, name, lambda: None)
         for name in hooks.own:
             setattr(builder, name, getattr(hooks, name))
         yield

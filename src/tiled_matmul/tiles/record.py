@@ -97,13 +97,15 @@ class Record:
         active: np.ndarray,
         line: int,
         function: str,
+        corner: tuple[int, ...] | None = None,
     ) -> np.ndarray:
         """Note an access to array `number` and return which of its elements may be carried out.
 
-        `offsets` are in elements from the array's first; `active` is what the mask lets through.
+        `offsets` are in elements from the array's first; `active` is what the mask lets through;
+        `corner` is the index of the tile's first element, where that is known.
         """
         array, program = self.arrays[number], self.programs[-1]
-        place = self._place(op, number, offsets, active, line, function)
+        place = self._place(op, number, offsets, active, line, function, corner)
         inside = place.inside(array, offsets)
         asked, strayed = active & inside, active & ~inside
         elements = int(asked.sum())
@@ -172,13 +174,13 @@ class Record:
         active: np.ndarray,
         line: int,
         function: str,
+        origin: tuple[int, ...] | None = None,
     ) -> places.Place:
         """Find the tile; one that follows the last two at the same pace lies where they lead."""
         key = (op, number, line, function)
         here = int(offsets.flat[0])
         before = self._last.get(key)
-        origin = None
-        if before and before[1] and here - before[0] == before[1]:
+        if origin is None and before and before[1] and here - before[0] == before[1]:
             origin = tuple(i + step for i, step in zip(before[2], before[3], strict=True))
         place = places.find(self.arrays[number], offsets, active, origin)
         now = place.origin
