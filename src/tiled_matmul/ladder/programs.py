@@ -140,10 +140,14 @@ def describable(tensor: Any) -> bool:
 
 def aligned_copy(tensor: Any) -> Any:
     """Return the matrix in new memory whose rows begin at multiples of 16 bytes."""
+    return aligned_like(tensor).copy_(tensor)
+
+
+def aligned_like(tensor: Any) -> Any:
+    """Return new memory for such a matrix whose rows begin at multiples of 16 bytes."""
     rows, columns = tensor.shape
     fit = ALIGNED // tensor.element_size()
-    copy = tensor.new_empty((rows, -(-columns // fit) * fit))[:, :columns]
-    return copy.copy_(tensor)
+    return tensor.new_empty((rows, -(-columns // fit) * fit))[:, :columns]
 
 
 def precision(tensor: Any) -> str:
