@@ -3,6 +3,9 @@
 All rungs are compiled for all GPUs at once, in two processes; PLAN says with which blocks.
 """
 
+import os
+import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
@@ -293,6 +296,28 @@ def test_what_the_compiler_says_is_passed_on():
         tile_code.tile_code(wrong, vectors()[0], cc=(8, 0))
     with pytest.raises(NotCompiled, match="missing a required argument|missing .* argument"):
         tile_code.tile_code(scaled, vectors()[0], BLOCK=16)
+
+
+def test_what_a_pass_writes_to_standard_error_is_gathered(capfd):
+    said = []
+    with tile_code._said_by_passes(said):
+        os.write(2, b"/a/b.py:7:3: error: 'op' does not fit\nmodule {\n  error in a dump\n}\n")
+        os.write(2, b"/a/b.py:1:0: error: a pass failed\n")
+    assert said == ["'op' does not fit", "a pass failed"]
+    print("after", file=sys.stderr, flush=True)
+    assert capfd.readouterr().err == "after\n"
+
+
+def test_a_pass_that_fails_says_why():
+    one = torch.empty((4096, 4096), dtype=torch.float16)
+    options = {"block": (128, 128, 64), "num_warps": 4, "halves": False, "specialize": True}
+    [job] = launched(rung("triton_persistent").matmul, one, one, flatten=False, **options)
+    try:
+        code = tile_codes({"asked": (*job, (9, 0))})["asked"]
+    except NotCompiled as error:  # in 3.6 and 3.7
+        assert re.search(r"PassManager::run failed; .*\w", str(error))
+    else:
+        assert code.registers
 
 
 def test_an_autotuned_kernel_is_compiled_with_the_options_that_are_given(small, monkeypatch):

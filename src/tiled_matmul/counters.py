@@ -48,6 +48,9 @@ WELCOME = {
     "l2_sectors": "lts__t_sectors.sum",
     "l2_read_sectors": "lts__t_sectors_op_read.sum",
     "l2_write_sectors": "lts__t_sectors_op_write.sum",
+    # What multiprocessors ask the L2 for, after neighbours' requests were put together, and get.
+    "l2_tex_read_sectors": "lts__t_sectors_srcunit_tex_op_read.sum",
+    "arrived_bytes": "l1tex__m_xbar2l1tex_read_bytes.sum",
     "shared_load_requests": "smsp__sass_inst_executed_op_shared_ld.sum",
     "shared_store_requests": "smsp__sass_inst_executed_op_shared_st.sum",
     # Asynchronous copies: of 4 and 8 bytes through the L1 cache, of 16 past it.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import linecache
+import os
 import pickle
 import re
 import subprocess
@@ -21,7 +22,8 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -287,6 +289,7 @@ def _compile(name: str, job: bytes) -> TileCode | str:
         kernel = JITFunction(kernel.fn)
     target = GPUTarget("hip", cc, 64) if isinstance(cc, str) else GPUTarget("cuda", _number(cc), 32)
     compiler = make_backend(target)
+    said: list[str] = []
     try:
         # As JITFunction.run does it, but for a GPU that need not be here.
         bind = create_function_from_signature(kernel.signature, kernel.params, compiler)
@@ -295,11 +298,11 @@ def _compile(name: str, job: bytes) -> TileCode | str:
             compiler, dict(options), bound, specialization, rest
         )
         source = ASTSource(kernel, signature, constants, attributes)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _said_by_passes(said):
             warnings.filterwarnings("ignore", message=NOTICE)
             made = triton.compile(source, target=target, options=asked.__dict__)
     except Exception as error:  # the compiler's own kinds, and those of Python for a wrong argument
-        return f"{type(error).__name__}: {error}"
+        return "; ".join([f"{type(error).__name__}: {error}", *said])
     build = partial(
         TileCode,
         name=name,
@@ -324,6 +327,26 @@ def _compile(name: str, job: bytes) -> TileCode | str:
     # On 12.0 the assembler may store zeros to a place on the stack that nobody reads: no spill.
     spilled = stack + local if re.search(r"\bLDL\b", listing) else 0
     return build(assembly=ptx, sass=_legible(listing), registers=registers, spilled_bytes=spilled)
+
+
+@contextmanager
+def _said_by_passes(said: list[str]) -> Iterator[None]:
+    """Append the errors that the compiler's passes write to the process's standard error.
+
+    They come with a dump of the whole module, which nobody sees.
+    """
+    sys.stderr.flush()
+    before = os.dup(2)
+    with tempfile.TemporaryFile() as written:
+        os.dup2(written.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            written.seek(0)
+            text = written.read().decode(errors="replace")
+            said += re.findall(r"^[^\n]*?: error: ([^\n]+)", text, re.MULTILINE)
 
 
 def _assembled(ptx: str, capability: int) -> tuple[int, int]:
