@@ -1,4 +1,4 @@
-"""The command line: `python -m tiled_matmul doctor | bench | trace | notebooks`.
+"""The command line: `python -m tiled_matmul doctor | bench | trace | notebooks | grade | …`.
 
 A mistake of the caller's is one line on standard error and exit status 2, Ctrl-C is 130.
 """
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tiled_matmul.book import add_parser as add_notebooks
+from tiled_matmul.grader.cli import add_parsers as add_grader
 from tiled_matmul.trace_cli import add_parser as add_trace
 
 DEFAULT_SHAPES = {
@@ -95,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add_trace(commands)
     add_notebooks(commands)
+    add_grader(commands)
     return parser
 
 

@@ -1,0 +1,164 @@
+"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+
+def add_parsers(subparsers: argparse._SubParsersAction) -> None:
+    """Add the commands `grade` and `exercises`."""
+    grade = subparsers.add_parser(
+        "grade", help="grade exercise notebooks", description="Grade exercise notebooks."
+    )
+    grade.add_argument("paths", nargs="*", type=Path, metavar="NOTEBOOK")
+    grade.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there")
+    grade.add_argument("--progress", action="store_true", help="show the best points so far")
+    grade.add_argument(
+        "--nbval", action="store_true", help="run the notebook too, and show cells that differ"
+    )
+    grade.add_argument("--seed", type=int, metavar="N", help="repeat a grading's inputs")
+    grade.add_argument("--teacher", type=Path, metavar="DIR", help="grade a folder, in a sandbox")
+    for name in ("csv", "junit", "html"):
+        grade.add_argument(f"--{name}", type=Path, metavar="FILE", help="the same as that")
+    grade.add_argument("--jobs", type=int, metavar="N", help="at a time; as many as processors")
+    grade.set_defaults(run=grade_command)
+
+    tools = subparsers.add_parser(
+        "exercises", help="make or check the starters", description="For who writes exercises."
+    )
+    actions = tools.add_subparsers(dest="action", required=True, metavar="sync|check|run")
+    for name, what, function in (
+        ("sync", "write the starters anew from the solutions", sync_command),
+        ("check", "report every fault; exit status 1 if there is one", check_command),
+        ("run", "execute the solutions here, store outputs, write the starters", run_command),
+    ):
+        actions.add_parser(name, help=what).set_defaults(run=function)
+
+
+def grade_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.files import replace_text
+    from tiled_matmul.grader import pool, practice
+
+    if args.teacher is not None:
+        return teacher_command(args)
+    for name in ("csv", "junit", "html", "jobs"):
+        if getattr(args, name) is not None:
+            raise ValueError(f"--{name} goes with --teacher DIR")
+    if not args.paths and not args.progress:
+        raise ValueError("name a notebook, as in: grade exercises/05_shared_memory.ipynb")
+    confined = bool(args.paths) and pool.sandbox_works()
+    if args.paths and not confined:
+        print(
+            "grade: without bubblewrap (apt install bubblewrap) answers run as you, with limits "
+            "of time only: grade nobody else's so.",
+            file=sys.stderr,
+        )
+    reports = []
+    for path in args.paths:
+        reports.append(practice.grade(path, confined, args.seed))
+        print("\n".join(practice.lines(reports[-1])), flush=True)
+        if args.nbval and "error" not in reports[-1]:
+            print("\n".join(_explained(path, reports[-1])), flush=True)
+    if args.json is not None:
+        text = json.dumps({"submissions": reports}, indent=1, ensure_ascii=False)
+        replace_text(args.json, text + "\n")
+    if reports:
+        practice.remember(reports)
+    if args.progress:
+        print("\n".join(practice.progress_lines()))
+    return 2 if any("error" in report for report in reports) else 0
+
+
+def _explained(path: Path, report: dict) -> list[str]:
+    from tiled_matmul.grader import cells, explain
+
+    report["nbval"] = explain.differences(cells.collect(path), report["exercises"])
+    return [f"  {line}" for one in report["nbval"] for line in one.splitlines()]
+
+
+def teacher_command(args: argparse.Namespace) -> int:
+    """Grade a folder. Status 0: the grading went well, whatever the grades are."""
+    import os
+
+    from tiled_matmul.grader import pool, teacher
+
+    if args.paths or args.progress:
+        raise ValueError("--teacher takes one folder, and neither notebooks nor --progress")
+    jobs = os.cpu_count() or 1 if args.jobs is None else args.jobs
+    if jobs < 1:
+        raise ValueError(f"--jobs must be 1 or more, got {jobs}")
+    if not pool.sandbox_works():
+        raise ValueError(pool.NO_BWRAP)
+    files = {name: getattr(args, name) for name in teacher.FORMATS}
+    files = {name: path for name, path in files.items() if path is not None}
+    for path in files.values():
+        if not path.resolve().parent.is_dir():
+            raise ValueError(f"there is no folder for {path}")
+    journal = args.json.with_name(f"{args.json.name}.part") if args.json is not None else None
+    with _bar() as progress:
+        reports = teacher.grade(
+            args.teacher, jobs=jobs, seed=args.seed, journal=journal, on_progress=progress
+        )
+    teacher.write(reports, files)
+    if journal is not None:
+        journal.unlink(missing_ok=True)
+    if not files:
+        for report in reports:
+            print("\n".join(practice_lines(report)))
+    failed = [r for r in reports if r.get("infra")]
+    failed += [r for r in reports if any(e["status"] == "INFRA" for e in r["exercises"])]
+    for report in failed:
+        print(f"grade: {report['path']}: the grader failed here: grade it again", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def practice_lines(report: dict) -> list[str]:
+    from tiled_matmul.grader import practice
+
+    return practice.lines(report)
+
+
+@contextlib.contextmanager
+def _bar():
+    """Yield what shows progress: a bar in a terminal, else nothing."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, name: None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        yield lambda done, total, name: print(f"\r{done} of {total} ", end="", file=sys.stderr)
+        return
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("grading", total=None)
+        yield lambda done, total, name: bar.update(task, completed=done, total=total)
+
+
+def sync_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.grader import starters
+
+    for path, changed in starters.sync().items():
+        print(f"{path}: {'written' if changed else 'was current'}")
+    return 0
+
+
+def check_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.grader import starters
+
+    faults = starters.faults()
+    print("\n".join(faults) if faults else "exercises check: in order")
+    return 1 if faults else 0
+
+
+def run_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.grader import starters
+
+    for path in starters.solutions():
+        starters.run(path)
+        print(f"{path}: run")
+    return sync_command(args)

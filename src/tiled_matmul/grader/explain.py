@@ -1,0 +1,80 @@
+"""What nbval says of a notebook: which of the course's cells show something else than they should.
+
+The learner's answers are put into the course's own notebook, which nbval runs. It explains, and no
+mark depends on it: an answer that nbval is content with may be wrong, and the other way round.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tiled_matmul.book.files import notebook_text, parse_notebook, read_text
+from tiled_matmul.grader import cells
+
+# What of an answer is run here: none that was refused, or that ended or held up its process.
+HARMLESS = ("PASS", "WRONG", "RACE")
+SECONDS = 90
+CELL_SECONDS = 20
+MOST_TEXT = 3000
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def notebook(submission: cells.Submission, statuses: dict[str, str]):
+    """Return the course's notebook with the answers in it, and without its check cells.
+
+    What the checks say is known already.
+    """
+    path, *_ = cells.pristine(submission.chapter)
+    made = parse_notebook(read_text(path), path)
+    answers = {found.exercise.cell: found for found in submission.answers}
+    for cell in made.cells:
+        found = answers.get(cell.id)
+        if found is not None and statuses.get(found.exercise.name) in HARMLESS:
+            cell.source = found.source
+    made.cells = [cell for cell in made.cells if not cell.id.startswith("check-")]
+    return made
+
+
+def differences(submission: cells.Submission, graded: Sequence[dict]) -> list[str]:
+    """Return what nbval says of each cell whose output differs, one text a cell."""
+    statuses = {one["exercise"]: one["status"] for one in graded}
+    made = notebook(submission, statuses)
+    ids = [cell.id for cell in made.cells if cell.cell_type == "code"]
+    with tempfile.TemporaryDirectory(prefix="tiled-matmul-nbval-") as folder:
+        path, report = Path(folder, "answers.ipynb"), Path(folder, "report.xml")
+        path.write_text(notebook_text(made), encoding="utf-8")
+        Path(folder, "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"]
+        command += ["-c", str(Path(folder, "pytest.ini")), f"--rootdir={folder}"]
+        command += ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={CELL_SECONDS}"]
+        try:
+            subprocess.run(
+                [*command, f"--junitxml={report}", str(path)],
+                cwd=folder,
+                capture_output=True,
+                timeout=SECONDS,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return [f"nbval did not finish: {type(error).__name__}"]
+        try:
+            found = ElementTree.parse(report)
+        except (OSError, ElementTree.ParseError):
+            return ["nbval did not run: is it installed? (pip install nbval)"]
+    return list(_failures(found, ids))
+
+
+def _failures(found: ElementTree.ElementTree, ids: list[str]):
+    for case in found.iter("testcase"):
+        failure = case.find("failure")
+        number = re.search(r"(\d+)$", case.get("name", ""))
+        if failure is None or number is None or int(number[1]) >= len(ids):
+            continue
+        # pytest's XML writes escape characters as #x1B.
+        text = COLOURS.sub("", (failure.text or "").replace("#x1B", "\x1b")).strip()
+        yield f"nbval, cell {ids[int(number[1])]}:\n{text[:MOST_TEXT]}"

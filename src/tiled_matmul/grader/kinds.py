@@ -1,0 +1,197 @@
+"""What a worker does for a case, for each kind of exercise. Trusted code beside a learner's own.
+
+A driver gets the learner's namespace, the header of the request and the case's data, and returns
+the header of the reply with the bytes of its outputs. It judges nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+MAX_STEPS = 100_000  # turns of a block's while loops: thousands of times what an answer takes
+SHOWN = 3  # findings of a kind that are passed on
+MOST_TEXT = 1500
+CORNER = 64  # rows and columns that there are beyond A and B
+
+Reply = tuple[dict, list[bytes]]
+
+
+def prepare(kind: str) -> dict[str, Any]:
+    """Import what a kind's answers use; return their namespace without the given constants."""
+    if kind == "cuda":
+        from tiled_matmul import backend
+
+        backend.select()
+        import math
+
+        import numba
+        from numba import cuda
+
+        import tiled_matmul.simt.trace  # noqa: F401
+
+        return {"cuda": cuda, "math": math, "np": np, "numba": numba}
+    if kind == "triton":
+        from tiled_matmul import backend
+
+        backend.select()
+        import warnings
+
+        import triton
+        import triton.language as tl
+
+        import tiled_matmul.tiles.interpreter  # noqa: F401
+
+        warnings.filterwarnings("ignore", "tl.make_block_ptr")
+        warnings.filterwarnings("ignore", "invalid value")  # NumPy's, of NaN
+        return {"triton": triton, "tl": tl}
+    import math
+
+    return {"math": math}
+
+
+def run(kind: str, space: dict, request: dict, blobs: list[bytes]) -> Reply:
+    """Run one case."""
+    return DRIVERS[kind](space, request, blobs)
+
+
+def _operands(request: dict, blobs: list[bytes]) -> tuple[np.ndarray, ...]:
+    shapes, dtype = request["shapes"], request["dtype"]
+    return tuple(
+        np.frombuffer(bytearray(blob), dtype).reshape(shape)
+        for blob, shape in zip(blobs, shapes, strict=True)
+    )
+
+
+def _outputs(*arrays: np.ndarray) -> list[bytes]:
+    return [np.ascontiguousarray(array).tobytes() for array in arrays]
+
+
+def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
+    """Run a kernel of Numba in the interpreter, and report what it saw."""
+    from tiled_matmul.simt import trace
+
+    a, b, c = _operands(request, blobs)
+    grid, block = request["launch"]
+    kernel = space[request["entry"]]
+    options = {"order": request["order"], "seed": 1, "max_steps": MAX_STEPS}
+    t = trace(kernel, tuple(grid), tuple(block), a, b, c, **options)
+    findings = []
+    for found in (t.divergent_barriers, t.out_of_bounds, t.races, t.uninitialised_reads):
+        findings += [_finding(one) for one in found[:SHOWN]]
+    counts = {
+        "global loads": t.global_loads.lanes,
+        "global load sectors": t.global_loads.sectors,
+        "global store sectors": t.global_stores.sectors,
+        "shared loads": t.shared_loads.lanes,
+        "bank conflicts": t.shared_loads.bank_conflicts + t.shared_stores.bank_conflicts,
+    }
+    return {"findings": findings, "counts": counts}, _outputs(c, a, b)
+
+
+def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
+    """Run a kernel of Triton in its interpreter, program by program."""
+    import torch
+
+    from tiled_matmul.tiles import trace_tiles
+
+    a, b, c = (torch.from_numpy(array) for array in _operands(request, blobs))
+    if request["corner"]:
+        a, b = _corner(a), _corner(b)
+    named = zip("abc", (a, b, c), strict=True)
+    a, b, c = (x.mT.contiguous().mT if name in request["by_columns"] else x for name, x in named)
+    (m, k), (_, n), _ = request["shapes"]
+    strides = (*a.stride(), *b.stride(), *c.stride())
+    (grid,) = request["launch"][:1]
+    options = request["launch"][1]
+    kernel = space[request["entry"]]
+    with _nothing_for_nothing():
+        t = trace_tiles(kernel, tuple(grid), a, b, c, m, n, k, *strides, **options)
+    findings = [_finding(one) for one in t.findings[:SHOWN]]
+    dots = dict.fromkeys(t.programs, 0)
+    for event in t.select(op="dot"):
+        dots[event.program] += event.elements
+    counts = {
+        "elements loaded": sum(event.elements for event in t.select(op="load")),
+        "products of a program": max(dots.values()),
+    }
+    outputs = _outputs(c.numpy(), a.numpy(), b.numpy())
+    return {"findings": findings, "counts": counts}, outputs
+
+
+def _corner(x: Any) -> Any:
+    """Return x as the upper left corner of a larger matrix of zeros."""
+    rows, columns = x.shape
+    large = x.new_zeros((rows + CORNER, columns + CORNER))
+    large[:rows, :columns] = x
+    return large[:rows, :columns]
+
+
+@contextmanager
+def _nothing_for_nothing() -> Iterator[None]:
+    """What a mask leaves out of a load is undefined unless `other` is given: let it be NaN."""
+    from unittest.mock import patch
+
+    from tiled_matmul.tiles.interpreter import Hooks, _nan
+
+    own = Hooks.create_masked_load
+
+    def load(self, pointers, mask, other, *rest, **named):
+        values = own(self, pointers, mask, other, *rest, **named)
+        if other is None:
+            left_out = ~np.broadcast_to(mask.data.astype(bool), values.data.shape)
+            values.data[left_out] = _nan(pointers.get_element_ty())
+        return values
+
+    with patch.object(Hooks, "create_masked_load", load):
+        yield
+
+
+def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
+    """Call a function that fills c from a and b, on NumPy arrays."""
+    a, b, c = _operands(request, blobs)
+    space[request["entry"]](a, b, c)
+    return {"findings": [], "counts": {}}, _outputs(c, a, b)
+
+
+def _values(space: dict, request: dict, blobs: list[bytes]) -> Reply:
+    """Call a function on plain values; its result crosses as JSON."""
+    result = space[request["entry"]](*_tuples(request["arguments"]))
+    return {"findings": [], "counts": {}}, [json.dumps(_plain(result)).encode()]
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Return what JSON can say of a value of exactly these types; raise TypeError for others."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) in (list, tuple) and depth < 8:
+        return [_plain(part, depth + 1) for part in value]
+    if type(value) is dict and depth < 8:
+        return {str(key): _plain(part, depth + 1) for key, part in value.items()}
+    raise TypeError(f"the result is a {type(value).__name__}; numbers, strings and lists are taken")
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(part) for part in value) if isinstance(value, list) else value
+
+
+def _finding(found: Any) -> dict:
+    return {
+        "kind": found.kind,
+        "array": found.array,
+        "message": found.message[:MOST_TEXT],
+        "remedy": found.remedy[:MOST_TEXT],
+        "count": int(found.count),
+    }
+
+
+DRIVERS: dict[str, Callable[[dict, dict, list[bytes]], Reply]] = {
+    "cuda": _cuda,
+    "triton": _triton,
+    "loops": _loops,
+    "values": _values,
+}

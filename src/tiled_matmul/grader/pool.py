@@ -1,0 +1,269 @@
+"""Workers as the grader sees them: started, asked with a limit of time, and dead when they die."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tiled_matmul.grader import wire
+from tiled_matmul.grader.spec import Limits
+
+BWRAP = "bwrap"
+NO_BWRAP = (
+    "the teacher's mode runs answers in a sandbox, and bubblewrap is not there: "
+    "apt install bubblewrap"
+)
+USERS = itertools.cycle(range(200_000, 250_000))  # a user each: one's processes count for one
+POLL_S = 0.25
+GRACE_S = 1.0
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+class Died(Exception):
+    """The worker ended, or closed its line. `output` is the end of what it printed."""
+
+    def __init__(self, how: str, output: str = "") -> None:
+        super().__init__(how)
+        self.output = output
+
+
+class TooSlow(Exception):
+    """The worker gave no reply in time."""
+
+
+class NoWorker(Exception):
+    """No worker could be started: nobody's fault but the machine's."""
+
+
+def sandbox_works() -> bool:
+    """Can bubblewrap make a sandbox here?"""
+    path = shutil.which(BWRAP)
+    if path is None:
+        return False
+    try:
+        command = [path, *_confined(), "true"]
+        return subprocess.run(command, capture_output=True, timeout=20).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _confined() -> list[str]:
+    """Return bubblewrap's arguments: what of this machine a worker sees, and all of it read-only.
+
+    The specs, the solutions and the tests are not among it.
+    """
+    if os.geteuid() == 0:
+        # Root's own process may change its user; nobody else's has more rights than its owner.
+        rights = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        rights += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+        rights += ["--unshare-cgroup-try"]
+    else:
+        rights = ["--unshare-all", "--cap-drop", "ALL"]
+    seen: list[str] = []
+    prefixes = {Path(p).resolve() for p in (sys.prefix, sys.base_prefix)}
+    # A virtual environment may be a link, and is asked for by either name.
+    prefixes |= {Path(sys.prefix), Path(sys.base_prefix)}
+    folders = [Path("/usr"), *sorted(prefixes), PACKAGE]
+    parents = {parent for folder in folders for parent in folder.parents}
+    for parent in sorted(parents - {Path("/")}):
+        seen += ["--perms", "0755", "--dir", str(parent)]
+    for folder in folders:
+        seen += ["--ro-bind", str(folder), str(folder)]
+    for name in ("lib", "lib64", "lib32", "bin", "sbin"):
+        path = Path("/", name)
+        if path.is_symlink():
+            seen += ["--symlink", os.readlink(path), str(path)]
+        elif path.is_dir():
+            seen += ["--ro-bind", str(path), str(path)]
+    seen += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+    seen += ["--tmpfs", str(PACKAGE / "grader" / "specs")]
+    seen += ["--remount-ro", str(PACKAGE / "grader" / "specs")]
+    seen += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(64 << 20)]
+    seen += ["--tmpfs", "/tmp"]
+    return [*rights, "--die-with-parent", "--new-session", *seen, "--chdir", "/tmp"]
+
+
+def _environment() -> dict[str, str]:
+    """Return what a worker is told: nothing of the user's own."""
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/tmp",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(PACKAGE.parent),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONSAFEPATH": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONUNBUFFERED": "1",
+        "TILED_MATMUL_BACKEND": "simulator",
+        "NUMBA_CACHE_DIR": "/tmp",
+        **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")},
+    }
+
+
+class Worker:
+    """One process that runs one answer. A context; leaving it ends the process and all it began.
+
+    `confined`: in bubblewrap. `command` replaces the program, for tests of what a worker might do.
+    """
+
+    def __init__(
+        self, kind: str, limits: Limits, confined: bool, command: Sequence[str] | None = None
+    ) -> None:
+        self.kind, self.limits, self.confined = kind, limits, confined
+        self.command = command
+        self.output = bytearray()
+        self.dropped = 0
+
+    def __enter__(self) -> Worker:
+        bwrap = shutil.which(BWRAP) if self.confined else None
+        if self.confined and bwrap is None:
+            raise NoWorker(NO_BWRAP)
+        before = [bwrap, *_confined()] if self.confined else []
+        program = self.command or [sys.executable, "-m", "tiled_matmul.grader.worker"]
+        reply_read, reply_write = os.pipe()
+        self.folder = tempfile.mkdtemp(prefix="tiled-matmul-grade-")
+        try:
+            self.process = subprocess.Popen(
+                [*before, *program, str(reply_write)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[reply_write],
+                start_new_session=True,
+                cwd=self.folder,
+                env=_environment(),
+                umask=0o022,
+                bufsize=0,
+            )
+        except OSError as error:
+            os.close(reply_read)
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise NoWorker(f"no worker could be started: {error}") from None
+        finally:
+            os.close(reply_write)
+        self.reply = reply_read
+        for fd in (self.reply, self.process.stdin.fileno(), self.process.stdout.fileno()):
+            os.set_blocking(fd, False)
+        user = next(USERS) if self.confined and os.geteuid() == 0 else None
+        limits = {"memory": self.limits.memory, "user": user, "kind": self.kind}
+        # Elsewhere the user's own processes would count.
+        limits["processes"] = self.limits.processes if user is not None else None
+        try:
+            header, _ = self.ask(limits, [], self.limits.start_seconds, 0)
+        except (Died, TooSlow, wire.BadMessage) as error:
+            said = self.output.decode(errors="replace")[-600:]
+            self.close()
+            raise NoWorker(f"the worker did not start: {error}: {said}") from None
+        if header != {"ready": True}:
+            self.close()
+            raise NoWorker(f"the worker did not start: {header}")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and what it began."""
+        # In bubblewrap the end of its first process ends all of them.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        with contextlib.suppress(OSError):
+            os.close(self.reply)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def ask(
+        self, header: dict, blobs: Sequence[bytes], seconds: float, max_bytes: int
+    ) -> tuple[dict, list[bytes]]:
+        """Send a request, return its reply. Raises Died, TooSlow or wire.BadMessage."""
+        request = memoryview(wire.encode(header, blobs))
+        reader = wire.Reader(max_bytes)
+        deadline = time.monotonic() + seconds
+        stdin, stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
+        ended = 0.0
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.reply, selectors.EVENT_READ)
+            with contextlib.suppress(ValueError, KeyError):
+                selector.register(stdout, selectors.EVENT_READ)
+            selector.register(stdin, selectors.EVENT_WRITE)
+            while True:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise TooSlow(f"no reply within {seconds:g} s")
+                for key, _ in selector.select(min(left, POLL_S)):
+                    if key.fd == stdin:
+                        try:
+                            request = request[os.write(stdin, request[:65536]) :]
+                        except BlockingIOError:
+                            continue
+                        except (BrokenPipeError, OSError):
+                            request = request[:0]
+                        if not request:
+                            selector.unregister(stdin)
+                    elif key.fd == stdout:
+                        if not self._drain(stdout):
+                            selector.unregister(stdout)
+                    else:
+                        data = self._read(self.reply)
+                        if data == b"":
+                            raise Died(self._how(), self.said)
+                        if data and (got := reader.feed(data)) is not None:
+                            return got
+                # Who keeps the line open after the worker's death is no worker.
+                if self.process.poll() is not None:
+                    ended = ended or time.monotonic()
+                    if time.monotonic() - ended > GRACE_S:
+                        raise Died(self._how(), self.said)
+
+    @property
+    def said(self) -> str:
+        """The last of what the answer printed."""
+        return self.output.decode(errors="replace")[-2000:]
+
+    def _read(self, fd: int) -> bytes | None:
+        try:
+            return os.read(fd, 65536)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def _drain(self, fd: int) -> bool:
+        """Keep the first of what was printed, drop the rest; False at the end."""
+        data = self._read(fd)
+        if data:
+            room = self.limits.output - len(self.output)
+            self.output += data[:room]
+            self.dropped += len(data) - len(data[:room])
+        return data != b""
+
+    def _how(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = self.process.wait(GRACE_S)
+            if status < 0:
+                return f"the process was ended by {_signal(-status)}"
+            if self.confined and status > 128:
+                return f"the process was ended by {_signal(status - 128)}"
+            return f"the process ended with status {status}"
+        return "the process closed its line to the grader"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

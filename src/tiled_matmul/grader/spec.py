@@ -1,0 +1,252 @@
+"""What an exercise is, as data: its cell, what its answer may use, its cases, and how it is judged.
+
+`specs/chNN.py` holds the exercises of one notebook, in the tuple EXERCISES. Nothing here runs a
+learner's code, and the process that does never reads a spec: it is sent what it needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.problem import Problem
+
+KINDS = ("cuda", "triton", "loops", "values")
+NAME = re.compile(r"\d\d\.\d{1,2}")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One product to be computed: C (m, n) = A (m, k) · B (k, n).
+
+    `draw` says what A and B hold: "integers" and "normal" as in `Problem.inputs`, from a seed that
+    is new for each grading, "positive": the latter without their signs, or "puzzle": 0, 1, 2, … and
+    twice that. What the learner cannot see beforehand is `hidden`. `given` replaces values of the
+    exercise's own. `order` is the one in which the interpreter runs the threads.
+
+    For programs of Triton: the matrices that `by_columns` names ("a", "bc") are stored by columns;
+    in a `corner`, A and B are corners of larger matrices that hold zeros; where there are `parts`,
+    the kernel stores so many matrices of C's size, whose sum is C.
+    """
+
+    m: int
+    n: int
+    k: int
+    dtype: str = "float32"
+    draw: str = "integers"
+    hidden: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict)
+    order: str = "forward"
+    by_columns: str = ""
+    corner: bool = False
+    parts: int = 0
+
+    def inputs(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return (a, b), the same for the same seed."""
+        if self.draw == "puzzle":
+            a, b = (np.arange(r * c).reshape(r, c) for r, c in self.shapes[:2])
+            return a.astype(self.dtype), (2 * b).astype(self.dtype)
+        if self.draw == "positive":
+            a, b = Problem(self.m, self.n, self.k, self.dtype).inputs(seed, "normal")
+            return abs(a), abs(b)
+        return Problem(self.m, self.n, self.k, self.dtype).inputs(seed, self.draw)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """The shapes of A, B and C, or of A, B and the parts of C."""
+        parts = (self.parts,) if self.parts else ()
+        return (self.m, self.k), (self.k, self.n), (*parts, self.m, self.n)
+
+    def __str__(self) -> str:
+        return f"A {self.m}×{self.k} times B {self.k}×{self.n}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a function whose arguments and result are numbers, strings, lists or dicts."""
+
+    arguments: tuple
+    hidden: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(repr, self.arguments))})"
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A usual mistake of an exercise of the kind "values": whose result it has, made it.
+
+    `answer` computes what comes of the mistake, `message` says in sentences which one it is.
+    """
+
+    answer: Callable[..., Any]
+    diagnosis: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Count:
+    """A limit on what the microscope counted: `what` is one of the worker's counts.
+
+    `most` is the largest number allowed in a case; `message` says in a sentence what more means.
+    """
+
+    what: str
+    most: Callable[[Case], int]
+    message: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an answer may use, on top of its own names and the arguments of its functions.
+
+    `names` may be read and called, `attributes` are written out with their root ("cuda.grid"),
+    `members` may be asked of anything ("shape"). `imports` are lines that do no harm: what they
+    import is there already.
+    """
+
+    names: frozenset[str]
+    attributes: frozenset[str]
+    members: frozenset[str]
+    decorators: frozenset[str] = frozenset()
+    imports: frozenset[str] = frozenset()
+    lists: bool = False
+    """Lists, comprehensions, strings: for exercises in plain Python."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one answer may take: seconds for each case, bytes of memory, bytes of output kept."""
+
+    seconds: float = 8.0
+    memory: int = 4 << 30
+    output: int = 64 << 10
+    processes: int = 16
+    start_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise. `name` is "05.1", `entry` the function that it asks for and its arguments.
+
+    `launch` gives grid and block of a case for the kinds "cuda" and "triton". `given` are the
+    constants that the notebook defines for the answer. `answer` is the judge's own result for the
+    kind "values", `slips` are usual mistakes there. `hints` maps a diagnosis to the number of the hint that it calls for.
+    """
+
+    name: str
+    title: str
+    points: int
+    entry: str
+    parameters: tuple[str, ...]
+    kind: str
+    rules: Rules
+    cases: tuple[Any, ...]
+    lines: int
+    hints: Mapping[str, int]
+    launch: Callable[[Any], tuple] | None = None
+    tile: int | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    answer: Callable[..., Any] | None = None
+    counts: tuple[Count, ...] = ()
+    slips: tuple[Slip, ...] = ()
+    version: int = 1
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise ValueError(f"an exercise is called NN.N, got {self.name!r}")
+        if self.kind not in KINDS:
+            raise ValueError(f"{self.name}: kind must be one of {', '.join(KINDS)}, {self.kind!r}")
+
+    @property
+    def cell(self) -> str:
+        """The id of the cell that the learner writes."""
+        return f"exercise-{self.name.replace('.', '-')}"
+
+    @property
+    def marker(self) -> str:
+        """The first line of that cell."""
+        return f"# exercise {self.name}: {self.title}"
+
+    def hint(self, diagnosis: str) -> int:
+        """Return which hint a diagnosis calls for, 1 to 3."""
+        return self.hints.get(diagnosis, self.hints["other"])
+
+
+@cache
+def exercises(chapter: str | None = None) -> tuple[Exercise, ...]:
+    """Return the exercises of a chapter ("05"), or all of them.
+
+    Raises ValueError if a chapter has none.
+    """
+    from tiled_matmul.grader import specs
+
+    names = sorted(module.name for module in pkgutil.iter_modules(specs.__path__))
+    if chapter is not None and f"ch{chapter}" not in names:
+        known = ", ".join(name.removeprefix("ch") for name in names)
+        raise ValueError(f"chapter {chapter} has no exercises; these have: {known}")
+    wanted = names if chapter is None else [f"ch{chapter}"]
+    modules = [importlib.import_module(f"{specs.__name__}.{name}") for name in wanted]
+    return tuple(exercise for module in modules for exercise in module.EXERCISES)
+
+
+def exercise(name: str) -> Exercise:
+    """Return an exercise by its name. Raises ValueError, which lists the names that there are."""
+    for one in exercises():
+        if one.name == name:
+            return one
+    known = ", ".join(one.name for one in exercises())
+    raise ValueError(f"there is no exercise {name!r}; there are {known}")
+
+
+# What the answers of several chapters may use.
+
+NUMBERS = frozenset({"range", "min", "max", "abs", "len", "int", "float", "bool", "round", "print"})
+PLACES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+AXES = frozenset(f"cuda.{place}.{axis}" for place in PLACES for axis in "xyz")
+TYPES = frozenset({"float32", "float64", "int32", "int64", "uint32", "uint64", "float16"})
+CUDA = Rules(
+    names=NUMBERS | {"cuda", "math", "np", "numba"},
+    attributes=AXES
+    | {f"cuda.{name}" for name in ("grid", "gridsize", "syncthreads", "syncwarp", "laneid")}
+    | {"cuda.shared.array", "cuda.local.array", "cuda.fma", "cuda.selp"}
+    | {"cuda.threadfence", "cuda.threadfence_block", "cuda.atomic.add"}
+    | {f"{module}.{name}" for module in ("np", "numba") for name in TYPES}
+    | {"math.ceil", "math.floor", "math.sqrt"},
+    members=frozenset({"shape", "dtype", "type", "size", "ndim"}),
+    decorators=frozenset({"cuda.jit"}),
+    imports=frozenset(
+        {"from numba import cuda", "import math", "import numpy as np", "import numba"}
+    ),
+)
+TRITON = Rules(
+    names=frozenset({"range", "min", "max", "tl", "print"}),
+    attributes=frozenset(
+        f"tl.{name}"
+        for name in (
+            *("constexpr", "program_id", "num_programs", "arange", "load", "store", "zeros", "dot"),
+            *("cdiv", "minimum", "maximum", "where", "range", "static_range", "multiple_of"),
+            *("make_block_ptr", "advance", "make_tensor_descriptor", "max_contiguous", "trans"),
+            *("float16", "float32", "bfloat16", "int32", "int64", "full", "swizzle2d", "sum"),
+        )
+    ),
+    members=frozenset({"shape", "dtype", "to", "T", "element_ty", "load", "store"}),
+    decorators=frozenset({"triton.jit"}),
+    imports=frozenset({"import triton", "import triton.language as tl"}),
+)
+VALUES = Rules(
+    names=NUMBERS | {"divmod", "sum", "math"},
+    attributes=frozenset({"math.ceil", "math.floor"}),
+    members=frozenset(),
+    imports=frozenset({"import math"}),
+    lists=True,
+)

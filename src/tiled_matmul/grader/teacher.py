@@ -1,0 +1,258 @@
+"""For a teacher: a folder of strangers' notebooks to marks, whatever is in it.
+
+Each entry of the folder is a submission: a notebook, or a learner's folder with notebooks in it.
+What cannot be graded is a line in the report. Answers run in a sandbox only.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import html
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from tiled_matmul.files import replace_text
+from tiled_matmul.grader import cells, practice
+from tiled_matmul.grader.spec import exercises
+
+COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
+UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+MAX_ENTRIES = 20_000
+
+
+def submissions(folder: Path) -> Iterator[tuple[Path, str | None]]:
+    """Yield (path, None) for each notebook, (path, why) for what is none. Raises ValueError.
+
+    Links are not followed out of the folder, and not into folders at all.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder")
+    root = folder.resolve()
+    entries = sorted(folder.iterdir())
+    if not entries:
+        raise ValueError(f"{folder} is empty")
+    for entry in entries:
+        if _leads_out(entry, root):
+            yield entry, "a link out of the folder"
+        elif entry.is_dir() and not entry.is_symlink():
+            yield from _in_folder(entry, root)
+        elif entry.suffix != ".ipynb":
+            yield entry, "not a notebook: its name does not end in .ipynb"
+        else:
+            yield entry, None
+
+
+def _in_folder(folder: Path, root: Path) -> Iterator[tuple[Path, str | None]]:
+    found = 0
+    for place, inner, names in os.walk(folder):
+        inner[:] = sorted(name for name in inner if name != ".ipynb_checkpoints")
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.suffix != ".ipynb":
+                continue
+            found += 1
+            if found > MAX_ENTRIES:
+                yield folder, f"more than {MAX_ENTRIES:,} notebooks"
+                return
+            yield path, "a link out of the folder" if _leads_out(path, root) else None
+    if not found:
+        yield folder, "no notebook in it"
+
+
+def _leads_out(path: Path, root: Path) -> bool:
+    # os.path.realpath, unlike Path.resolve, also answers for a link to itself.
+    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root)
+
+
+def shown(path: Path, folder: Path) -> str:
+    """Return a submission's name under the folder, as text that every format can hold."""
+    name = os.fsencode(path.relative_to(folder)).decode("utf-8", "backslashreplace")
+    return UNPRINTABLE.sub("?", name)
+
+
+def grade(
+    folder: Path,
+    *,
+    jobs: int,
+    seed: int | None = None,
+    journal: Path | None = None,
+    on_progress: Callable[[int, int, str], None] = lambda done, total, name: None,
+) -> list[dict]:
+    """Return a report for each submission of a folder, in the order of their names.
+
+    With `journal`, what is done is written there, and a later call goes on where this one ended.
+    """
+    found = list(submissions(folder))
+    kept = _kept(journal)
+    reports: list[dict | None] = [None] * len(found)
+    done = 0
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = {}
+        for number, (path, why) in enumerate(found):
+            waiting[pool.submit(_one, path, shown(path, folder), why, seed, kept)] = number
+        try:
+            for future in as_completed(waiting):
+                key, report = future.result()
+                reports[waiting[future]] = report
+                done += 1
+                on_progress(done, len(found), report["path"])
+                if journal is not None and key is not None and key not in kept:
+                    _keep(journal, key, report)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [report for report in reports if report is not None]
+
+
+def _one(
+    path: Path, name: str, why: str | None, seed: int | None, kept: dict[str, dict]
+) -> tuple[str | None, dict]:
+    """Return (its key in the journal, its report)."""
+    report: dict[str, Any] = {"path": name, "exercises": []}
+    if why is not None:
+        return None, report | {"error": why}
+    try:
+        key = _key(path, name)
+        if key in kept:
+            return key, kept[key]
+        graded = practice.grade(path, confined=True, seed=seed) | {"path": name}
+    except Exception as error:  # the grader's own fault is never a learner's zero
+        said = f"INFRA: the grader failed: {type(error).__name__}: {str(error)[:200]}"
+        return None, report | {"error": said, "infra": True}
+    infra = any(one["status"] == "INFRA" for one in graded["exercises"])
+    return None if infra else key, graded
+
+
+def _key(path: Path, name: str) -> str | None:
+    """Return what tells a submission, and the exercises it is graded by, from all others."""
+    digest = hashlib.sha256(f"{name}\0{_edition()}\0".encode())
+    try:
+        digest.update(cells.text_of(path).encode())
+    except cells.Unreadable:
+        return None
+    return digest.hexdigest()
+
+
+def _edition() -> str:
+    return ",".join(f"{one.name}:{one.version}:{one.points}" for one in exercises())
+
+
+def _kept(journal: Path | None) -> dict[str, dict]:
+    """Return what a journal holds; a line that was cut short is not there."""
+    kept = {}
+    try:
+        text = journal.read_text(encoding="utf-8") if journal is not None else ""
+    except OSError:
+        text = ""
+    for line in text.splitlines():
+        try:
+            entry = json.loads(line)
+            kept[entry["key"]] = entry["report"]
+        except (ValueError, KeyError, TypeError):
+            continue
+    return kept
+
+
+def _keep(journal: Path, key: str, report: dict) -> None:
+    with open(journal, "a", encoding="utf-8") as file:
+        file.write("\n" + json.dumps({"key": key, "report": report}))
+
+
+# The formats: each is made from the JSON report.
+
+
+def as_json(reports: Sequence[dict]) -> str:
+    """Return the report that all others come from."""
+    return json.dumps({"submissions": list(reports)}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _rows(reports: Sequence[dict]) -> Iterator[dict]:
+    for report in reports:
+        if "error" in report:
+            status = "INFRA" if report.get("infra") else ""
+            yield {"path": report["path"], "status": status, "message": report["error"]}
+        for one in report["exercises"]:
+            message = one["evidence"].get("message", "")
+            yield {"path": report["path"], "message": message} | {
+                name: one[name] for name in COLUMNS if name in one
+            }
+
+
+def _clean(text: Any) -> str:
+    return UNPRINTABLE.sub("?", str(text))
+
+
+def as_csv(reports: Sequence[dict]) -> str:
+    """Return a line for each exercise. What a spreadsheet would take for a formula is quoted."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    for row in _rows(reports):
+        safe = {}
+        for name, value in row.items():
+            text = _clean(value)
+            risky = isinstance(value, str) and text.startswith(FORMULA)
+            safe[name] = f"'{text}" if risky else text
+        writer.writerow(safe)
+    return out.getvalue()
+
+
+def as_junit(reports: Sequence[dict]) -> str:
+    """Return JUnit XML: a suite for each submission, a case for each exercise."""
+    suites = ElementTree.Element("testsuites")
+    for report in reports:
+        suite = ElementTree.SubElement(suites, "testsuite", name=_clean(report["path"]))
+        rows = list(_rows([report]))
+        suite.set("tests", str(len(rows)))
+        failures = errors = 0
+        for row in rows:
+            name = _clean(row.get("exercise", "the notebook"))
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=_clean(report["path"]), name=name
+            )
+            if row["status"] == "PASS":
+                continue
+            infra = row["status"] in ("", "INFRA")
+            errors, failures = errors + infra, failures + (not infra)
+            what = ElementTree.SubElement(case, "error" if infra else "failure")
+            what.set("type", row["status"] or "UNREADABLE")
+            what.set("message", _clean(row["message"]))
+        suite.set("failures", str(failures))
+        suite.set("errors", str(errors))
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def as_html(reports: Sequence[dict]) -> str:
+    """Return a page with a table. Nothing of a submission is markup in it."""
+    rows = []
+    for row in _rows(reports):
+        found = [html.escape(_clean(row.get(name, ""))) for name in COLUMNS]
+        rows.append("<tr>" + "".join(f"<td>{text}</td>" for text in found) + "</tr>")
+    heads = "".join(f"<th>{name}</th>" for name in COLUMNS)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Grades</title>\n'
+        "<style>body{font-family:sans-serif}td,th{padding:.2em .6em;text-align:left;"
+        "vertical-align:top;border-bottom:1px solid #ccc}</style></head>\n"
+        f"<body><h1>Grades</h1><table><thead><tr>{heads}</tr></thead>\n<tbody>"
+        + "\n".join(rows)
+        + "</tbody></table></body></html>\n"
+    )
+
+
+FORMATS = {"json": as_json, "csv": as_csv, "junit": as_junit, "html": as_html}
+
+
+def write(reports: Sequence[dict], files: dict[str, Path]) -> None:
+    """Write the formats that were asked for."""
+    for name, path in files.items():
+        replace_text(path, FORMATS[name](reports))

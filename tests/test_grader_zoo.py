@@ -1,0 +1,72 @@
+"""grader/: each wrong answer of the zoo gets the verdict meant for it, each right one passes.
+
+A file of `grader_zoo/NN_N/` is an answer behind two lines: the status, and words that the message
+holds, with semicolons between them.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tiled_matmul.grader import pool, starters
+from tiled_matmul.grader.judge import HINTS, judge
+from tiled_matmul.grader.practice import explained
+from tiled_matmul.grader.spec import Limits, exercise, exercises
+
+ZOO = Path(__file__).parent / "grader_zoo"
+ANSWERS = sorted(ZOO.glob("*/*.py"))
+SOLUTIONS = {
+    name: solved
+    for path in starters.solutions()
+    for name, (_, solved) in starters.answers(path).items()
+}
+
+
+@pytest.fixture(scope="module")
+def worker():
+    """One process for the whole zoo, where nobody is hostile: its beginning is what costs."""
+    with pool.Worker("cuda", Limits(), confined=False) as one:
+        yield one
+
+
+def told(path: Path) -> tuple[str, str, list[str], str]:
+    """Return (exercise, status, words, source) of a file of the zoo."""
+    status, words, source = path.read_text(encoding="utf-8").split("\n", 2)
+    parts = words.removeprefix("# words:").split(";")
+    wanted = [part.strip() for part in parts if part.strip()]
+    return path.parent.name.replace("_", "."), status.removeprefix("# status: "), wanted, source
+
+
+@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_the_verdict_is_the_one_that_is_meant(path, worker):
+    name, status, words, source = told(path)
+    found = judge(exercise(name), source, worker=worker)
+    assert found.status == status, found.message
+    for word in words:
+        assert word in explained(found)
+    if status == "PASS":
+        assert found.points == found.max_points and found.hint == 0
+    else:
+        assert found.points <= found.max_points / 2
+        assert 1 <= found.hint <= HINTS and f"hint {found.hint} of" in explained(found)
+
+
+@pytest.mark.parametrize("name", sorted(SOLUTIONS))
+def test_the_solution_has_all_points(name):
+    found = judge(exercise(name), SOLUTIONS[name])  # in a process of its own
+    assert (found.status, found.points) == ("PASS", exercise(name).points), found.message
+
+
+def test_every_exercise_has_a_solution_five_wrong_answers_and_another_right_one():
+    assert sorted(SOLUTIONS) == sorted(one.name for one in exercises())
+    for one in exercises():
+        mine = [told(path)[1] for path in ANSWERS if told(path)[0] == one.name]
+        assert mine.count("PASS") >= 1
+        assert len(mine) - mine.count("PASS") >= 5
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_race_is_found_whatever_the_numbers_are(seed, worker):
+    """Every thread of a row writes the same value: no order of the threads gives a wrong C."""
+    *_, source = told(ZOO / "05_3" / "lucky_value.py")
+    assert judge(exercise("05.3"), source, seed=seed, worker=worker).status == "RACE"
