@@ -120,6 +120,20 @@ class Speed(GeneratedTable):
         return tables.speed_markdown(self.sources(root)[0])
 
 
+class Exercises(GeneratedTable):
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        from tiled_matmul.book import exercises
+
+        return exercises.exercises_markdown(root)
+
+
+class Kills(GeneratedTable):
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        from tiled_matmul.book import exercises
+
+        return exercises.kills_markdown(root)
+
+
 def use_address(app: Sphinx, config: Config) -> None:
     """Let BOOK_REPOSITORY replace the configured address: in buttons, set-up cells, downloads."""
     address = os.environ.get(ADDRESS_OVERRIDE)
@@ -189,6 +203,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-ladder", Ladder)
     app.add_directive("tiled-climb", Climb)
     app.add_directive("tiled-status", Status)
+    app.add_directive("tiled-exercises", Exercises)
+    app.add_directive("tiled-kills", Kills)
     app.add_directive("tiled-claims", Claims)
     app.add_directive("tiled-counters", Counters)
     app.add_directive("tiled-speed", Speed)

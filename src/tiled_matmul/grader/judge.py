@@ -17,14 +17,14 @@ import numpy as np
 
 from tiled_matmul.check import diagnose
 from tiled_matmul.grader import gate, pool, wire
-from tiled_matmul.grader.spec import Call, Case, Exercise
+from tiled_matmul.grader.spec import Call, Case, Exercise, Slip
 
 STATUSES = (
     *("PASS", "WRONG", "TIMEOUT", "CRASH", "GPU_FAULT", "RACE", "FORBIDDEN", "MISSING"),
     *("DUPLICATE", "TAMPERED", "INFRA"),
 )
 HINTS = 3
-HALF = 0.5  # of the points for a right product by the wrong way
+NEAR_SUMS = 1e-5  # of the sum of the sizes: rounding is less, a mistake is more
 RACES = ("race", "uninitialised read", "divergent barrier")
 INFRA_TRIES = 2
 NEAR = 1e-9  # of a number that is no whole one: how it was rounded on the way does not matter
@@ -110,7 +110,7 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
     try:
         _define(exercise, source, worker)
         for number, case in enumerate(exercise.cases):
-            shown = case
+            shown = case = case.drawn(seed + number) if isinstance(case, Call) else case
             _case(exercise, case, worker, seed + number)
     except _Stop as stop:
         if shown is not None:
@@ -118,7 +118,7 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
         if worker.output:
             evidence["printed"] = worker.said
         message = str(stop)
-        if shown is not None and stop.status in ("WRONG", "RACE"):
+        if isinstance(shown, Case) and stop.status in ("WRONG", "RACE"):
             message = f"{shown}: {message}"
         points = round(exercise.points * stop.share, 2)
         hint = exercise.hint(stop.diagnosis)
@@ -211,6 +211,7 @@ def _case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> None
         c, stale = (x.sum(axis=0, dtype=np.float64).astype(case.dtype) for x in (c, stale))
     report = diagnose(c, a, b, tile=exercise.tile, previous=stale)
     if not report.ok:
+        _slips(exercise, case, c, a, b, report)
         raise _Stop("WRONG", report.pattern or "value", report.message)
     for count in exercise.counts:
         found, most = counts.get(count.what), count.most(case)
@@ -218,7 +219,21 @@ def _case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> None
             raise _Stop("CRASH", "crash", f"The answer's process did not say its {count.what}.")
         if found > most:
             told = f"{count.message} ({count.what}: {found:,}, at most {most:,}.)"
-            raise _Stop("WRONG", "counts", told, HALF)
+            raise _Stop("WRONG", count.diagnosis, told, count.share)
+
+
+def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) -> None:
+    """Raise for the first of the exercise's own mistakes that gives this wrong C."""
+    sizes = np.abs(a.astype(np.float64)) @ np.abs(b)
+
+    def near(x: Any, y: Any) -> bool:
+        return bool((np.abs(x - y) <= NEAR_SUMS * (sizes + np.abs(y))).all())
+
+    for slip in exercise.slips:
+        made = slip.answer(case, a.astype(np.float64), b.astype(np.float64))
+        if made is not None and near(c, made) and not near(a.astype(np.float64) @ b, made):
+            first = report.message.partition("The wrong ones")[0]
+            raise _Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
 
 
 def _call(exercise: Exercise, case: Call, worker: pool.Worker, header: dict) -> None:
@@ -237,11 +252,23 @@ def _call(exercise: Exercise, case: Call, worker: pool.Worker, header: dict) -> 
     if result is None:
         told, diagnosis = f"{told} Does it end at a `return`?", "nothing"
     for slip in exercise.slips:
-        with contextlib.suppress(ArithmeticError):
-            if _alike(result, json.loads(json.dumps(slip.answer(*case.arguments)))):
-                told, diagnosis = f"{told} {slip.message}", slip.diagnosis
-                break
+        if _slipped(slip, case.arguments, result, wanted):
+            told, diagnosis = f"{told} {slip.message}", slip.diagnosis
+            break
     raise _Stop("WRONG", diagnosis, told)
+
+
+def _slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
+    """Is a wrong result what comes of this mistake?"""
+    if slip.part is not None:
+        if not isinstance(result, list) or len(result) != len(wanted):
+            return False
+        result, wanted = result[slip.part], wanted[slip.part]
+        if _alike(result, wanted):
+            return False
+    with contextlib.suppress(ArithmeticError):
+        return _alike(result, json.loads(json.dumps(slip.answer(*arguments))))
+    return False
 
 
 def _alike(x: Any, y: Any) -> bool:

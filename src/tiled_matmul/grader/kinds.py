@@ -6,9 +6,11 @@ the header of the reply with the bytes of its outputs. It judges nothing.
 
 from __future__ import annotations
 
+import bisect
 import json
+import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 MAX_STEPS = 100_000  # turns of a block's while loops: thousands of times what an answer takes
 SHOWN = 3  # findings of a kind that are passed on
 MOST_TEXT = 1500
+COPIES = ("copy_async", "commit_copies", "wait_copies")
 CORNER = 64  # rows and columns that there are beyond A and B
 
 Reply = tuple[dict, list[bytes]]
@@ -27,14 +30,14 @@ def prepare(kind: str) -> dict[str, Any]:
         from tiled_matmul import backend
 
         backend.select()
-        import math
-
         import numba
         from numba import cuda
 
         import tiled_matmul.simt.trace  # noqa: F401
+        from tiled_matmul.ladder import intrinsics
 
-        return {"cuda": cuda, "math": math, "np": np, "numba": numba}
+        copies = {name: getattr(intrinsics, name) for name in COPIES}
+        return {"cuda": cuda, "math": math, "np": np, "numba": numba, **copies}
     if kind == "triton":
         from tiled_matmul import backend
 
@@ -49,8 +52,6 @@ def prepare(kind: str) -> dict[str, Any]:
         warnings.filterwarnings("ignore", "tl.make_block_ptr")
         warnings.filterwarnings("ignore", "invalid value")  # NumPy's, of NaN
         return {"triton": triton, "tl": tl}
-    import math
-
     return {"math": math}
 
 
@@ -75,7 +76,8 @@ def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """Run a kernel of Numba in the interpreter, and report what it saw."""
     from tiled_matmul.simt import trace
 
-    a, b, c = _operands(request, blobs)
+    named = zip("abc", _operands(request, blobs), strict=True)
+    a, b, c = (np.asfortranarray(x) if name in request["by_columns"] else x for name, x in named)
     grid, block = request["launch"]
     kernel = space[request["entry"]]
     options = {"order": request["order"], "seed": 1, "max_steps": MAX_STEPS}
@@ -86,11 +88,64 @@ def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     counts = {
         "global loads": t.global_loads.lanes,
         "global load sectors": t.global_loads.sectors,
+        "global stores": t.global_stores.lanes,
         "global store sectors": t.global_stores.sectors,
         "shared loads": t.shared_loads.lanes,
         "bank conflicts": t.shared_loads.bank_conflicts + t.shared_stores.bank_conflicts,
+        "shared bytes": sum(_bytes(array) for array in t.arrays if array.space == "shared"),
+        "barriers": _barriers(t),
+        **_flights(t),
     }
     return {"findings": findings, "counts": counts}, _outputs(c, a, b)
+
+
+def _bytes(array: Any) -> int:
+    return math.prod(array.shape) * array.itemsize
+
+
+def _barriers(t: Any) -> int:
+    """Return how often a block waited at a barrier, in all blocks together."""
+    blocks, phases = (np.frombuffer(column, np.int64) for column in (t._log.blocks, t._log.phases))
+    last = np.zeros(int(blocks.max()) + 1, np.int64)
+    np.maximum.at(last, blocks, phases)  # each phase but the last ends at a barrier
+    return int(last.sum())
+
+
+def _flights(t: Any) -> dict[str, int]:
+    """Return how many elements asynchronous copies brought, and how many of them nothing covers.
+
+    A copy is covered if its thread reads shared memory after it has begun the copy and before the
+    phase in which somebody reads what it brought. Copies that nobody reads are left out.
+    """
+    plain = t.count("global", "load", asynchronous=False).lanes
+    counts = {"plain global loads": plain, "copies": 0, "bare copies": 0}
+    copies = np.array([site.asynchronous for site in t.sites], np.bool_)
+    if not copies.any():
+        return counts
+    shared = np.array([array.space == "shared" for array in t.arrays])
+    for block in t.blocks:
+        rows = t.accesses(block)
+        rows = rows[shared[rows["array"]]]
+        # Of each element the phases in which it is read, of each thread when it reads what.
+        used: dict[tuple, list[int]] = {}
+        reads: dict[int, list[tuple[int, int]]] = {}
+        begun = []
+        fields = (rows[name].tolist() for name in ("site", "thread", "phase", "array", "element"))
+        for moment, (site, thread, phase, *place) in enumerate(zip(*fields, strict=True)):
+            if copies[site]:
+                begun.append((moment, thread, phase, tuple(place)))
+            elif t.sites[site].op == "load":
+                used.setdefault(tuple(place), []).append(phase)
+                reads.setdefault(thread, []).append((moment, phase))
+        for moment, thread, phase, place in begun:
+            first = min((p for p in used.get(place, ()) if p > phase), default=None)
+            if first is None:
+                continue
+            mine = reads.get(thread, [])
+            later = bisect.bisect(mine, (moment, 0))
+            counts["copies"] += 1
+            counts["bare copies"] += later == len(mine) or mine[later][1] >= first
+    return counts
 
 
 def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
@@ -152,10 +207,21 @@ def _nothing_for_nothing() -> Iterator[None]:
 
 
 def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
-    """Call a function that fills c from a and b, on NumPy arrays."""
+    """Call a function that fills c from a and b, on arrays that write down what is asked of them.
+
+    A launch, if there is one, is the number of words of the cache that is asked about.
+    """
+    from tiled_matmul.grader.watched import Outside, Record
+
     a, b, c = _operands(request, blobs)
-    space[request["entry"]](a, b, c)
-    return {"findings": [], "counts": {}}, _outputs(c, a, b)
+    record = Record()
+    with suppress(Outside):
+        space[request["entry"]](*record.watch(a, b, c))
+    counts = {f"reads of {name}": count for name, count in record.reads.items()}
+    counts |= {"writes of C": record.writes, "whole rows": record.whole_rows}
+    if "launch" in request:
+        counts["words fetched"] = record.fetched(*request["launch"])
+    return {"findings": list(record.findings.values()), "counts": counts}, _outputs(c, a, b)
 
 
 def _values(space: dict, request: dict, blobs: list[bytes]) -> Reply:

@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -70,11 +70,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a function whose arguments and result are numbers, strings, lists or dicts."""
+    """One call of a function whose arguments and result are numbers, strings, lists or dicts.
 
-    arguments: tuple
+    `draw` makes the arguments from a random generator, anew for each grading.
+    """
+
+    arguments: tuple = ()
     hidden: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
+    draw: Callable[[np.random.Generator], tuple] | None = None
+
+    def drawn(self, seed: int) -> Call:
+        """Return the call with its arguments drawn, the same for the same seed."""
+        if self.draw is None:
+            return self
+        return replace(self, arguments=self.draw(np.random.default_rng(seed)), draw=None)
 
     def __str__(self) -> str:
         return f"({', '.join(map(repr, self.arguments))})"
@@ -82,14 +92,18 @@ class Call:
 
 @dataclass(frozen=True)
 class Slip:
-    """A usual mistake of an exercise of the kind "values": whose result it has, made it.
+    """A usual mistake of an exercise: whose result it has, made it.
 
-    `answer` computes what comes of the mistake, `message` says in sentences which one it is.
+    `answer` computes what comes of the mistake, `message` says in sentences which one it is. For
+    the kind "values" `answer` is called with the call's arguments; where C is the result, with
+    (case, a, b), and it returns the C that comes of it, or None where the mistake does not show.
+    Where a result is a list, `part` may be the place of the one value that is to be compared.
     """
 
     answer: Callable[..., Any]
     diagnosis: str
     message: str
+    part: int | None = None
 
 
 @dataclass(frozen=True)
@@ -97,11 +111,14 @@ class Count:
     """A limit on what the microscope counted: `what` is one of the worker's counts.
 
     `most` is the largest number allowed in a case; `message` says in a sentence what more means.
+    `share` of the points is for a right C all the same: 0 where the starter's is right already.
     """
 
     what: str
     most: Callable[[Case], int]
     message: str
+    diagnosis: str = "counts"
+    share: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -137,9 +154,10 @@ class Limits:
 class Exercise:
     """One exercise. `name` is "05.1", `entry` the function that it asks for and its arguments.
 
-    `launch` gives grid and block of a case for the kinds "cuda" and "triton". `given` are the
-    constants that the notebook defines for the answer. `answer` is the judge's own result for the
-    kind "values", `slips` are usual mistakes there. `hints` maps a diagnosis to the number of the hint that it calls for.
+    `launch` gives grid and block of a case for the kinds "cuda" and "triton", for "loops" the words
+    of the cache that is watched. `given` are the constants that the notebook defines for the
+    answer. `answer` is the judge's own result for the kind "values", `slips` are usual mistakes.
+    `hints` maps a diagnosis to the number of the hint that it calls for.
     """
 
     name: str
@@ -248,5 +266,11 @@ VALUES = Rules(
     attributes=frozenset({"math.ceil", "math.floor"}),
     members=frozenset(),
     imports=frozenset({"import math"}),
+    lists=True,
+)
+LOOPS = Rules(
+    names=NUMBERS | {"sum", "enumerate", "zip"},
+    attributes=frozenset(),
+    members=frozenset({"shape", "dtype", "type", "size", "ndim"}),
     lists=True,
 )

@@ -1,0 +1,66 @@
+"""Tables of the exercises: what there is, and the wrong answers that the tests grade."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+
+from tiled_matmul.grader.spec import Exercise, exercises
+
+ZOO = Path("tests") / "grader_zoo"
+
+
+def notebook_of(root: Path, chapter: str) -> Path:
+    """Return the exercise notebook of a chapter "05". Raises ValueError where there is not one."""
+    found = sorted((root / "exercises").glob(f"{chapter}_*.ipynb"))
+    if len(found) != 1:
+        raise ValueError(f"wanted one exercises/{chapter}_*.ipynb, found {len(found)}")
+    return found[0]
+
+
+def _of(exercise: Exercise) -> str:
+    return exercise.name.split(".")[0]
+
+
+def exercises_markdown(root: Path) -> tuple[str, list[str]]:
+    """Return a table of all exercises with their points and solutions, and what is missing."""
+    lines = ["| exercises | | points | solution |", "| :--- | :--- | ---: | :--- |"]
+    faults = []
+    for chapter, group in groupby(exercises(), key=_of):
+        group = list(group)
+        try:
+            path = notebook_of(root, chapter)
+        except ValueError as error:
+            faults.append(str(error))
+            continue
+        if not (path.parent / "solutions" / path.name).exists():
+            faults.append(f"exercises/solutions/{path.name} is missing")
+            continue
+        titles = "; ".join(one.title for one in group)
+        points = sum(one.points for one in group)
+        title = path.stem[3:].replace("_", " ")
+        lines.append(
+            f"| [{chapter} {title}](exercises/{path.name}) | {titles} | {points} "
+            f"| [worked](exercises/solutions/{path.name}) |"
+        )
+    return "\n".join(lines), faults
+
+
+def kills_markdown(root: Path) -> tuple[str, list[str]]:
+    """Return a table of the zoo's wrong answers with the status and words that tests demand."""
+    lines = ["| exercise | answer | status | the message says |", "| :--- | :--- | :--- | :--- |"]
+    faults = []
+    for one in exercises():
+        wrong = 0
+        for path in sorted((root / ZOO / one.name.replace(".", "_")).glob("*.py")):
+            status, words = path.read_text(encoding="utf-8").split("\n", 2)[:2]
+            status, words = status.removeprefix("# status: "), words.removeprefix("# words:")
+            if status == "PASS":
+                continue
+            name, wrong = path.stem.replace("_", " "), wrong + 1
+            said = "; ".join(f"“{part.strip()}”" for part in words.split(";") if part.strip())
+            said = said.replace("|", "\\|")
+            lines.append(f"| {one.name} {one.title} | {name} | {status} | {said} |")
+        if wrong < 5:
+            faults.append(f"exercise {one.name} has {wrong} wrong answers in {ZOO}, wanted 5")
+    return "\n".join(lines), faults

@@ -1,0 +1,162 @@
+"""07_thread_tiles: a register tile of 2×2, and the loads from global memory, predicted."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.spec import CUDA, VALUES, Call, Case, Count, Exercise, Slip
+
+TILE, OWN = 8, 2
+
+
+def _up(size: int, edge: int) -> int:
+    return -(-size // edge)
+
+
+def _edge(case: Case) -> int:
+    return case.given.get("TILE", TILE)
+
+
+def _launch(case: Case) -> tuple:
+    edge = _edge(case)
+    return (_up(case.n, edge), _up(case.m, edge)), (edge // OWN, edge // OWN)
+
+
+def global_loads(m: int, n: int, k: int, rows: int, columns: int) -> int:
+    """Elements that tiles of rows × columns of C load: A once a tile column, B once a tile row."""
+    return k * (m * _up(n, columns) + n * _up(m, rows))
+
+
+def shared_loads(case: Case) -> int:
+    """What tiles of 2×2 load from shared memory: four elements a step of k, for four products."""
+    edge = _edge(case)
+    threads = _up(case.m, edge) * _up(case.n, edge) * (edge // OWN) ** 2
+    return threads * _up(case.k, edge) * edge * 2 * OWN
+
+
+REGISTERS = Exercise(
+    name="07.1",
+    title="a tile of 2×2 for each thread",
+    points=4,
+    entry="register_tile",
+    parameters=("a", "b", "c"),
+    kind="cuda",
+    rules=CUDA,
+    lines=14,
+    tile=TILE,
+    given={"TILE": TILE},
+    launch=_launch,
+    cases=(
+        Case(8, 8, 8),
+        Case(16, 24, 16, hidden=True, order="reverse"),
+        Case(9, 11, 5, hidden=True),
+        Case(7, 3, 17, draw="normal", hidden=True, order="shuffle"),
+        # Two warps a block: what orders one warp does not order these.
+        Case(18, 15, 20, hidden=True, given={"TILE": 16}, order="reverse"),
+    ),
+    counts=(
+        Count(
+            "global loads",
+            lambda case: global_loads(case.m, case.n, case.k, _edge(case), _edge(case)),
+            "C is right, but it takes more from global memory than the tiles hold: multiply what "
+            "lies in shared memory.",
+            "sharing",
+        ),
+        Count(
+            "shared loads",
+            shared_loads,
+            "C is right, but a thread loads an element more than once in a step of k. For four "
+            "products it needs two of A and two of B: load those four first, then multiply each "
+            "with each.",
+        ),
+    ),
+    hints={
+        **{"stale": 1, "race": 2, "out of bounds": 3, "counts": 2, "sharing": 1, "part of k": 2},
+        **{"uninitialised read": 2, "divergent barrier": 3, "transposed": 2, "error": 3},
+        "other": 2,
+    },
+)
+
+
+def _draw(rng) -> tuple:
+    m, n, k = (int(size) for size in rng.integers(1, 300, 3))
+    rows, columns = (int(edge) for edge in rng.choice((4, 8, 16, 32, 48), 2, replace=False))
+    return m, n, k, rows, columns
+
+
+PREDICTED = Exercise(
+    name="07.2",
+    title="traffic, predicted",
+    points=3,
+    entry="global_loads",
+    parameters=("m", "n", "k", "rows", "columns"),
+    kind="values",
+    rules=VALUES,
+    lines=3,
+    answer=global_loads,
+    cases=(
+        Call((64, 64, 64, 64, 64)),
+        Call((64, 64, 64, 16, 16)),
+        Call((128, 128, 16, 128, 64)),
+        Call((20, 35, 9, 64, 64)),
+        Call((100, 70, 20, 64, 32)),
+        Call((1, 1, 1, 8, 4), hidden=True),
+        Call((65, 64, 3, 64, 64), hidden=True),
+        *(Call(draw=_draw, hidden=True) for _ in range(6)),
+    ),
+    slips=(
+        Slip(
+            lambda m, n, k, rows, columns: 2 * m * n * k,
+            "naive",
+            "That is what it takes with no tiles at all.",
+        ),
+        Slip(
+            lambda m, n, k, rows, columns: k * (m * _up(n, rows) + n * _up(m, columns)),
+            "axes",
+            "Rows and columns are exchanged: A is loaded once for each column of tiles, and how "
+            "many of those there are, the tile's columns say.",
+        ),
+        Slip(
+            lambda m, n, k, rows, columns: k * (m * (n // columns) + n * (m // rows)),
+            "rounding",
+            "The tiles at the edges are missing: where a tile does not divide C there is one more.",
+        ),
+        Slip(
+            lambda m, n, k, rows, columns: (
+                k * (rows + columns) * _up(m, rows) * _up(n, columns)
+            ),
+            "beyond",
+            "What lies beyond the edge is not loaded: there the guard puts a zero.",
+        ),
+        Slip(
+            lambda m, n, k, rows, columns: m * n * k / rows + m * n * k / columns,
+            "rounding",
+            "Tiles come whole: count them, rounded up.",
+        ),
+        Slip(
+            lambda m, n, k, rows, columns: k * (rows + columns),
+            "one block",
+            "That is what one block loads.",
+        ),
+        Slip(
+            lambda m, n, k, rows, columns: k * m * _up(n, columns),
+            "half",
+            "That is A's part. B's is missing.",
+        ),
+        Slip(
+            lambda m, n, k, rows, columns: k * n * _up(m, rows),
+            "half",
+            "That is B's part. A's is missing.",
+        ),
+        Slip(
+            lambda m, n, k, rows, columns: m * k + k * n,
+            "once",
+            "That is each matrix once. But each block loads for itself, and blocks side by side "
+            "load the same rows of A.",
+        ),
+    ),
+    hints={
+        **{"naive": 1, "axes": 2, "rounding": 3, "beyond": 3, "one block": 1, "half": 2, "once": 1},
+        **{"nothing": 1, "error": 2, "other": 1},
+    },
+)
+
+EXERCISES = (REGISTERS, PREDICTED)

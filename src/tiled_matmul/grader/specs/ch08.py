@@ -1,0 +1,129 @@
+"""08_copies_in_flight: two buffers and one barrier, and copies that fly while a block multiplies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise
+
+TILE = 4
+ABC = ("a", "b", "c")
+FLOAT = 4  # bytes
+
+
+def _edge(case: Case) -> int:
+    return case.given.get("TILE", TILE)
+
+
+def _launch(case: Case) -> tuple:
+    edge = _edge(case)
+    return (-(-case.n // edge), -(-case.m // edge)), (edge, edge)
+
+
+def _blocks(case: Case) -> int:
+    (across, down), _ = _launch(case)
+    return across * down
+
+
+def _steps(case: Case) -> int:
+    return -(-case.k // _edge(case))
+
+
+def _loads(case: Case) -> int:
+    (across, down), _ = _launch(case)
+    return case.k * (case.m * across + case.n * down)
+
+
+CASES = (
+    Case(8, 8, 16),
+    Case(7, 5, 9, draw="normal", hidden=True, order="shuffle"),
+    Case(8, 12, 20, hidden=True, order="reverse"),
+    Case(3, 9, 4, hidden=True),
+    Case(5, 4, 1, hidden=True),
+    # Two warps a block: what orders one warp does not order these.
+    Case(9, 10, 33, hidden=True, given={"TILE": 8}, order="reverse"),
+)
+TWO_BUFFERS = Count(
+    "shared bytes",
+    lambda case: 4 * _edge(case) ** 2 * FLOAT,
+    "C is right, but two buffers of each tile are enough, and that is more shared memory.",
+    "memory",
+)
+SHARED = Count(
+    "global loads",
+    _loads,
+    "C is right, but it takes more from global memory than the tiles hold: multiply what lies in "
+    "shared memory.",
+    "sharing",
+    share=0,
+)
+
+BUFFERS = Exercise(
+    name="08.1",
+    title="two buffers, one barrier",
+    points=3,
+    entry="two_buffers",
+    parameters=ABC,
+    kind="cuda",
+    rules=CUDA,
+    lines=8,
+    tile=TILE,
+    given={"TILE": TILE},
+    launch=_launch,
+    cases=CASES,
+    counts=(
+        SHARED,
+        Count(
+            "barriers",
+            lambda case: _blocks(case) * (_steps(case) + 1),
+            "C is right, and the block still waits twice for each tile of K. With two buffers, one "
+            "barrier a tile is enough.",
+            "barriers",
+            share=0,
+        ),
+        TWO_BUFFERS,
+    ),
+    hints={
+        **{"race": 2, "uninitialised read": 2, "divergent barrier": 3, "barriers": 1, "memory": 1},
+        **{"sharing": 1, "part of k": 2, "out of bounds": 3, "error": 3, "other": 2},
+    },
+)
+
+FLIGHT = Exercise(
+    name="08.2",
+    title="copies in flight",
+    points=4,
+    entry="in_flight",
+    parameters=ABC,
+    kind="cuda",
+    rules=replace(CUDA, names=CUDA.names | {"copy_async", "commit_copies", "wait_copies"}),
+    lines=12,
+    tile=TILE,
+    given={"TILE": TILE},
+    launch=_launch,
+    cases=CASES,
+    counts=(
+        SHARED,
+        Count(
+            "plain global loads",
+            lambda case: 0,
+            "C is right, but some elements come by a load and not by `copy_async`.",
+            "plain",
+        ),
+        Count(
+            "bare copies",
+            lambda case: 2 * _blocks(case) * _edge(case) ** 2,
+            "C is right, but nobody multiplies while the copies are on their way. Only the first "
+            "tile has nothing to hide behind: send for the next one, then multiply, then wait.",
+            "bare",
+            share=0,
+        ),
+        TWO_BUFFERS,
+    ),
+    hints={
+        **{"race": 2, "uninitialised read": 2, "divergent barrier": 3, "bare": 1, "plain": 3},
+        **{"sharing": 1, "memory": 1, "out of bounds": 3, "part of k": 3, "error": 3, "other": 2},
+    },
+)
+
+EXERCISES = (BUFFERS, FLIGHT)

@@ -1,0 +1,98 @@
+"""09_block_pointers: the first kernel that names tiles, and one that sums in float16."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise
+
+STRIDES = ("a_row", "a_col", "b_row", "b_col", "c_row", "c_col")
+PARAMETERS = ("a", "b", "c", "M", "N", "K", *STRIDES, "BLOCK_M", "BLOCK_N", "BLOCK_K")
+
+
+def blocks(m: int, n: int, k: int) -> dict[str, int]:
+    """Return a tile's sizes as a case's `given`."""
+    return {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}
+
+
+def block_of(case: Case) -> dict[str, int]:
+    """Return a case's tile: 16×16×16 unless it says otherwise."""
+    return blocks(16, 16, 16) | dict(case.given)
+
+
+def cover(size: int, block: int) -> int:
+    """Return how many blocks cover a size."""
+    return -(-size // block)
+
+
+def launch(case: Case) -> tuple:
+    """Start a program for each tile of C: x goes along N, y along M."""
+    block = block_of(case)
+    return (cover(case.n, block["BLOCK_N"]), cover(case.m, block["BLOCK_M"])), block
+
+
+def tiled_loads(case: Case) -> int:
+    """Return how many elements are loaded if each program loads its tiles once."""
+    block = block_of(case)
+    of_a = case.m * case.k * cover(case.n, block["BLOCK_N"])
+    return of_a + case.k * case.n * cover(case.m, block["BLOCK_M"])
+
+
+LOADS = Count(
+    "elements loaded",
+    tiled_loads,
+    "C is right, by the long way: a program needs each tile of its row of A, and of its column of "
+    "B, once.",
+)
+
+FIRST = Exercise(
+    name="09.1",
+    title="Loops 4 as a program",
+    points=4,
+    entry="product",
+    parameters=PARAMETERS,
+    kind="triton",
+    rules=TRITON,
+    lines=12,
+    launch=launch,
+    cases=(
+        Case(20, 35, 40, "float16"),
+        Case(16, 16, 16, "float16", hidden=True),
+        Case(33, 20, 50, "float16", hidden=True, given=blocks(16, 32, 16)),
+        Case(20, 40, 24, "float16", hidden=True, given=blocks(32, 16, 32), by_columns="bc"),
+        Case(35, 17, 48, "float16", draw="normal", hidden=True, by_columns="a"),
+        Case(1, 1, 1, "float16", hidden=True),
+        # Here sums in float16 show.
+        Case(32, 19, 520, "float16", draw="positive", hidden=True),
+    ),
+    counts=(LOADS,),
+    hints={
+        **{"stale": 1, "not stored": 1, "stored twice": 1, "no tile": 1, "transposed": 1},
+        **{"unmasked tail": 2, "out of bounds": 2, "not read": 2, "part of k": 2, "zero": 2},
+        **{"not finite": 2, "scaled": 2, "counts": 1, "low precision": 3, "error": 3, "other": 3},
+    },
+)
+
+SUMS = Exercise(
+    name="09.2",
+    title="sums in float16",
+    points=3,
+    entry="summed",
+    parameters=PARAMETERS,
+    kind="triton",
+    rules=TRITON,
+    lines=2,
+    launch=launch,
+    cases=(
+        Case(32, 32, 512, "float16", draw="positive"),
+        Case(20, 35, 40, "float16", hidden=True),
+        Case(33, 17, 600, "float16", draw="normal", hidden=True),
+        Case(17, 20, 1030, "float16", draw="normal", hidden=True, given=blocks(32, 32, 32)),
+        Case(16, 40, 700, "float16", draw="positive", hidden=True, by_columns="ab"),
+    ),
+    counts=(LOADS,),
+    hints={
+        **{"low precision": 2, "part of k": 3, "scaled": 3, "unmasked tail": 3, "not read": 3},
+        **{"out of bounds": 3, "not finite": 3, "stale": 3, "error": 3, "counts": 3, "other": 2},
+    },
+)
+
+EXERCISES = (FIRST, SUMS)

@@ -1,0 +1,285 @@
+"""11_tuning: what a setting asks for, and which of two roofs is above a tile."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.spec import VALUES, Call, Exercise, Slip
+
+BYTES, WARP = 2, 32
+SHARED, REGISTERS, MOST = 227 * 1024, 65_536, 255
+FLOPS, BANDWIDTH, WGMMA_ROWS = 4096, 128, 64
+
+
+def budget(
+    block_m: int, block_n: int, block_k: int, warps: int, stages: int
+) -> tuple[int, float, bool]:
+    """Return (bytes of shared memory, sums of a thread, does it fit?) of a setting on an H200."""
+    shared = (block_m * block_k + block_k * block_n) * BYTES * stages
+    sums = block_m * block_n / (WARP * warps)
+    return shared, sums, shared <= SHARED and sums < min(MOST, REGISTERS / (WARP * warps))
+
+
+def _shared(m: int, n: int, k: int, stages: int) -> int:
+    return (m * k + k * n) * BYTES * stages
+
+
+BUDGET = Exercise(
+    name="11.1",
+    title="the budget",
+    points=3,
+    entry="budget",
+    parameters=("block_m", "block_n", "block_k", "warps", "stages"),
+    kind="values",
+    rules=VALUES,
+    lines=5,
+    given={
+        **{"BYTES": BYTES, "WARP": WARP, "SHARED": SHARED, "REGISTERS": REGISTERS, "MOST": MOST}
+    },
+    answer=budget,
+    cases=(
+        Call((128, 256, 64, 8, 3)),
+        Call((128, 256, 128, 8, 3)),
+        Call((128, 256, 64, 4, 3)),
+        Call((64, 128, 32, 4, 4)),
+        Call((128, 256, 64, 8, 4), hidden=True),
+        Call((256, 128, 64, 8, 5), hidden=True),
+        # 256 · 256 sums fill the registers of a multiprocessor, whatever the warps.
+        Call((256, 256, 32, 16, 3), hidden=True),
+        Call((256, 256, 32, 8, 3), hidden=True),
+        Call((256, 256, 128, 8, 2), hidden=True),
+        Call((256, 128, 32, 4, 2), hidden=True),
+        Call((64, 64, 128, 16, 6), hidden=True),
+        Call((64, 256, 16, 1, 1), hidden=True),
+        # To the byte: 227 KiB fit, and one tile more does not.
+        Call((128, 99, 512, 4, 1), hidden=True),
+        Call((128, 100, 512, 4, 1), hidden=True),
+    ),
+    slips=(
+        Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, 1),
+            "stages",
+            "The first value is one stage's tiles: each stage has its own.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, s) // BYTES,
+            "bytes",
+            "The first value counts elements: each takes BYTES.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, s) * 2,
+            "bytes",
+            "The first value is twice what it should be: a 16-bit float takes 2 bytes.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, s) / 1024,
+            "bytes",
+            "The first value is in KiB: it should be bytes, as SHARED is.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, s - 1),
+            "stages",
+            "The first value has one buffer too few: that is an A100, where what is being "
+            "multiplied lies in registers. On an H200 each stage takes its own.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, s) + m * n * BYTES,
+            "sums",
+            "The first value has a tile of C in it: the sums lie in registers.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, s) + m * n * 4,
+            "sums",
+            "The first value has the sums in it: those lie in registers.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, k, w, s: m * n * BYTES * s,
+            "stages",
+            "The first value is a tile of C: what is staged are tiles of A, block_m × block_k, and "
+            "of B, block_k × block_n.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, k, w, s: m * n / w,
+            "threads",
+            "The second value is what a warp has: its 32 threads share it.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, k, w, s: m * n / WARP,
+            "threads",
+            "The second value is as if there were one warp: all of them share the tile.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, k, w, s: m * n,
+            "threads",
+            "The second value is the whole tile: all threads of all warps share it.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, s) < SHARED and budget(m, n, k, w, s)[2],
+            "exactly",
+            "SHARED is what a block may have: exactly as much fits.",
+            part=2,
+        ),
+        Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, s) <= SHARED,
+            "registers",
+            "It fits into shared memory, and not into registers. A thread has MOST at most, and "
+            "REGISTERS are for all threads together; it needs one beside its sums.",
+            part=2,
+        ),
+        Slip(
+            lambda m, n, k, w, s: m * n / (WARP * w) < min(MOST, REGISTERS / (WARP * w)),
+            "shared",
+            "It fits into registers, and not into shared memory: both have to.",
+            part=2,
+        ),
+        Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, s) <= SHARED and m * n / (WARP * w) < MOST,
+            "registers",
+            "A thread of so many warps has no MOST registers: all threads share REGISTERS.",
+            part=2,
+        ),
+    ),
+    hints={
+        **{"nothing": 1, "stages": 1, "bytes": 1, "sums": 1, "shared": 3, "exactly": 3},
+        **{"threads": 2, "registers": 3, "value": 3, "error": 3, "other": 3},
+    },
+)
+
+
+def step(rows: int, columns: int, depth: int) -> tuple[float, float, str]:
+    """Return (clocks of arithmetic, clocks of shared memory, which is longer) of a step along K."""
+    arithmetic = 2 * rows * columns * depth / FLOPS
+    written = (rows + columns) * depth * BYTES
+    read = (rows * depth + rows // WGMMA_ROWS * columns * depth) * BYTES
+    shared = (written + read) / BANDWIDTH
+    return arithmetic, shared, _longer(arithmetic, shared)
+
+
+def _longer(arithmetic: float, shared: float) -> str:
+    if arithmetic == shared:
+        return "both"
+    return "arithmetic" if arithmetic > shared else "shared memory"
+
+
+def _moved(elements: float) -> float:
+    return elements * BYTES / BANDWIDTH
+
+
+ROOF = Exercise(
+    name="11.2",
+    title="which roof",
+    points=3,
+    entry="step",
+    parameters=("rows", "columns", "depth"),
+    kind="values",
+    rules=VALUES,
+    lines=8,
+    given={"BYTES": BYTES, "FLOPS": FLOPS, "BANDWIDTH": BANDWIDTH, "WGMMA_ROWS": WGMMA_ROWS},
+    answer=step,
+    cases=(
+        Call((128, 256, 64)),
+        Call((64, 64, 128)),
+        Call((256, 128, 64)),
+        Call((192, 256, 64), hidden=True),
+        Call((256, 256, 32), hidden=True),
+        Call((64, 256, 64), hidden=True),
+        Call((128, 128, 32), hidden=True),
+        Call((64, 16, 16), hidden=True),
+        Call((320, 240, 48), hidden=True),
+    ),
+    slips=(
+        Slip(
+            lambda m, n, k: m * n * k / FLOPS,
+            "flops",
+            "The first value is half of it: a multiply-add is two FLOPs.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, k: 2 * m * n * k,
+            "flops",
+            "The first value is FLOPs: it should be clocks, of FLOPS each.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, k: _moved((m + n) * k),
+            "read",
+            "The second value is what the copies write. `wgmma` then reads it as well.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, k: _moved(m * k + m // WGMMA_ROWS * n * k),
+            "written",
+            "The second value is what `wgmma` reads. The copies have written it before.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, k: _moved(2 * (m + n) * k),
+            "again",
+            "The second value has B read once: each `wgmma` takes WGMMA_ROWS rows of A and reads "
+            "all of B's tile, so B is read again for each of them.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, k: _moved((m + n) * k + n // WGMMA_ROWS * m * k + n * k),
+            "again",
+            "The second value has A read again for each 64 columns: it is B that is read again, "
+            "for each 64 rows.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, k: _moved((m + n) * k + m // WGMMA_ROWS * (m + n) * k),
+            "again",
+            "The second value has A read for each 64 rows, all of it. Each `wgmma` reads its own 64 "
+            "rows of A: A is read once in all.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, k: step(m, n, k)[1] / BYTES,
+            "bytes",
+            "The second value counts elements: each takes BYTES.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, k: step(m, n, k)[1] * BANDWIDTH,
+            "bytes",
+            "The second value is bytes: it should be clocks, of BANDWIDTH bytes each.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, k: {"arithmetic": "shared memory", "shared memory": "arithmetic"}.get(
+                step(m, n, k)[2]
+            ),
+            "longer",
+            "Both numbers are right and the word is not: what takes longer is what the tile waits "
+            "for.",
+            part=2,
+        ),
+        Slip(
+            lambda m, n, k: "arithmetic" if step(m, n, k)[2] == "both" else None,
+            "equal",
+            'Both take as long here: the word is "both".',
+            part=2,
+        ),
+        Slip(
+            lambda m, n, k: "shared memory" if step(m, n, k)[2] == "both" else None,
+            "equal",
+            'Both take as long here: the word is "both".',
+            part=2,
+        ),
+    ),
+    hints={
+        **{"nothing": 1, "flops": 1, "bytes": 1, "read": 2, "written": 2, "again": 2},
+        **{"longer": 3, "equal": 3, "value": 3, "error": 3, "other": 3},
+    },
+)
+
+EXERCISES = (BUDGET, ROOF)

@@ -1,0 +1,170 @@
+"""12_descriptors: the time that multiprocessors use, and a K that is cut into parts."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.spec import TRITON, VALUES, Call, Case, Count, Exercise, Slip
+from tiled_matmul.grader.specs.ch09 import block_of, blocks, cover, launch
+
+
+def used(m: int, n: int, block_m: int, block_n: int, sms: int) -> float:
+    """Return the share of the multiprocessors' time in which they have a tile of C."""
+    tiles = cover(m, block_m) * cover(n, block_n)
+    return tiles / (cover(tiles, sms) * sms)
+
+
+def _tiles(m: int, n: int, block_m: int, block_n: int) -> int:
+    return cover(m, block_m) * cover(n, block_n)
+
+
+def _fill(tiles: float, sms: int) -> float:
+    return tiles / (-(-tiles // sms) * sms)
+
+
+def _last(tiles: int, sms: int) -> float:
+    return (tiles % sms or sms) / sms
+
+
+WAVES = Exercise(
+    name="12.1",
+    title="waves",
+    points=3,
+    entry="used",
+    parameters=("m", "n", "block_m", "block_n", "sms"),
+    kind="values",
+    rules=VALUES,
+    lines=3,
+    answer=used,
+    cases=(
+        Call((4096, 4096, 128, 256, 132)),
+        Call((3072, 768, 128, 256, 132)),
+        Call((4000, 4000, 128, 256, 108)),
+        Call((100, 300, 64, 64, 4), hidden=True),
+        Call((1, 1, 128, 256, 132), hidden=True),
+        Call((1024, 1024, 64, 128, 128), hidden=True),
+        Call((2048, 2048, 128, 256, 108), hidden=True),
+        Call((129, 257, 128, 256, 4), hidden=True),
+        Call((8192, 8192, 128, 256, 132), hidden=True),
+    ),
+    slips=(
+        Slip(
+            lambda m, n, bm, bn, sms: 1 - used(m, n, bm, bn, sms),
+            "idle",
+            "That is the idle share: the rest of it is used.",
+        ),
+        Slip(
+            lambda m, n, bm, bn, sms: 100 * used(m, n, bm, bn, sms),
+            "percent",
+            "That is in percent: a share is from 0 to 1.",
+        ),
+        Slip(
+            lambda m, n, bm, bn, sms: _last(_tiles(m, n, bm, bn), sms),
+            "last wave",
+            "That is the last wave alone: the waves before it are full, and count as well.",
+        ),
+        Slip(
+            lambda m, n, bm, bn, sms: _tiles(m, n, bm, bn) / sms,
+            "waves",
+            "That is how many waves there would be if one could end early: a share is at most 1. "
+            "Divide by the places in all waves, the last one whole.",
+        ),
+        Slip(
+            lambda m, n, bm, bn, sms: _fill((m // bm) * (n // bn), sms),
+            "whole tiles",
+            "Some tiles are missing: where a size is no multiple of the tile, the last one sticks "
+            "out, and is a tile.",
+        ),
+        Slip(
+            lambda m, n, bm, bn, sms: _fill(m * n / (bm * bn), sms),
+            "whole tiles",
+            "There is no part of a tile: along each axis, tiles are counted up.",
+        ),
+        Slip(
+            lambda m, n, bm, bn, sms: _fill(cover(m * n, bm * bn), sms),
+            "whole tiles",
+            "Count up along each axis, and then multiply: a tile that sticks out on one side has no "
+            "room for another one's rest.",
+        ),
+        Slip(
+            lambda m, n, bm, bn, sms: _tiles(m, n, bm, bn)
+            / (_tiles(m, n, bm, bn) // sms * sms),
+            "round up",
+            "The last wave was not counted: waves are counted up.",
+        ),
+        Slip(
+            lambda m, n, bm, bn, sms: _tiles(m, n, bm, bn)
+            / ((_tiles(m, n, bm, bn) // sms + 1) * sms),
+            "round up",
+            "Here the last wave is full, and yet another one was counted: count up only where "
+            "something is left.",
+        ),
+    ),
+    hints={
+        **{"nothing": 1, "whole tiles": 1, "waves": 2, "round up": 2, "last wave": 3},
+        **{"idle": 3, "percent": 3, "error": 2, "other": 2},
+    },
+)
+
+STRIDES = ("a_row", "a_col", "b_row", "b_col", "part", "row", "col")
+
+
+def _launch(case: Case) -> tuple:
+    grid, block = launch(case)
+    return (*grid, case.parts), block | {"SPLITS": case.parts}
+
+
+def _share(case: Case) -> int:
+    """Return the products of a program that has its share of K's blocks, and no more."""
+    block = block_of(case)
+    steps = cover(cover(case.k, block["BLOCK_K"]), case.parts)
+    return steps * block["BLOCK_M"] * block["BLOCK_N"] * block["BLOCK_K"]
+
+
+def _loads(case: Case) -> int:
+    block = block_of(case)
+    of_a = case.m * case.k * cover(case.n, block["BLOCK_N"])
+    return of_a + case.k * case.n * cover(case.m, block["BLOCK_M"])
+
+
+SPLIT = Exercise(
+    name="12.2",
+    title="K in parts",
+    points=4,
+    entry="part_of_k",
+    parameters=(
+        *("a", "b", "parts", "M", "N", "K", *STRIDES),
+        *("BLOCK_M", "BLOCK_N", "BLOCK_K", "SPLITS"),
+    ),
+    kind="triton",
+    rules=TRITON,
+    lines=16,
+    launch=_launch,
+    cases=(
+        Case(20, 35, 130, parts=4),
+        Case(16, 16, 64, parts=4, hidden=True),
+        Case(33, 17, 200, draw="normal", parts=3, hidden=True),
+        # Fewer blocks of K than parts: what is left is zeros.
+        Case(20, 20, 20, parts=4, hidden=True),
+        Case(18, 40, 100, parts=2, hidden=True, given=blocks(32, 16, 32)),
+        Case(17, 19, 90, parts=1, hidden=True, given=blocks(16, 32, 16)),
+    ),
+    counts=(
+        Count(
+            "products of a program",
+            _share,
+            "The parts add up to C, and one program does more than its share of K: deal the blocks "
+            "of K out, so that each program has as many as any other, or one fewer.",
+        ),
+        Count(
+            "elements loaded",
+            _loads,
+            "The parts add up to C, and tiles are loaded that another part's programs load as well.",
+        ),
+    ),
+    hints={
+        **{"not stored": 3, "stored twice": 3, "stale": 1, "no tile": 3, "unmasked tail": 2},
+        **{"out of bounds": 2, "not read": 1, "part of k": 1, "scaled": 1, "counts": 1},
+        **{"not finite": 2, "zero": 3, "error": 3, "other": 1},
+    },
+)
+
+EXERCISES = (WAVES, SPLIT)

@@ -1,0 +1,184 @@
+"""Matrices that write down what loops in plain Python ask of them, and in which order.
+
+A `Watched` answers to square brackets as a NumPy array does, `a[i, k]` or `a[i][k]`. A `Record`
+holds what was asked of several: reads and writes, elements of C that were read before anything was
+written there, indices below zero, and which elements a small cache would have had to fetch.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+ANSWER = "<answer>"  # the file name under which a worker runs a learner's code
+SHAPES = {
+    "A": "A has M rows and K columns: a[i, k].",
+    "B": "B has K rows and N columns: b[k, j].",
+    "C": "C has M rows and N columns: c[i, j].",
+}
+
+
+class Outside(Exception):
+    """An element was asked for that is not there; the record has the finding."""
+
+
+class Record:
+    """What was asked of A, B and C. `touched` are the elements, by a number each, in order."""
+
+    def __init__(self) -> None:
+        self.reads = dict.fromkeys("ABC", 0)
+        self.writes = 0
+        self.whole_rows = 0
+        self.touched: list[int] = []
+        self.findings: dict[tuple[str, str], dict] = {}
+
+    def watch(self, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[Watched, ...]:
+        """Return the three as watched matrices. Nothing of c counts as written yet."""
+        self.written = np.zeros(a.size + b.size + c.size, bool)
+        self.written[: a.size + b.size] = True
+        watched, first = [], 0
+        for name, array in zip("ABC", (a, b, c), strict=True):
+            places = np.arange(first, first + array.size).reshape(array.shape)
+            watched.append(Watched(self, name, array, places, first, array.shape))
+            first += array.size
+        return tuple(watched)
+
+    def found(self, kind: str, name: str, message: str, remedy: str) -> None:
+        """Note a finding; the first of each kind in each matrix is told, the others are counted."""
+        known = self.findings.get((kind, name))
+        if known is not None:
+            known["count"] += 1
+            return
+        said = {"message": message, "remedy": remedy, "count": 1}
+        self.findings[kind, name] = {"kind": kind, "array": name, **said}
+
+    def fetched(self, words: int) -> int:
+        """Return how many words a cache that holds so many fetches; the oldest one gives way."""
+        held: dict[int, None] = {}
+        count = 0
+        for place in self.touched:
+            if place in held:
+                del held[place]
+            else:
+                count += 1
+                if len(held) == words:
+                    del held[next(iter(held))]
+            held[place] = None
+        return count
+
+
+class Watched(np.lib.mixins.NDArrayOperatorsMixin):
+    """A matrix, or what one index leaves of it. Whoever computes with all of it reads all of it."""
+
+    def __init__(
+        self,
+        record: Record,
+        name: str,
+        array: np.ndarray,
+        places: np.ndarray,
+        first: int,
+        whole: tuple[int, int],
+    ) -> None:
+        self._record, self._name, self._array, self._places = record, name, array, places
+        self._first, self._whole = first, whole
+        self.shape, self.dtype, self.size, self.ndim = (
+            *(array.shape, array.dtype, array.size, array.ndim),
+        )
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Any:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        places = self._at(index)
+        if isinstance(places, np.ndarray):
+            rest = self._record, self._name, self._array[index], places, self._first, self._whole
+            return Watched(*rest)
+        self._read(int(places))
+        return self._array[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        record, places = self._record, self._at(index)
+        if isinstance(value, Watched):
+            value = value._taken()
+        if not isinstance(places, np.ndarray):
+            record.touched.append(int(places))
+        elif np.ndim(value):
+            record.whole_rows += 1
+            record.touched += places.ravel().tolist()
+        record.writes += int(np.size(places))
+        record.written[places] = True
+        self._array[index] = value
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self._taken().astype(dtype or self.dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        named.pop("out", None)  # `c[i] += …` puts its result back by __setitem__
+        taken = [x._taken() if isinstance(x, Watched) else x for x in inputs]
+        return getattr(ufunc, method)(*taken, **named)
+
+    def _taken(self) -> np.ndarray:
+        """Read all of it."""
+        self._record.whole_rows += 1
+        for place in self._places.ravel().tolist():
+            self._read(place)
+        return self._array.copy()
+
+    def _read(self, place: int) -> None:
+        record = self._record
+        record.reads[self._name] += 1
+        record.touched.append(place)
+        if not record.written[place]:
+            row, column = divmod(place - self._first, self._whole[1])
+            record.found(
+                "uninitialised read",
+                self._name,
+                f"{_line()} reads {self._name}[{row}, {column}] before anything was written there: "
+                "C comes with old numbers in it.",
+                "Each sum has to start from zero.",
+            )
+
+    def _at(self, index: Any) -> Any:
+        """Return the places of an index; note one below zero, and end at one outside."""
+        parts = index if isinstance(index, tuple) else (index,)
+        written = f"{self._name}[{', '.join(map(_spelled, parts))}]"
+        if len(self.shape) < len(self._whole):
+            written = f"[{', '.join(map(_spelled, parts))}] of a row of {self._name}"
+        rows, columns = self._whole
+        if any(isinstance(part, int | np.integer) and part < 0 for part in parts):
+            self._record.found(
+                "negative index",
+                self._name,
+                f"{_line()} asks for {written}. Python counts that from the end, and raises no "
+                "error.",
+                "No index of a product is below 0.",
+            )
+        try:
+            return self._places[index]
+        except IndexError as error:
+            if "out of bounds" not in str(error):
+                raise
+        self._record.found(
+            "out of bounds",
+            self._name,
+            f"{_line()} asks for {written}, and {self._name} is {rows}×{columns}.",
+            SHAPES[self._name],
+        )
+        raise Outside(written)
+
+
+def _spelled(part: Any) -> str:
+    return str(part) if isinstance(part, int | np.integer) else ":"
+
+
+def _line() -> str:
+    """Return which line of the answer is running."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != ANSWER:
+        frame = frame.f_back
+    return f"Line {frame.f_lineno}" if frame is not None else "The answer"
