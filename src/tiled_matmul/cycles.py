@@ -15,9 +15,11 @@ select()  # Triton reads its interpreter's switch when it is imported
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 
+PLACES = 1024  # a multiprocessor's number may be above their count
+
 
 @triton.jit
-def cycles_kernel(out_ptr):
+def cycles_kernel(out_ptr, PLACES: tl.constexpr):  # noqa: N803
     """Write this multiprocessor's counter to its own place in `out_ptr`, of 64-bit integers."""
     sm = tl.inline_asm_elementwise(
         "mov.u32 $0, %smid;", "=r", [], dtype=tl.int32, is_pure=False, pack=1
@@ -25,7 +27,7 @@ def cycles_kernel(out_ptr):
     count = tl.inline_asm_elementwise(
         "mov.u64 $0, %clock64;", "=l", [], dtype=tl.int64, is_pure=False, pack=1
     )
-    tl.store(out_ptr + sm, count)
+    tl.store(out_ptr + sm, count, mask=sm < PLACES)
 
 
 def count_cycles() -> Any:
@@ -33,8 +35,8 @@ def count_cycles() -> Any:
     import torch
 
     sms = torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
-    counts = torch.zeros(sms, dtype=torch.int64, device="cuda")
-    cycles_kernel[(sms,)](counts, num_warps=1)
+    counts = torch.zeros(PLACES, dtype=torch.int64, device="cuda")
+    cycles_kernel[(sms,)](counts, PLACES=PLACES, num_warps=1)
     return counts
 
 
