@@ -14,6 +14,8 @@ ARTIFACTS ?= _artifacts
 OFFLINE ?=
 
 CHAPTERS = $(sort $(wildcard chapters/*.ipynb))
+# Shapes of float16 products that are counted, besides 4096 cubed: chapter 12 speaks of them.
+COUNTED = 512x512x16384 2048x2048x2048 4000x4000x4000 3072x768x4096 8192x1024x1024 2048x2048x8192
 GPU_TESTS = $(shell grep -l 'mark\.gpu' tests/test_*.py)
 WHEELS = $(wildcard wheelhouse/*.whl)
 NEW_ENOUGH = $(shell $(PYTHON) -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null; true)
@@ -36,11 +38,11 @@ ON_GPU = TILED_MATMUL_BACKEND=gpu
 SIMULATED = TILED_MATMUL_BACKEND=simulator
 PARALLEL = -n $(JOBS) --dist loadfile
 
-.PHONY: help book test lab serve doctor test-gpu notebooks-gpu bench counters search \
-	sanitize gpu-refresh wheelhouse test-colab clean online chapters-exist gpu-tests-exist
+.PHONY: help book test lab serve doctor test-gpu notebooks-gpu bench bench-bfloat16 counters \
+	search sanitize gpu-refresh wheelhouse test-colab clean online chapters-exist gpu-tests-exist
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
 	@echo "The first call sets up .venv: some minutes, 3 GB. PYTHON=python3.12 chooses the Python."
 
 ## For everybody
@@ -82,11 +84,20 @@ test-gpu: $(READY) chapters-exist gpu-tests-exist ## GPU tests, and all chapters
 notebooks-gpu: $(READY) chapters-exist ## run all chapters here, store outputs and stamps
 	$(ON_GPU) $(RUN) -m tiled_matmul notebooks run --all
 
+bench-bfloat16: $(READY) ## time Triton's rungs in bfloat16, into results/<GPU>.json or RESULTS=
+	@mkdir -p results
+	$(ON_GPU) $(RUN) -m tiled_matmul bench --dtype bfloat16 --rungs $$($(RUN) -c \
+		"from tiled_matmul.ladder import LADDER; print(*(r.name for r in LADDER if r.in_triton), sep=',')") \
+		--json "$(or $(RESULTS),results/$$($(RUN) tools/machine_name.py).json)"
+
 counters: $(READY) ## Nsight Compute's counters of every rung, into results/counters/<GPU>.json
 	$(ON_GPU) $(RUN) tools/take_ladder_counters.py \
 		--out results/counters/$$($(RUN) tools/machine_name.py).json
 	$(ON_GPU) $(RUN) tools/take_ladder_counters.py --dtype float16 \
 		--out results/counters/$$($(RUN) tools/machine_name.py)-float16.json
+	for size in $(COUNTED); do $(ON_GPU) $(RUN) tools/take_ladder_counters.py --dtype float16 \
+		--size $$size --rungs triton_split_k,triton_best --out \
+		results/counters/$$($(RUN) tools/machine_name.py)-$$size-float16.json || exit 1; done
 	$(ON_GPU) $(RUN) tools/take_order_counters.py \
 		--out results/order/$$($(RUN) tools/machine_name.py).json
 
@@ -100,7 +111,7 @@ sanitize: $(READY) ## memcheck and racecheck of every rung, into results/sanitiz
 gpu-refresh: $(READY) ## all that a GPU machine is asked for; pack it into ARTIFACTS=
 	@mkdir -p "$(ARTIFACTS)/logs"; rm -f "$(ARTIFACTS)"/logs/*.log; \
 	set -o pipefail; status=0; \
-	for step in doctor bench counters search notebooks-gpu test-gpu sanitize; do \
+	for step in doctor bench bench-bfloat16 counters search notebooks-gpu test-gpu sanitize; do \
 		$(ON_GPU) $(MAKE) --no-print-directory $$step 2>&1 \
 			| tee "$(ARTIFACTS)/logs/$$step.log" || { status=1; break; }; \
 	done; \
@@ -124,7 +135,7 @@ clean: ## remove what was built; .venv and wheelhouse stay
 		-exec rm -rf {} +
 
 online:
-	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, counters, search, sanitize, \
+	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, counters, search, sanitize, \
 		test-gpu, notebooks-gpu, gpu-refresh))
 
 chapters-exist:

@@ -6,6 +6,7 @@ joins the ladder is tested by that alone; SMALL holds its blocks where they are 
 
 import inspect
 import warnings
+from functools import partial
 from importlib import import_module
 
 import pytest
@@ -517,9 +518,13 @@ PICKED = [
     ((4096, 4096, 4096), "triton_persistent", {"num_stages": 4, "group_m": 12}),
     ((16, 4096, 4096), "triton_split_k", {"block": (16, 128, 128), "splits": 4}),
     ((1, 100000, 64), "triton_split_k", {"splits": 1}),
+    ((5, 7, 300), "triton_split_k", {"block": (16, 128, 128), "splits": 3}),
+    ((128, 4096, 4096), "triton_descriptors", {"block": (64, 64, 128), "num_stages": 6}),
+    ((200, 6144, 2048), "triton_two_widths", {"block": (64, (128, 64), 64), "down": False}),
+    ((300, 5000, 1000), "triton_descriptors", {"block": (128, 128, 64)}),
     ((512, 512, 16384), "triton_split_k", {"block": (64, 128, 128), "splits": 4}),
     ((3072, 768, 4096), "triton_two_widths", {"block": (64, (256, 32), 64), "down": True}),
-    ((1500, 1500, 4096), "triton_two_widths", {"block": (128, (128, 32), 64), "down": False}),
+    ((1500, 1500, 4096), "triton_two_widths", {"block": (64, (256, 64), 64), "down": False}),
 ]
 
 
@@ -528,6 +533,28 @@ def test_the_rule_that_picks_is_the_one_that_is_written(shape, module, options):
     choice = triton_best.pick(*shape, 132)
     assert choice.module == module and options.items() <= choice.options.items()
     assert str(choice).startswith(f"{module}(") and not choice.turned
+
+
+def test_a_model_of_clocks_decides():
+    shape, multiprocessors = (3072, 768, 4096), 132
+    picked = triton_best.pick(*shape, multiprocessors)
+    # 132 tiles of 288 × 64, a wave; 64 steps, in each 768 clocks of shared memory.
+    wanted = triton_best.START + 64 * 768
+    assert triton_best.clocks(picked, *shape, multiprocessors) == wanted
+    choices = list(triton_best.candidates(*shape, multiprocessors))
+    assert picked in choices
+    assert all(triton_best.clocks(c, *shape, multiprocessors) >= wanted for c in choices)
+    # On 72 multiprocessors 128 × 256 makes a full wave, and the others several.
+    assert triton_best.pick(*shape, 72).module == "triton_persistent"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("index", range(18))
+def test_every_candidate_is_right_on_the_gpu(index):
+    choices = list(triton_best.candidates(500, 330, 2100, 132))
+    assert len(choices) > index
+    for choice in choices[index::18]:
+        run_checked(partial(launcher(choice.module), **choice.options), *operands("500x330x2100"))
 
 
 @pytest.mark.parametrize(

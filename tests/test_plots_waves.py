@@ -62,17 +62,6 @@ def test_no_record_is_nothing_to_draw():
         waves.from_loops([], "So")
 
 
-def test_clocks_are_those_of_all_waves():
-    alt = waves.clocks({"wide": (1, 1024, 1000), "narrow": (2, 640, 512)}, "So").alt
-    assert "wide, 1 wave: 1,024 clocks of shared memory, 1,000 of tensor cores" in alt
-    assert "narrow, 2 waves: 1,280 clocks of shared memory, 1,024 of tensor cores" in alt
-
-
-def test_no_tile_is_nothing_to_draw():
-    with pytest.raises(ValueError, match="no tile"):
-        waves.clocks({}, "So")
-
-
 def records(*entries):
     """Return records of (rung, edge, TFLOP/s, dtype)."""
     one, found = results.reference()[0], []
@@ -127,12 +116,12 @@ def test_the_way_of_the_book_goes_from_python_to_tensor_cores():
     assert sum(r.rung.startswith("triton_") for r in way) >= 3
 
 
-SHARES = {"arithmetic": 0.6, "edges": 0.1, "idle": 0.05, "shared memory": 0.0, "the rest": 0.25}
+SHARES = {"arithmetic": 0.6, "lower clock": 0.1, "edges": 0.0, "idle": 0.05, "the rest": 0.25}
 
 
 def test_an_account_tells_each_part():
     figure = waves.account({"512³": SHARES}, "So")
-    assert "512³: arithmetic 60%, edges 10%, idle 5%, shared memory 0%, the rest 25%" in figure.alt
+    assert "512³: arithmetic 60%, lower clock 10%, edges 0%, idle 5%, the rest 25%" in figure.alt
     assert "<pattern" in figure.svg  # the rest is hatched
 
 
@@ -144,5 +133,5 @@ def test_a_model_that_takes_longer_than_the_clock_is_marked():
 def test_other_parts_are_no_account():
     with pytest.raises(ValueError, match="no product"):
         waves.account({}, "So")
-    with pytest.raises(ValueError, match="must have the parts arithmetic, edges"):
+    with pytest.raises(ValueError, match="must have the parts arithmetic, lower clock"):
         waves.account({"512³": {"arithmetic": 1.0}}, "So")

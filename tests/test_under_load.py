@@ -25,6 +25,11 @@ def test_what_is_not_told_is_none():
     assert summary([Sample(0, 1.5, 1410, reasons=())]).reasons == ()
 
 
+def test_cycles_are_kept_and_their_median_told():
+    samples = [Sample(0, 1.0, cycles=cycles) for cycles in (9e6, 9e6, 9e6, 2e6, 2.2e6)]
+    assert summary(samples) == Load(1.0, cycles=2.1e6) and summary(samples).samples[0].cycles == 9e6
+
+
 def test_reasons_count_from_half_of_the_samples_on():
     both, one = ("heat", "power"), ("power",)
     few = [Sample(0, 1.0, reasons=why) for why in [one] * 6 + [both, both, one, one]]
@@ -85,5 +90,6 @@ def test_a_product_makes_the_gpu_draw_power():
     assert 0 <= load.samples[0].at_s < load.samples[-1].at_s < 2.0
     if load.clock_mhz is not None:
         assert 100 < load.clock_mhz < 5000
+    assert load.cycles is not None and 300 < load.cycles / load.time_ms / 1e3 < 4000
     if load.watts is not None and load.limit_watts is not None:
         assert 0 < load.watts < 1.2 * load.limit_watts

@@ -297,6 +297,7 @@ def _trial(stored: Mapping[str, Any], origin: Mapping[str, Any], place: tuple) -
         Record(
             rung="cuda_best",
             dtype="float32",
+            graph=False,
             baseline="cublas",
             tflops=2 * each["m"] * each["n"] * each["k"] / each["time_ms"] / 1e9,
             **{key: each[key] for key in MEASURED},

@@ -2,7 +2,8 @@
 
 A GPU under full load lowers its clock until it draws no more than its limit. That takes a while, so
 calls run for some seconds, and only what was seen towards the end counts. The driver (NVML, what
-`nvidia-smi` asks) is asked between two launches, while the GPU works.
+`nvidia-smi` asks) is asked between two launches, while the GPU works. And the GPU counts its own
+cycles, which need not be the driver's clock times the time.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Sample:
     """One batch's time of a call, and what the driver said meanwhile; None where it did not.
 
     `at_s` counts from the run's start. `reasons` are why the driver held the clock down, of
-    REASONS.
+    REASONS. `cycles` are a multiprocessor's own, of one call.
     """
 
     at_s: float
@@ -36,11 +37,12 @@ class Sample:
     watts: float | None = None
     limit_watts: float | None = None
     reasons: tuple[str, ...] | None = None
+    cycles: float | None = None
 
 
 @dataclass(frozen=True)
 class Load:
-    """One call's time in a long run, and what the GPU did: medians. None where it is not told.
+    """One call's time and cycles in a long run, and what the GPU did: medians. None if not told.
 
     `reasons` are those that at least half of the counted samples have; `samples` are all.
     """
@@ -50,6 +52,7 @@ class Load:
     watts: float | None = None
     limit_watts: float | None = None
     reasons: tuple[str, ...] | None = None
+    cycles: float | None = None
     samples: tuple[Sample, ...] = field(default=(), repr=False, compare=False)
 
 
@@ -60,6 +63,9 @@ def under_load(call: Callable[[], object], seconds: float = 3.0) -> Load:
     from tiled_matmul.bench import need_gpu
 
     need_gpu()
+    from tiled_matmul.cycles import count_cycles, cycles_between
+
+    count_cycles()  # compiles
     torch.cuda.synchronize()
     for _ in range(2):  # the first compiles
         start = time.perf_counter()
@@ -72,13 +78,17 @@ def under_load(call: Callable[[], object], seconds: float = 3.0) -> Load:
     while time.perf_counter() - start < seconds:
         at_s = time.perf_counter() - start
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before = count_cycles()
         begin.record()
         for _ in range(batch):
             call()
         end.record()
+        after = count_cycles()
         told = driver.ask() if driver else ()  # while the batch runs
-        end.synchronize()
-        samples.append(Sample(at_s, begin.elapsed_time(end) / batch, *told))
+        torch.cuda.synchronize()
+        counted = cycles_between(before, after)
+        cycles = None if counted is None else counted / batch
+        samples.append(Sample(at_s, begin.elapsed_time(end) / batch, *told, cycles=cycles))
     return summary(samples)
 
 
@@ -93,8 +103,9 @@ def summary(samples: Sequence[Sample]) -> Load:
     told = [sample.reasons for sample in last if sample.reasons is not None]
     often = Counter(reason for reasons in told for reason in reasons)
     reasons = tuple(sorted(reason for reason, times in often.items() if 2 * times >= len(told)))
-    names = ("time_ms", "clock_mhz", "watts", "limit_watts")
-    return Load(*map(middle, names), reasons if told else None, tuple(samples))
+    names = ("time_ms", "clock_mhz", "watts", "limit_watts", "cycles")
+    middles = {name: middle(name) for name in names}
+    return Load(**middles, reasons=reasons if told else None, samples=tuple(samples))
 
 
 class Driver:

@@ -1,25 +1,42 @@
-"""The rung that fits the shape: a written rule picks one of the kernels below, and its tiles.
+"""The rung that fits the shape: a model picks one of the kernels below, and its tiles.
 
-`pick` looks at how many tiles a C has, for the multiprocessors that there are, and how long K is:
-few and long is cut along K, few and short gets small tiles, in between gets tiles of two widths
-where those fill the GPU once, and all else goes to persistent programs. A C of few columns is made
-as its transpose, of few rows. The numbers are those of a search on one H200. On GPUs without
+`pick` asks chapter 11's model of a step, and how many waves a C makes of each candidate's tiles,
+for the clocks of the busiest multiprocessor, and takes the candidate with the fewest. So a C of few
+tiles with a long K is cut along K, one that just misses a wave gets tiles of two widths, and all
+large ones go to persistent programs. What a model cannot know, stages and groups, was found by a
+search on one H200. A C of few columns is made as its transpose, of few rows. On GPUs without
 hardware that copies tiles, smaller tiles go by pointers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import import_module
+
+from triton import cdiv
 
 from tiled_matmul.backend import select
 from tiled_matmul.ladder.arguments import tensor_operands
 from tiled_matmul.ladder.launch import multiprocessors
 from tiled_matmul.ladder.programs import SMALL
+from tiled_matmul.roofline import step_clocks
 
 DTYPES = ("float16", "bfloat16", "float32")
-LONG_K = 8192
-SHORT = 32  # rows, or columns
+SHORT = 32  # rows, or columns, that no `wgmma` is needed for
+# Clocks of an H200: of a program's start and end, of the seam between two tiles of one that stays,
+# of a second kernel; and bytes of split-K's parts that the L2 takes or gives in a clock.
+START, SEAM, SECOND, PARTS_A_CLOCK = 3500, 500, 3500, 1700
+MOST_SPLITS = 16
+# Rows, widths and stages of the tiles of two widths.
+TWO_WIDTHS = (
+    (64, (256, 32), 4),
+    (64, (256, 64), 4),
+    (64, (128, 64), 6),
+    (64, (128, 32), 6),
+    (128, (128, 32), 5),
+)
 
 
 @dataclass(frozen=True)
@@ -38,15 +55,12 @@ class Choice:
         return f"{self.module}({told})" + " of the transposes" * self.turned
 
 
+@cache
 def pick(m: int, n: int, k: int, multiprocessors: int, capability=(9, 0), bytes_each=2) -> Choice:
     """Return the Choice for C (M, N) with K products each, on a GPU of that kind.
 
     `bytes_each` are those of an element of A and B.
     """
-
-    def tiles(rows: int, columns: int) -> int:
-        return -(-m // rows) * -(-n // columns)
-
     if n <= SHORT < m:
         return replace(pick(n, m, k, multiprocessors, capability, bytes_each), turned=True)
     if capability < (8, 0) or bytes_each == 4:  # threads multiply
@@ -54,25 +68,42 @@ def pick(m: int, n: int, k: int, multiprocessors: int, capability=(9, 0), bytes_
     if not (9, 0) <= capability < (12, 0):
         return Choice("triton_swizzled", _options((128, 128, 64), 8, 3))
     if m <= SHORT:
-        splits = max(1, multiprocessors // tiles(16, 128))
-        return _split_k((16, 128, 128), min(splits, 8))
-    if tiles(64, 64) <= multiprocessors:
-        if k >= LONG_K:
-            splits = max(1, multiprocessors // tiles(64, 128))
-            return _split_k((64, 128, 128), min(splits, 16))
-        stages = 3 if k < 1024 else 6
-        return Choice("triton_descriptors", _options((64, 64, 128), 4, stages))
-    if tiles(64, 128) <= multiprocessors:
-        return Choice("triton_descriptors", _options((64, 128, 128), 4, 4, 4))
-    if tiles(128, 256) < 0.6 * multiprocessors:
-        if tiles(288, 64) <= multiprocessors:
-            options = _options((64, (256, 32), 64), 4, 4, 16)
-            return Choice("triton_two_widths", options | {"down": True})
-        if tiles(128, 160) <= multiprocessors:
-            options = _options((128, (128, 32), 64), 4, 5)
-            return Choice("triton_two_widths", options | {"down": False})
-    stages, group_m = (4, 12) if tiles(128, 256) > 3 * multiprocessors else (3, 4)
-    return Choice("triton_persistent", _options((128, 256, 64), 8, stages, group_m))
+        splits = max(1, multiprocessors // cdiv(n, 128))
+        return _split_k((16, 128, 128), min(splits, 8, cdiv(k, 128)))
+    choices = candidates(m, n, k, multiprocessors)
+    return min(choices, key=lambda choice: clocks(choice, m, n, k, multiprocessors))
+
+
+def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]:
+    """Yield what there is to choose from for C (M, N), each with the stages and groups it likes."""
+    large = cdiv(m, 128) * cdiv(n, 256) > 3 * multiprocessors
+    stages, group_m = (4, 12) if large else (3, 4)
+    yield Choice("triton_persistent", _options((128, 256, 64), 8, stages, group_m))
+    yield Choice("triton_descriptors", _options((64, 64, 128), 4, 3 if k < 1024 else 6))
+    yield Choice("triton_descriptors", _options((64, 128, 128), 4, 4, 4))
+    yield Choice("triton_descriptors", _options((128, 128, 64), 8, 4))
+    for rows, widths, stages in TWO_WIDTHS:
+        options = _options((rows, widths, 64), 4, stages, 16)
+        yield from (Choice("triton_two_widths", options | {"down": d}) for d in (False, True))
+    for block in ((64, 64, 128), (64, 128, 128)):
+        tiles = cdiv(m, block[0]) * cdiv(n, block[1])
+        for splits in range(2, min(MOST_SPLITS, multiprocessors // tiles) + 1):
+            yield _split_k(block, splits)
+
+
+def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> float:
+    """Return about how many clocks the busiest multiprocessor takes for C (M, N)."""
+    rows, columns, depth = choice.options["block"]
+    widths = columns if isinstance(columns, tuple) else (columns,)
+    if choice.options.get("down"):
+        m, n = n, m
+    splits = choice.options.get("splits", 1)
+    waves = cdiv(cdiv(m, rows) * cdiv(n, sum(widths)) * splits, multiprocessors)
+    loop = cdiv(cdiv(k, depth), splits) * step_clocks(rows, widths, depth).longer
+    if choice.module == "triton_persistent":
+        return START + waves * (loop + SEAM)
+    parts = 2 * 4 * splits * m * n / PARTS_A_CLOCK + SECOND if splits > 1 else 0
+    return waves * (START + loop) + parts
 
 
 def _options(block: tuple, num_warps: int, num_stages: int, group_m: int = 8) -> dict:

@@ -28,6 +28,7 @@ from tiled_matmul.ladder.programs import (
 
 BLOCK = (64, 128, 128)
 WARPS = 4
+STAGES, FEW_STAGES = 4, 3  # fewer where nothing copies whole tiles to shared memory
 GROUP_M = 8
 SPLITS = 4
 SUMMED = 1024  # elements of C that a program of the second kernel adds up
@@ -98,22 +99,25 @@ def matmul(
     group_m=GROUP_M,
     splits=SPLITS,
     num_warps=None,
-    num_stages=4,
+    num_stages=None,
     overlap=None,
 ):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
-    more; None takes BLOCK where it fits (see `usual`). `group_m` is how many tiles a group has
-    along M; `splits` how many parts K is cut into, some of them empty where it has fewer blocks.
-    `overlap` lets the second kernel start early, which takes compute capability 9.0; None does so
-    where the GPU can. Takes 4 · splits bytes of memory for each element of C. Where no descriptor
-    fits a or b, it is first copied (see `describe`).
-    Raises TypeError or ValueError as `tensor_operands`, `check_blocks` and `launch` do, and for
-    groups or splits under 1, or an overlap that the GPU or the interpreter cannot do.
+    more; None takes BLOCK where it fits (see `usual`), and STAGES with it. `group_m` is how many
+    tiles a group has along M; `splits` how many parts K is cut into, some of them empty where it
+    has fewer blocks. `overlap` lets the second kernel start early, which takes compute capability
+    9.0; None does so where the GPU can. Takes 4 · splits bytes of memory for each element of C.
+    Where no descriptor fits a or b, it is first copied (see `describe`). Raises TypeError or
+    ValueError as `tensor_operands`, `check_blocks` and `launch` do, and for groups or splits under
+    1, or an overlap that the GPU or the interpreter cannot do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
-    block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS), described=True)
+    usual_block, num_warps = usual(None, num_warps, a, (BLOCK, WARPS), described=True)
+    block = usual_block if block is None else block
+    if num_stages is None:
+        num_stages = STAGES if usual_block == BLOCK else FEW_STAGES
     check_blocks(block, num_warps, num_stages)
     positive("group_m", group_m)
     positive("splits", splits)

@@ -22,9 +22,9 @@ BAR = 0.34  # of a row
 LARGEST = 8192  # the edge up to which the way shows each rung at its largest square
 PARTS = {  # of a product's time, by the account
     "arithmetic": {"facecolor": style.C, "alpha": 0.6},
+    "lower clock": {"facecolor": style.A, "alpha": 0.6},
     "edges": {"facecolor": style.B, "alpha": 0.75},
     "idle": {"facecolor": style.FAULT, "alpha": 0.8},
-    "shared memory": {"facecolor": style.A, "alpha": 0.6},
     "the rest": {"facecolor": "none", "edgecolor": style.MUTED, "hatch": "////"},
 }
 
@@ -177,44 +177,12 @@ def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
 
 
 @style.styled
-def clocks(needed: Mapping[str, tuple[int, float, float]], finding: str) -> style.Figure:
-    """Draw the clocks that a step along K takes on shared memory and on tensor cores, in all waves.
-
-    `needed` maps a tile's name to (waves, clocks of shared memory, clocks of tensor cores), those
-    of one wave. Raises ValueError for no tile.
-    """
-    if not needed:
-        raise ValueError("there is no tile to draw")
-    fig, ax = style.draw(1.0 + 0.6 * len(needed))
-    spoken = []
-    for line, (name, (count, shared, tensor)) in enumerate(needed.items()):
-        for offset, each, color in ((0.08, shared, style.A), (0.34, tensor, style.B)):
-            for wave in range(count):
-                look = {"color": color, "alpha": 0.65, "lw": 0}
-                ax.barh(line + offset, each - 6, 0.22, left=wave * each, **look)
-        waves = f"{count} wave{'s' * (count > 1)}"
-        ax.text(0, line - 0.06, f"{name}, {waves}", va="bottom", fontsize=8)
-        spoken.append(
-            f"{name}, {waves}: {count * shared:,.0f} clocks of shared memory, "
-            f"{count * tensor:,.0f} of tensor cores"
-        )
-    ax.set(ylim=(len(needed) - 0.4, -0.6), yticks=[], xlim=(0, None))
-    ax.spines["left"].set_visible(False)
-    ax.set_xlabel("clocks that a step of all waves takes (model)")
-    for label, color in (("shared memory", style.A), ("tensor cores", style.B)):
-        ax.barh(0, 0, color=color, alpha=0.65, label=label)
-    fig.legend(loc="outside lower center", ncols=2, fontsize=8)
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
-
-
-@style.styled
 def account(shares: Mapping[str, Mapping[str, float]], finding: str) -> style.Figure:
     """Draw what each product's time went into, as one bar a product.
 
     `shares` maps a product's name to its PARTS' shares of the time, which add up to 1; where the
-    parts that a model tells take longer than was measured, the rest is negative, and a mark stands
-    at 1. Raises ValueError for no product, or other parts.
+    parts that are worked out take longer than was measured, the rest is negative, and a mark
+    stands at 1. Raises ValueError for no product, or other parts.
     """
     if not shares:
         raise ValueError("there is no product to draw")
@@ -235,7 +203,7 @@ def account(shares: Mapping[str, Mapping[str, float]], finding: str) -> style.Fi
     ax.set(ylim=(len(shares) - 0.4, -0.6), yticks=[], xlim=(0, None))
     ax.xaxis.set_major_formatter(PercentFormatter(1))
     ax.spines["left"].set_visible(False)
-    ax.set_xlabel("share of the measured time (model)")
+    ax.set_xlabel("share of the profiled time")
     for part, look in PARTS.items():
         ax.bar(0, 0, label=part, **look | {"lw": 0})
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
