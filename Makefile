@@ -14,6 +14,7 @@ ARTIFACTS ?= _artifacts
 OFFLINE ?=
 
 CHAPTERS = $(sort $(wildcard chapters/*.ipynb))
+SOLUTIONS = $(sort $(wildcard exercises/solutions/*.ipynb))
 # Shapes of float16 products that are counted, besides 4096 cubed: chapter 12 speaks of them.
 COUNTED = 512x512x16384 2048x2048x2048 4000x4000x4000 3072x768x4096 8192x1024x1024 2048x2048x8192
 GPU_TESTS = $(shell grep -l 'mark\.gpu' tests/test_*.py)
@@ -38,7 +39,7 @@ ON_GPU = TILED_MATMUL_BACKEND=gpu
 SIMULATED = TILED_MATMUL_BACKEND=simulator
 PARALLEL = -n $(JOBS) --dist loadfile
 
-.PHONY: help book test lab serve doctor test-gpu notebooks-gpu bench bench-bfloat16 counters \
+.PHONY: help book test lab serve grade doctor test-gpu notebooks-gpu bench bench-bfloat16 counters \
 	search sanitize gpu-refresh wheelhouse test-colab clean online chapters-exist gpu-tests-exist
 
 help: ## this list
@@ -58,7 +59,7 @@ test: online $(READY) chapters-exist ## every test that needs no GPU
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(SIMULATED) $(PYTEST) $(PARALLEL) tests
-	$(SIMULATED) $(NBVAL) $(PARALLEL) --nbval-lax $(CHAPTERS)
+	$(SIMULATED) $(NBVAL) $(PARALLEL) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
 
 lab: online $(READY) ## JupyterLab on the chapters
 	$(RUN) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) chapters
@@ -66,6 +67,9 @@ lab: online $(READY) ## JupyterLab on the chapters
 serve: book ## the built book on localhost, PORT=8000
 	@echo "The book: http://localhost:$(PORT)/  (Ctrl-C ends)"
 	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+grade: $(READY) ## grade the exercise notebooks, a line for each exercise
+	$(RUN) -m tiled_matmul grade $(sort $(wildcard exercises/*.ipynb))
 
 doctor: $(READY) ## what machine this is, and what it lacks
 	$(RUN) -m tiled_matmul doctor
@@ -127,7 +131,7 @@ wheelhouse: online $(READY) ## wheelhouse/: what a GPU machine with no network n
 test-colab: online .venv-colab/.installed chapters-exist ## the CPU tests with Colab's versions
 	$(SIMULATED) .venv-colab/bin/python -m pytest $(PARALLEL) tests
 	$(SIMULATED) .venv-colab/bin/python -m pytest -c tests/notebooks/nbval.ini --rootdir=. \
-		$(PARALLEL) --nbval-lax $(CHAPTERS)
+		$(PARALLEL) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
 
 clean: ## remove what was built; .venv and wheelhouse stay
 	rm -rf _build _artifacts .site .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""grader/: notebooks and answers that try it on. Numbers are those of the issue's list of thirty.
+"""grader/: notebooks and answers that try it on.
 
 Where the look at the source would refuse an answer already, the test leaves that out (`gated`),
 and sees what stands behind it.
@@ -6,6 +6,7 @@ and sees what stands behind it.
 
 import copy
 import json
+import os
 import pickle
 import socket
 import sys
@@ -25,7 +26,13 @@ ANSWERS = {name: solved for name, (_, solved) in starters.answers(SOLUTION).item
 PUZZLE = exercise("05.1")
 SANDBOX = pool.sandbox_works()
 in_sandbox = pytest.mark.skipif(not SANDBOX, reason="no bubblewrap here")
+
 each_way = pytest.mark.parametrize("confined", [False, pytest.param(True, marks=in_sandbox)])
+
+
+def test_the_sandbox_is_there_where_it_must_be():
+    """Without it the tests below are skipped: where it is known to be, that would hide a fault."""
+    assert SANDBOX or os.environ.get("TILED_MATMUL_SANDBOX") != "required"
 
 
 @pytest.fixture
@@ -194,7 +201,7 @@ def test_values_and_loops_are_judged():
     assert judge(PAIR, "def pair(n):\n    return [n, n + 1]").status == "PASS"
     assert judge(PAIR, "def pair(n):\n    return n, n + 1").status == "PASS"
     found = judge(PAIR, "def pair(n):\n    return [n, 4]")
-    assert (found.status, found.message) == ("WRONG", "(4): pair(4) is [4, 4].")
+    assert (found.status, found.message) == ("WRONG", "pair(4) is [4, 4].")
     assert judge(PAIR, "def pair(n):\n    return [True, n]").status == "WRONG"
     assert judge(LOOPS, RIGHT_LOOPS).status == "PASS"
     stale = RIGHT_LOOPS.replace("            c[i, j] = 0\n", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
+from tiled_matmul.book.tables import markdown_table
 from tiled_matmul.grader.spec import Exercise, exercises
 
 ZOO = Path("tests") / "grader_zoo"
@@ -24,7 +25,7 @@ def _of(exercise: Exercise) -> str:
 
 def exercises_markdown(root: Path) -> tuple[str, list[str]]:
     """Return a table of all exercises with their points and solutions, and what is missing."""
-    lines = ["| exercises | | points | solution |", "| :--- | :--- | ---: | :--- |"]
+    rows: list[tuple[str, ...]] = []
     faults = []
     for chapter, group in groupby(exercises(), key=_of):
         group = list(group)
@@ -39,16 +40,14 @@ def exercises_markdown(root: Path) -> tuple[str, list[str]]:
         titles = "; ".join(one.title for one in group)
         points = sum(one.points for one in group)
         title = path.stem[3:].replace("_", " ")
-        lines.append(
-            f"| [{chapter} {title}](exercises/{path.name}) | {titles} | {points} "
-            f"| [worked](exercises/solutions/{path.name}) |"
-        )
-    return "\n".join(lines), faults
+        solution = f"[worked](exercises/solutions/{path.name})"
+        rows.append((f"[{title}](exercises/{path.name})", titles, str(points), solution))
+    return markdown_table(("notebook", "exercises", "points", "solution"), rows, "  r"), faults
 
 
 def kills_markdown(root: Path) -> tuple[str, list[str]]:
     """Return a table of the zoo's wrong answers with the status and words that tests demand."""
-    lines = ["| exercise | answer | status | the message says |", "| :--- | :--- | :--- | :--- |"]
+    rows: list[tuple[str, ...]] = []
     faults = []
     for one in exercises():
         wrong = 0
@@ -59,8 +58,8 @@ def kills_markdown(root: Path) -> tuple[str, list[str]]:
                 continue
             name, wrong = path.stem.replace("_", " "), wrong + 1
             said = "; ".join(f"“{part.strip()}”" for part in words.split(";") if part.strip())
-            said = said.replace("|", "\\|")
-            lines.append(f"| {one.name} {one.title} | {name} | {status} | {said} |")
+            rows.append((f"{one.name} {one.title}", name, status, said))
         if wrong < 5:
             faults.append(f"exercise {one.name} has {wrong} wrong answers in {ZOO}, wanted 5")
-    return "\n".join(lines), faults
+    columns = ("exercise", "wrong answer", "status", "the message says")
+    return markdown_table(columns, rows), faults

@@ -1,4 +1,4 @@
-"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run`."""
+"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run|release`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,16 @@ def add_parsers(subparsers: argparse._SubParsersAction) -> None:
     tools = subparsers.add_parser(
         "exercises", help="make or check the starters", description="For who writes exercises."
     )
-    actions = tools.add_subparsers(dest="action", required=True, metavar="sync|check|run")
+    actions = tools.add_subparsers(dest="action", required=True, metavar="sync|check|run|release")
     for name, what, function in (
         ("sync", "write the starters anew from the solutions", sync_command),
         ("check", "report every fault; exit status 1 if there is one", check_command),
         ("run", "execute the solutions here, store outputs, write the starters", run_command),
     ):
         actions.add_parser(name, help=what).set_defaults(run=function)
+    copy = actions.add_parser("release", help="write a copy for learners: no solutions, no tests")
+    copy.add_argument("folder", type=Path, metavar="DIR")
+    copy.set_defaults(run=release_command)
 
 
 def grade_command(args: argparse.Namespace) -> int:
@@ -137,6 +140,14 @@ def _bar():
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("grading", total=None)
         yield lambda done, total, name: bar.update(task, completed=done, total=total)
+
+
+def release_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.grader.release import release
+
+    names = release(args.folder)
+    print(f"{len(names)} files in {args.folder}, without solutions, hidden cases and tests")
+    return 0
 
 
 def sync_command(args: argparse.Namespace) -> int:

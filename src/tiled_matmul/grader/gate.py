@@ -280,7 +280,8 @@ class _Function:
         root, _, rest = name.partition(".")
         at = f"{_at(self.source, node)}"
         last = name.rpartition(".")[2]
-        if last in PRODUCTS or (root in LIBRARIES and root not in self.rules.names):
+        library = root in LIBRARIES and root not in self.rules.names
+        if last in PRODUCTS or (library and self.exercise.kind != "values"):
             what = "A kernel" if self.exercise.kind in ("cuda", "triton") else "The answer"
             raise Refused(
                 f"{what} may not call the library's product: {at}. Write the loop over k."

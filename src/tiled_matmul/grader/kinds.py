@@ -166,7 +166,9 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     kernel = space[request["entry"]]
     with _nothing_for_nothing():
         t = trace_tiles(kernel, tuple(grid), a, b, c, m, n, k, *strides, **options)
-    findings = [_finding(one) for one in t.findings[:SHOWN]]
+    kinds = dict.fromkeys(one.kind for one in t.findings)
+    findings = [[one for one in t.findings if one.kind == kind][:SHOWN] for kind in kinds]
+    findings = [_finding(one) for several in findings for one in several]
     dots = dict.fromkeys(t.programs, 0)
     for event in t.select(op="dot"):
         dots[event.program] += event.elements
@@ -198,7 +200,7 @@ def _nothing_for_nothing() -> Iterator[None]:
     def load(self, pointers, mask, other, *rest, **named):
         values = own(self, pointers, mask, other, *rest, **named)
         if other is None:
-            left_out = ~np.broadcast_to(mask.data.astype(bool), values.data.shape)
+            left_out = ~np.broadcast_to(np.asarray(mask.data, bool), values.data.shape)
             values.data[left_out] = _nan(pointers.get_element_ty())
         return values
 

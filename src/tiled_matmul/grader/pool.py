@@ -69,7 +69,8 @@ def _confined() -> list[str]:
         rights += ["--unshare-cgroup-try"]
     else:
         rights = ["--unshare-all", "--cap-drop", "ALL"]
-    seen: list[str] = []
+    # First, as the course itself may lie there.
+    seen = ["--perms", "1777", "--size", str(64 << 20), "--tmpfs", "/tmp"]
     prefixes = {Path(p).resolve() for p in (sys.prefix, sys.base_prefix)}
     # A virtual environment may be a link, and is asked for by either name.
     prefixes |= {Path(sys.prefix), Path(sys.base_prefix)}
@@ -88,8 +89,7 @@ def _confined() -> list[str]:
     seen += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
     seen += ["--tmpfs", str(PACKAGE / "grader" / "specs")]
     seen += ["--remount-ro", str(PACKAGE / "grader" / "specs")]
-    seen += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(64 << 20)]
-    seen += ["--tmpfs", "/tmp"]
+    seen += ["--proc", "/proc", "--dev", "/dev"]
     return [*rights, "--die-with-parent", "--new-session", *seen, "--chdir", "/tmp"]
 
 

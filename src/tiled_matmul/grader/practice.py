@@ -16,6 +16,7 @@ from tiled_matmul.grader.judge import verdict as plain_verdict
 from tiled_matmul.grader.spec import exercise as find
 from tiled_matmul.grader.spec import exercises
 
+ASTRAY = ("unmasked tail", "out of bounds", "no tile")
 
 class NotYet(Exception):
     """The answer does not pass yet; the message says where and why, and which hint is next."""
@@ -40,6 +41,8 @@ def check(name: str, source: str | None = None) -> None:
         return
     if verdict.diagnosis in ("race", "uninitialised read"):
         _draw(exercise, source)
+    if exercise.kind == "triton" and verdict.diagnosis in ASTRAY:
+        _draw_walk(exercise, source)
     raise NotYet(explained(verdict))
 
 
@@ -77,27 +80,52 @@ def _written(exercise: Any) -> str:
     return text
 
 
+def _defined(exercise: Any, source: str) -> Any:
+    """Return the kernel of an answer, defined anew."""
+    import linecache
+
+    from tiled_matmul.grader import kinds
+
+    file = f"<answer {exercise.name}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    space = {**kinds.prepare(exercise.kind), **exercise.given, "__name__": "answer"}
+    exec(compile(source, file, "exec"), space)
+    return space[exercise.entry]
+
+
+def _draw_walk(exercise: Any, source: str) -> None:
+    """Show the tiles that a program of the learner's touches, those beyond an edge as faults."""
+    with contextlib.suppress(Exception):
+        import torch
+        from IPython.display import display
+
+        from tiled_matmul.plots import programs
+        from tiled_matmul.tiles import trace_tiles
+
+        case = exercise.cases[0]
+        a, b = (torch.from_numpy(x) for x in case.inputs(0))
+        c = a.new_zeros(case.shapes[2])
+        grid, block = exercise.launch(case)
+        sizes = (case.m, case.n, case.k, *a.stride(), *b.stride(), *c.stride())
+        t = trace_tiles(_defined(exercise, source), grid, a, b, c, *sizes, **block)
+        display(programs.tile_walk(t, t.findings[0].program))
+
+
 def _draw(exercise: Any, source: str) -> None:
     """Show what the learner's kernel did, from barrier to barrier; no picture is no fault."""
     with contextlib.suppress(Exception):
-        import linecache
-
         import numpy as np
         from IPython.display import display
 
-        from tiled_matmul.grader import kinds
         from tiled_matmul.plots import microscope
         from tiled_matmul.simt import trace
 
-        file = f"<answer {exercise.name}>"
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        space = kinds.prepare(exercise.kind) | dict(exercise.given)
-        exec(compile(source, file, "exec"), space)
         case = exercise.cases[0]
         a, b = case.inputs(0)
         c = np.zeros((case.m, case.n), case.dtype)
         grid, block = exercise.launch(case)
-        display(microscope.timeline(trace(space[exercise.entry], grid, block, a, b, c)))
+        kernel = _defined(exercise, source)
+        display(microscope.timeline(trace(kernel, grid, block, a, b, c)))
 
 
 # The command line.

@@ -27,9 +27,10 @@ class Case:
     """One product to be computed: C (m, n) = A (m, k) · B (k, n).
 
     `draw` says what A and B hold: "integers" and "normal" as in `Problem.inputs`, from a seed that
-    is new for each grading, "positive": the latter without their signs, or "puzzle": 0, 1, 2, … and
-    twice that. What the learner cannot see beforehand is `hidden`. `given` replaces values of the
-    exercise's own. `order` is the one in which the interpreter runs the threads.
+    is new for each grading, "positive": the latter without their signs, "wide": whole numbers from
+    -32 to 32, or "puzzle": 0, 1, 2, … and twice that. What the learner cannot see beforehand is
+    `hidden`. `given` replaces values of the exercise's own. `order` is the one in which the
+    interpreter runs the threads.
 
     For programs of Triton: the matrices that `by_columns` names ("a", "bc") are stored by columns;
     in a `corner`, A and B are corners of larger matrices that hold zeros; where there are `parts`,
@@ -56,6 +57,10 @@ class Case:
         if self.draw == "positive":
             a, b = Problem(self.m, self.n, self.k, self.dtype).inputs(seed, "normal")
             return abs(a), abs(b)
+        if self.draw == "wide":
+            random = np.random.default_rng(seed)
+            a, b = (random.integers(-32, 33, shape) for shape in self.shapes[:2])
+            return a.astype(self.dtype), b.astype(self.dtype)
         return Problem(self.m, self.n, self.k, self.dtype).inputs(seed, self.draw)
 
     @property
@@ -96,7 +101,8 @@ class Slip:
 
     `answer` computes what comes of the mistake, `message` says in sentences which one it is. For
     the kind "values" `answer` is called with the call's arguments; where C is the result, with
-    (case, a, b), and it returns the C that comes of it, or None where the mistake does not show.
+    (case, a, b), and it returns the C that comes of it, or None where the mistake does not show;
+    an element that is NaN there may be anything.
     Where a result is a list, `part` may be the place of the one value that is to be compared.
     """
 

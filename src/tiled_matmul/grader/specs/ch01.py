@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import LOOPS, VALUES, Call, Case, Count, Exercise, Slip
+from tiled_matmul.grader.spec import LOOPS, VALUES, Call, Case, Count, Exercise, Limits, Slip
 
 
 def _running(axis: int | None):
@@ -24,9 +24,19 @@ def _sums_of_factors(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a.sum(axis=1)[:, None] + b.sum(axis=0)
 
 
+def _squares(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """All three loops run M times, and that is too few."""
+    edge = case.m
+    if edge == case.n == case.k or edge > min(case.n, case.k):
+        return None
+    made = np.full((case.m, case.n), np.nan)
+    made[:, :edge] = a[:, :edge] @ b[:edge, :edge]
+    return made
+
+
 NOT_ANEW = (
-    "Each element holds the sum of the one before it as well: the sum starts from zero once {when}, "
-    "and has to for each element."
+    "Each element holds the sum of the one before it as well: the sum starts from zero once "
+    "{when}, and has to for each element."
 )
 
 LOOPS_1 = Exercise(
@@ -38,8 +48,9 @@ LOOPS_1 = Exercise(
     kind="loops",
     rules=LOOPS,
     lines=7,
+    limits=Limits(seconds=4),
     cases=(
-        Case(4, 6, 5),
+        Case(3, 6, 5),
         Case(7, 5, 3, hidden=True),
         Case(1, 1, 1, draw="normal", hidden=True),
         Case(5, 1, 9, draw="normal", hidden=True),
@@ -69,6 +80,12 @@ LOOPS_1 = Exercise(
             "instead of +=, at every step of k?",
         ),
         Slip(
+            _squares,
+            "square",
+            "All three loops run M times, as if the matrices were squares. Each has a size of its "
+            "own: M, N and K.",
+        ),
+        Slip(
             _sums_of_factors,
             "operation",
             "The sums add a[i, k] and b[k, j]; the definition multiplies the two.",
@@ -77,7 +94,15 @@ LOOPS_1 = Exercise(
     hints={
         **{"uninitialised read": 2, "stale": 1, "out of bounds": 1, "negative index": 1},
         **{"transposed": 2, "zero": 1, "part of k": 3, "not anew": 2, "last product": 3},
-        **{"scaled": 3, "operation": 1, "counts": 2, "error": 1, "timeout": 1, "other": 2},
+        **{
+            "scaled": 3,
+            "operation": 1,
+            "square": 1,
+            "counts": 2,
+            "error": 1,
+            "timeout": 1,
+            "other": 2,
+        },
     },
 )
 
@@ -101,6 +126,7 @@ COSTS = Exercise(
     kind="values",
     rules=VALUES,
     lines=2,
+    limits=Limits(seconds=3),
     cases=(
         Call((64, 64, 64, 4)),
         Call((4, 6, 5, 8)),
@@ -129,69 +155,84 @@ COSTS = Exercise(
         Slip(
             lambda m, n, k, e: m * n * k,
             "additions",
-            "The operations are the multiplications alone: each product is "
-            "added to a sum as well.",
+            "The operations are the multiplications alone: each product is added to a sum as well.",
+            part=0,
         ),
         Slip(
             lambda m, n, k, e: m * n * (2 * k - 1),
             "first addition",
             "The first addition of each sum is left out: it adds to zero, and "
             "the course counts it.",
+            part=0,
         ),
         Slip(
             lambda m, n, k, e: 2 * n**3,
             "square",
             "2·n³ operations are for squares; m and k count too.",
+            part=0,
         ),
         Slip(
             lambda m, n, k, e: m * k + k * n + m * n,
             "words",
             "The second number counts elements: how many bytes is each?",
+            part=1,
         ),
         Slip(
             lambda m, n, k, e: 4 * (m * k + k * n + m * n),
             "four bytes",
-            "The bytes are those of float32, 4 for each element; take "
-            "`bytes_each`.",
+            "The bytes are those of float32, 4 for each element; take `bytes_each`.",
+            part=1,
         ),
         Slip(
             lambda m, n, k, e: 8 * e * (m * k + k * n + m * n),
             "bits",
             "The second number counts bits, eight for a byte.",
+            part=1,
         ),
         Slip(
             lambda m, n, k, e: e * (m * k + k * n),
             "no C",
             "A and B are counted; C has to be written too.",
+            part=1,
         ),
         Slip(
             lambda m, n, k, e: e * (m * k + k * n + 2 * m * n),
             "C twice",
-            "C is counted twice: it has to be written once, and need not "
-            "be read at all.",
+            "C is counted twice: it has to be written once, and need not be read at all.",
+            part=1,
         ),
         Slip(
             lambda m, n, k, e: e * (2 * m * n * k + m * n),
             "no reuse",
             "The bytes are those of a program that fetches an element of "
             "A and one of B for each product. Compulsory is: each element once.",
+            part=1,
         ),
         Slip(
             lambda m, n, k, e: e * 4 * m * n * k,
             "no reuse",
             "The bytes are those of Loops 1, four accesses for each "
             "product. Compulsory is: each element once.",
+            part=1,
         ),
         Slip(
             lambda m, n, k, e: 3 * n * n * e,
             "square",
             "3·n² elements are for squares: which shape has each matrix?",
+            part=1,
         ),
     ),
     hints={
-        **{"additions": 1, "first addition": 1, "square": 2, "words": 3, "four bytes": 3, "bits": 3},
+        **{
+            "additions": 1,
+            "first addition": 1,
+            "square": 2,
+            "words": 3,
+            "four bytes": 3,
+            "bits": 3,
+        },
         **{"no C": 2, "C twice": 2, "no reuse": 2, "swapped": 3, "one number": 3, "nothing": 3},
-        **{"value": 2, "error": 3, "timeout": 3, "other": 1},
+        **{"value": 1, "error": 3, "timeout": 3, "other": 1},
     },
 )
 

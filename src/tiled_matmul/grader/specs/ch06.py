@@ -48,6 +48,12 @@ def load_sectors(case: Case) -> int:
     return total
 
 
+def few_conflicts(case: Case) -> int:
+    """Two for each store of a warp to one of the tiles."""
+    (across, down), _ = _launch(case)
+    return 2 * across * down * -(-case.k // TILE) * TILE * TILE // 32
+
+
 TRANSPOSED = Exercise(
     name="06.1",
     title="a tile stored down its columns",
@@ -77,11 +83,19 @@ TRANSPOSED = Exercise(
         ),
         Count(
             "bank conflicts",
-            lambda case: 0,
-            "C is right, but lanes of a warp still want different words of one bank. A warp is two "
-            "rows of the block: take the 32 words of a store, modulo 32, for each of the two "
-            "tiles.",
+            few_conflicts,
+            "C is right, but in some access eight lanes or so want different words of one bank. "
+            "The rows of the tile of A begin in two banks only.",
             "conflicts",
+            share=0,
+        ),
+        Count(
+            "bank conflicts",
+            lambda case: 0,
+            "C is right and most of the conflicts are gone, but some lanes still meet in a bank. A "
+            "warp is two rows of the block: take the 32 words of a store, modulo 32, for each of "
+            "the two tiles.",
+            "few conflicts",
             share=0,
         ),
         Count(
@@ -93,8 +107,16 @@ TRANSPOSED = Exercise(
         ),
     ),
     hints={
-        **{"conflicts": 2, "sectors": 1, "sharing": 1, "race": 3, "uninitialised read": 3},
-        **{"out of bounds": 3, "divergent barrier": 3, "error": 3, "other": 3},
+        **{
+            "conflicts": 1,
+            "few conflicts": 2,
+            "sectors": 1,
+            "sharing": 1,
+            "race": 3,
+            "uninitialised read": 3,
+        },
+        **{"uninitialised read": 3, "out of bounds": 3, "divergent barrier": 3, "error": 3},
+        "other": 3,
     },
 )
 
@@ -128,7 +150,7 @@ WAYS = Exercise(
         attributes=VALUES.attributes | {"math.gcd"},
         members=VALUES.members | {"append", "add", "count"},
     ),
-    lines=4,
+    lines=5,
     answer=wavefronts,
     cases=(
         *(Call((stride, 4)) for stride in (1, 2, 3, 16, 32, 33, 0)),
@@ -143,7 +165,7 @@ WAYS = Exercise(
             "With stride 0 all lanes want the same word, and it is delivered once.",
         ),
         Slip(
-            lambda stride, size: 2 if stride == 0 and size == 8 else None,
+            lambda stride, size: 2 if stride == 0 and size == 8 else -1,
             "broadcast",
             "All lanes want one element: then the two halves of a warp go together.",
         ),
@@ -154,7 +176,7 @@ WAYS = Exercise(
             "warp goes at a time.",
         ),
         Slip(
-            lambda stride, size: math.gcd(stride, 16) if stride and size == 8 else None,
+            lambda stride, size: math.gcd(stride, 16) if stride and size == 8 else -1,
             "size",
             "That is what one half of the warp takes. The other half takes as many again.",
         ),
@@ -170,7 +192,7 @@ WAYS = Exercise(
             "banks makes lanes meet. Try 3 by hand.",
         ),
         Slip(
-            lambda stride, size: 32 // math.gcd(stride, BANKS),
+            lambda stride, size: BANKS if math.gcd(stride, BANKS) == 1 else -1,
             "factor",
             "That is the number of banks that are asked. How many words does each have to deliver?",
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tiled_matmul.grader.spec import CUDA, VALUES, Call, Case, Count, Exercise, Slip
 
 TILE, OWN = 8, 2
@@ -32,6 +34,15 @@ def shared_loads(case: Case) -> int:
     return threads * _up(case.k, edge) * edge * 2 * OWN
 
 
+def _exchanged(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """Return C with two elements of each tile of 2×2 exchanged, where such tiles fill C."""
+    if case.m % OWN or case.n % OWN:
+        return None
+    c = a @ b
+    c[0::2, 1::2], c[1::2, 0::2] = c[1::2, 0::2].copy(), c[0::2, 1::2].copy()
+    return c
+
+
 REGISTERS = Exercise(
     name="07.1",
     title="a tile of 2×2 for each thread",
@@ -40,7 +51,7 @@ REGISTERS = Exercise(
     parameters=("a", "b", "c"),
     kind="cuda",
     rules=CUDA,
-    lines=14,
+    lines=16,
     tile=TILE,
     given={"TILE": TILE},
     launch=_launch,
@@ -68,8 +79,17 @@ REGISTERS = Exercise(
             "with each.",
         ),
     ),
+    slips=(
+        Slip(
+            _exchanged,
+            "exchanged",
+            "In each tile of 2×2 the upper right and the lower left element have changed places: "
+            "an element's row says which of A's two it takes, its column which of B's.",
+        ),
+    ),
     hints={
-        **{"stale": 1, "race": 2, "out of bounds": 3, "counts": 2, "sharing": 1, "part of k": 2},
+        **{"race of c": 3, "exchanged": 2, "not finite": 1},
+        **{"stale": 1, "race": 3, "out of bounds": 3, "counts": 2, "sharing": 1, "part of k": 2},
         **{"uninitialised read": 2, "divergent barrier": 3, "transposed": 2, "error": 3},
         "other": 2,
     },
@@ -120,9 +140,7 @@ PREDICTED = Exercise(
             "The tiles at the edges are missing: where a tile does not divide C there is one more.",
         ),
         Slip(
-            lambda m, n, k, rows, columns: (
-                k * (rows + columns) * _up(m, rows) * _up(n, columns)
-            ),
+            lambda m, n, k, rows, columns: k * (rows + columns) * _up(m, rows) * _up(n, columns),
             "beyond",
             "What lies beyond the edge is not loaded: there the guard puts a zero.",
         ),
@@ -147,6 +165,11 @@ PREDICTED = Exercise(
             "That is B's part. A's is missing.",
         ),
         Slip(
+            lambda m, n, k, rows, columns: m * _up(n, columns) + n * _up(m, rows),
+            "one step",
+            "That is for one step of k.",
+        ),
+        Slip(
             lambda m, n, k, rows, columns: m * k + k * n,
             "once",
             "That is each matrix once. But each block loads for itself, and blocks side by side "
@@ -155,7 +178,7 @@ PREDICTED = Exercise(
     ),
     hints={
         **{"naive": 1, "axes": 2, "rounding": 3, "beyond": 3, "one block": 1, "half": 2, "once": 1},
-        **{"nothing": 1, "error": 2, "other": 1},
+        **{"one step": 2, "nothing": 1, "error": 2, "other": 1},
     },
 )
 

@@ -1,4 +1,4 @@
-"""08_copies_in_flight: two buffers and one barrier, and copies that fly while a block multiplies."""
+"""08_copies_in_flight: two buffers and one barrier; copies that fly while a block multiplies."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CASES = (
     # Two warps a block: what orders one warp does not order these.
     Case(9, 10, 33, hidden=True, given={"TILE": 8}, order="reverse"),
 )
-TWO_BUFFERS = Count(
+MEMORY = Count(
     "shared bytes",
     lambda case: 4 * _edge(case) ** 2 * FLOAT,
     "C is right, but two buffers of each tile are enough, and that is more shared memory.",
@@ -66,7 +66,7 @@ BUFFERS = Exercise(
     parameters=ABC,
     kind="cuda",
     rules=CUDA,
-    lines=8,
+    lines=9,
     tile=TILE,
     given={"TILE": TILE},
     launch=_launch,
@@ -81,7 +81,7 @@ BUFFERS = Exercise(
             "barriers",
             share=0,
         ),
-        TWO_BUFFERS,
+        MEMORY,
     ),
     hints={
         **{"race": 2, "uninitialised read": 2, "divergent barrier": 3, "barriers": 1, "memory": 1},
@@ -97,7 +97,7 @@ FLIGHT = Exercise(
     parameters=ABC,
     kind="cuda",
     rules=replace(CUDA, names=CUDA.names | {"copy_async", "commit_copies", "wait_copies"}),
-    lines=12,
+    lines=19,
     tile=TILE,
     given={"TILE": TILE},
     launch=_launch,
@@ -118,7 +118,13 @@ FLIGHT = Exercise(
             "bare",
             share=0,
         ),
-        TWO_BUFFERS,
+        Count(
+            "shared bytes",
+            lambda case: 8 * _edge(case) ** 2 * FLOAT,
+            "C is right, but two buffers of each tile are enough, four at most: a large K would "
+            "not fit.",
+            "memory",
+        ),
     ),
     hints={
         **{"race": 2, "uninitialised read": 2, "divergent barrier": 3, "bare": 1, "plain": 3},

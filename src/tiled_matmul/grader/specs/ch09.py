@@ -61,13 +61,14 @@ FIRST = Exercise(
         Case(35, 17, 48, "float16", draw="normal", hidden=True, by_columns="a"),
         Case(1, 1, 1, "float16", hidden=True),
         # Here sums in float16 show.
-        Case(32, 19, 520, "float16", draw="positive", hidden=True),
+        Case(32, 19, 520, "float16", draw="wide", hidden=True),
     ),
     counts=(LOADS,),
     hints={
         **{"stale": 1, "not stored": 1, "stored twice": 1, "no tile": 1, "transposed": 1},
         **{"unmasked tail": 2, "out of bounds": 2, "not read": 2, "part of k": 2, "zero": 2},
         **{"not finite": 2, "scaled": 2, "counts": 1, "low precision": 3, "error": 3, "other": 3},
+        **{"forbidden": 1},
     },
 )
 
@@ -82,9 +83,10 @@ SUMS = Exercise(
     lines=2,
     launch=launch,
     cases=(
+        # Even one step's products, 16 of them, leave what float16 holds exactly.
+        Case(33, 17, 512, "float16", draw="wide"),
         Case(32, 32, 512, "float16", draw="positive"),
         Case(20, 35, 40, "float16", hidden=True),
-        Case(33, 17, 600, "float16", draw="normal", hidden=True),
         Case(17, 20, 1030, "float16", draw="normal", hidden=True, given=blocks(32, 32, 32)),
         Case(16, 40, 700, "float16", draw="positive", hidden=True, by_columns="ab"),
     ),
@@ -92,6 +94,7 @@ SUMS = Exercise(
     hints={
         **{"low precision": 2, "part of k": 3, "scaled": 3, "unmasked tail": 3, "not read": 3},
         **{"out of bounds": 3, "not finite": 3, "stale": 3, "error": 3, "counts": 3, "other": 2},
+        **{"forbidden": 1},
     },
 )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import TRITON, VALUES, Call, Case, Exercise, Slip
-from tiled_matmul.grader.specs.ch09 import LOADS, PARAMETERS, blocks, launch
+import numpy as np
+
+from tiled_matmul.grader.spec import TRITON, VALUES, Call, Case, Count, Exercise, Slip
+from tiled_matmul.grader.specs.ch09 import LOADS, PARAMETERS, block_of, blocks, cover, launch
 
 
 def tile_of(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
@@ -29,9 +31,20 @@ def _no_place(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[i
     return group * group_m + program % rows, program // rows
 
 
+def _not_whole(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, float]:
+    group, place = divmod(program, group_m * tiles_n)
+    rows = min(tiles_m - group * group_m, group_m)
+    return group * group_m + place % rows, place / rows
+
+
 def _every(tiles_m: int, tiles_n: int, group_m: int, hidden: bool = True) -> tuple[Call, ...]:
     programs = range(tiles_m * tiles_n)
     return tuple(Call((program, tiles_m, tiles_n, group_m), hidden) for program in programs)
+
+
+def _any(random: np.random.Generator) -> tuple[int, ...]:
+    tiles_m, tiles_n, group_m = (int(x) for x in random.integers(1, (40, 40, 12)))
+    return int(random.integers(tiles_m * tiles_n)), tiles_m, tiles_n, group_m
 
 
 ORDER = Exercise(
@@ -45,6 +58,7 @@ ORDER = Exercise(
     lines=5,
     answer=tile_of,
     cases=(
+        Call((8, 5, 3, 2)),  # another tile by each of the slips
         *_every(5, 3, 2, hidden=False),
         *_every(4, 7, 3),
         *_every(9, 9, 3),
@@ -54,6 +68,7 @@ ORDER = Exercise(
         *_every(5, 2, 1),
         Call((1_000_003, 2047, 1023, 16), hidden=True),
         Call((2047 * 1023 - 1, 2047, 1023, 16), hidden=True),
+        *(Call(hidden=True, draw=_any) for _ in range(8)),
     ),
     slips=(
         Slip(
@@ -85,6 +100,11 @@ ORDER = Exercise(
             "in every group.",
         ),
         Slip(
+            _not_whole,
+            "whole",
+            "A tile's place is two whole numbers: divide with //.",
+        ),
+        Slip(
             lambda *arguments: tile_of(*arguments)[::-1],
             "swapped",
             "The two are swapped: tile_m, the row, comes first.",
@@ -98,9 +118,24 @@ ORDER = Exercise(
     ),
     hints={
         **{"nothing": 1, "by rows": 1, "by columns": 1, "columns grouped": 1, "swapped": 1},
-        **{"first row": 2, "place": 2, "last group": 3, "error": 2, "other": 2},
+        **{"first row": 2, "place": 2, "whole": 2, "last group": 3, "value": 1},
+        **{"forbidden": 1, "error": 2, "other": 1},
     },
 )
+
+
+def _whole_rows(case: Case) -> int:
+    """Return how many elements are loaded where rows and columns beyond an edge wrap around."""
+    block = block_of(case)
+    rows, columns = cover(case.m, block["BLOCK_M"]), cover(case.n, block["BLOCK_N"])
+    return rows * columns * (block["BLOCK_M"] + block["BLOCK_N"]) * case.k
+
+
+def _wrapped(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    depth = block_of(case)["BLOCK_K"]
+    k = np.arange(cover(case.k, depth) * depth) % case.k
+    return a[:, k] @ b[k] if len(k) > case.k else None
+
 
 TAIL = Exercise(
     name="10.2",
@@ -121,10 +156,20 @@ TAIL = Exercise(
         Case(17, 40, 65, "float16", hidden=True, given=blocks(16, 32, 32), by_columns="a"),
         Case(18, 20, 50, "float16", draw="normal", hidden=True, by_columns="b"),
     ),
-    counts=(LOADS,),
+    counts=(Count("elements loaded", _whole_rows, LOADS.message),),
+    slips=(
+        Slip(
+            _wrapped,
+            "wrapped",
+            "Columns of A and rows of B wrap around at K, so the first ones are multiplied again "
+            "in the last step: rows of A may wrap, as their sums are not stored, but K is summed "
+            "over. Mask it, with zeros.",
+        ),
+    ),
     hints={
         **{"unmasked tail": 1, "out of bounds": 1, "not read": 3, "part of k": 3, "zero": 3},
-        **{"not finite": 2, "not stored": 2, "no tile": 2, "stale": 2, "error": 3, "other": 3},
+        **{"wrapped": 1, "not finite": 2, "not stored": 2, "no tile": 2, "stale": 2},
+        **{"forbidden": 1, "error": 3, "other": 3},
     },
 )
 

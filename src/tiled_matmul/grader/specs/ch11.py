@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tiled_matmul.grader.spec import VALUES, Call, Exercise, Slip
 
 BYTES, WARP = 2, 32
@@ -20,6 +22,11 @@ def budget(
 
 def _shared(m: int, n: int, k: int, stages: int) -> int:
     return (m * k + k * n) * BYTES * stages
+
+
+def _any_setting(random: np.random.Generator) -> tuple[int, ...]:
+    block = (16 * 2 ** int(x) for x in random.integers(5, size=3))
+    return *block, 2 ** int(random.integers(5)), int(random.integers(1, 7))
 
 
 BUDGET = Exercise(
@@ -52,6 +59,7 @@ BUDGET = Exercise(
         # To the byte: 227 KiB fit, and one tile more does not.
         Call((128, 99, 512, 4, 1), hidden=True),
         Call((128, 100, 512, 4, 1), hidden=True),
+        *(Call(hidden=True, draw=_any_setting) for _ in range(8)),
     ),
     slips=(
         Slip(
@@ -129,6 +137,13 @@ BUDGET = Exercise(
             part=2,
         ),
         Slip(
+            lambda m, n, k, w, s: _shared(m, n, k, s) <= SHARED and m * n / (WARP * w) < MOST,
+            "registers",
+            "A thread of so many warps has no MOST registers: all threads share REGISTERS, and "
+            "each needs one beside its sums.",
+            part=2,
+        ),
+        Slip(
             lambda m, n, k, w, s: _shared(m, n, k, s) <= SHARED,
             "registers",
             "It fits into shared memory, and not into registers. A thread has MOST at most, and "
@@ -141,16 +156,10 @@ BUDGET = Exercise(
             "It fits into registers, and not into shared memory: both have to.",
             part=2,
         ),
-        Slip(
-            lambda m, n, k, w, s: _shared(m, n, k, s) <= SHARED and m * n / (WARP * w) < MOST,
-            "registers",
-            "A thread of so many warps has no MOST registers: all threads share REGISTERS.",
-            part=2,
-        ),
     ),
     hints={
         **{"nothing": 1, "stages": 1, "bytes": 1, "sums": 1, "shared": 3, "exactly": 3},
-        **{"threads": 2, "registers": 3, "value": 3, "error": 3, "other": 3},
+        **{"threads": 2, "registers": 3, "value": 1, "forbidden": 1, "error": 3, "other": 3},
     },
 )
 
@@ -174,6 +183,11 @@ def _moved(elements: float) -> float:
     return elements * BYTES / BANDWIDTH
 
 
+def _any_tile(random: np.random.Generator) -> tuple[int, ...]:
+    rows, columns, depth = (int(x) for x in random.integers(1, (6, 17, 9)))
+    return 64 * rows, 16 * columns, 16 * depth
+
+
 ROOF = Exercise(
     name="11.2",
     title="which roof",
@@ -186,6 +200,7 @@ ROOF = Exercise(
     given={"BYTES": BYTES, "FLOPS": FLOPS, "BANDWIDTH": BANDWIDTH, "WGMMA_ROWS": WGMMA_ROWS},
     answer=step,
     cases=(
+        Call((192, 128, 64)),  # another number by each of the slips
         Call((128, 256, 64)),
         Call((64, 64, 128)),
         Call((256, 128, 64)),
@@ -195,6 +210,7 @@ ROOF = Exercise(
         Call((128, 128, 32), hidden=True),
         Call((64, 16, 16), hidden=True),
         Call((320, 240, 48), hidden=True),
+        *(Call(hidden=True, draw=_any_tile) for _ in range(6)),
     ),
     slips=(
         Slip(
@@ -238,8 +254,8 @@ ROOF = Exercise(
         Slip(
             lambda m, n, k: _moved((m + n) * k + m // WGMMA_ROWS * (m + n) * k),
             "again",
-            "The second value has A read for each 64 rows, all of it. Each `wgmma` reads its own 64 "
-            "rows of A: A is read once in all.",
+            "The second value has A read for each 64 rows, all of it. Each `wgmma` reads its own "
+            "64 rows of A: A is read once in all.",
             part=1,
         ),
         Slip(
@@ -278,7 +294,7 @@ ROOF = Exercise(
     ),
     hints={
         **{"nothing": 1, "flops": 1, "bytes": 1, "read": 2, "written": 2, "again": 2},
-        **{"longer": 3, "equal": 3, "value": 3, "error": 3, "other": 3},
+        **{"longer": 3, "equal": 3, "value": 1, "forbidden": 1, "error": 3, "other": 3},
     },
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tiled_matmul.grader.spec import TRITON, VALUES, Call, Case, Count, Exercise, Slip
 from tiled_matmul.grader.specs.ch09 import block_of, blocks, cover, launch
 
@@ -24,6 +26,12 @@ def _last(tiles: int, sms: int) -> float:
     return (tiles % sms or sms) / sms
 
 
+def _any(random: np.random.Generator) -> tuple[int, ...]:
+    m, n, sms = (int(x) for x in random.integers(1, (5000, 5000, 200)))
+    block = (16 * 2 ** int(x) for x in random.integers(5, size=2))
+    return m, n, *block, sms
+
+
 WAVES = Exercise(
     name="12.1",
     title="waves",
@@ -44,6 +52,7 @@ WAVES = Exercise(
         Call((2048, 2048, 128, 256, 108), hidden=True),
         Call((129, 257, 128, 256, 4), hidden=True),
         Call((8192, 8192, 128, 256, 132), hidden=True),
+        *(Call(hidden=True, draw=_any) for _ in range(8)),
     ),
     slips=(
         Slip(
@@ -81,18 +90,18 @@ WAVES = Exercise(
         Slip(
             lambda m, n, bm, bn, sms: _fill(cover(m * n, bm * bn), sms),
             "whole tiles",
-            "Count up along each axis, and then multiply: a tile that sticks out on one side has no "
-            "room for another one's rest.",
+            "Count up along each axis, and then multiply: a tile that sticks out on one side has "
+            "no room for another one's rest.",
         ),
         Slip(
-            lambda m, n, bm, bn, sms: _tiles(m, n, bm, bn)
-            / (_tiles(m, n, bm, bn) // sms * sms),
+            lambda m, n, bm, bn, sms: _tiles(m, n, bm, bn) / (_tiles(m, n, bm, bn) // sms * sms),
             "round up",
             "The last wave was not counted: waves are counted up.",
         ),
         Slip(
-            lambda m, n, bm, bn, sms: _tiles(m, n, bm, bn)
-            / ((_tiles(m, n, bm, bn) // sms + 1) * sms),
+            lambda m, n, bm, bn, sms: (
+                _tiles(m, n, bm, bn) / ((_tiles(m, n, bm, bn) // sms + 1) * sms)
+            ),
             "round up",
             "Here the last wave is full, and yet another one was counted: count up only where "
             "something is left.",
@@ -100,7 +109,7 @@ WAVES = Exercise(
     ),
     hints={
         **{"nothing": 1, "whole tiles": 1, "waves": 2, "round up": 2, "last wave": 3},
-        **{"idle": 3, "percent": 3, "error": 2, "other": 2},
+        **{"idle": 3, "percent": 3, "value": 1, "forbidden": 1, "error": 2, "other": 2},
     },
 )
 
@@ -123,6 +132,22 @@ def _loads(case: Case) -> int:
     block = block_of(case)
     of_a = case.m * case.k * cover(case.n, block["BLOCK_N"])
     return of_a + case.k * case.n * cover(case.m, block["BLOCK_M"])
+
+
+def _whole(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    return case.parts * (a @ b) if case.parts > 1 else None
+
+
+def _by_one_block(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    starts = [split * block_of(case)["BLOCK_K"] for split in range(case.parts)]
+    return sum(a[:, start:] @ b[start:] for start in starts)
+
+
+def _overlapping(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    length, depth = cover(case.k, case.parts), block_of(case)["BLOCK_K"]
+    ends = [(first, min(first + length, case.k)) for first in range(0, case.k, length)]
+    starts = [start for first, end in ends for start in range(first, end, depth)]
+    return sum(a[:, start : start + depth] @ b[start : start + depth] for start in starts)
 
 
 SPLIT = Exercise(
@@ -153,15 +178,32 @@ SPLIT = Exercise(
             _share,
             "The parts add up to C, and one program does more than its share of K: deal the blocks "
             "of K out, so that each program has as many as any other, or one fewer.",
+            share=0.25,
         ),
         Count(
             "elements loaded",
             _loads,
-            "The parts add up to C, and tiles are loaded that another part's programs load as well.",
+            "The parts add up to C, and tiles are loaded that another part's programs load too.",
+        ),
+    ),
+    slips=(
+        Slip(_whole, "whole", "Each part is A · B, all of it: a part is a part of K."),
+        Slip(
+            _by_one_block,
+            "overlap",
+            "Each part begins at its own block and then takes all that follow: go on by SPLITS "
+            "blocks, as those between belong to other parts.",
+        ),
+        Slip(
+            _overlapping,
+            "overlap",
+            "Parts overlap: where one ends within a block, it has multiplied that block to its "
+            "end, and the next part does so again. Let parts begin where blocks begin.",
         ),
     ),
     hints={
-        **{"not stored": 3, "stored twice": 3, "stale": 1, "no tile": 3, "unmasked tail": 2},
+        **{"whole": 1, "overlap": 1, "forbidden": 1, "stale": 1, "unmasked tail": 2},
+        **{"not stored": 3, "stored twice": 3, "no tile": 3},
         **{"out of bounds": 2, "not read": 1, "part of k": 1, "scaled": 1, "counts": 1},
         **{"not finite": 2, "zero": 3, "error": 3, "other": 1},
     },

@@ -1,0 +1,14 @@
+# status: WRONG
+# words: A 10×9 times B 9×11; asks for A[0, 9], and A is 10×9; hint 3
+# exercise 03.1: Loops 4 with the right indices
+def loops_4(a, b, c):
+    M, K = a.shape
+    N = b.shape[1]
+    c[:] = 0
+    for i in range(0, M, T):
+        for j in range(0, N, T):
+            for k in range(0, K, T):
+                for i0 in range(T):
+                    for j0 in range(T):
+                        for k0 in range(T):
+                            c[i + i0, j + j0] += a[i + i0, k + k0] * b[k + k0, j + j0]

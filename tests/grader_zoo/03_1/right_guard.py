@@ -1,0 +1,16 @@
+# status: PASS
+# words:
+# exercise 03.1: Loops 4 with the right indices
+def loops_4(a, b, c):
+    M, K = a.shape
+    N = b.shape[1]
+    c[:] = 0
+    for i in range(0, M, T):
+        for j in range(0, N, T):
+            for k in range(0, K, T):
+                for i0 in range(T):
+                    for j0 in range(T):
+                        for k0 in range(T):
+                            row, column, along = i + i0, j + j0, k + k0
+                            if row < M and column < N and along < K:
+                                c[row, column] += a[row, along] * b[along, column]

@@ -1,0 +1,7 @@
+# status: WRONG
+# words: still hold what C held
+# exercise 04.1: the guard
+@cuda.jit
+def guarded(a, b, c):
+    # your code: roughly 7 lines
+    pass

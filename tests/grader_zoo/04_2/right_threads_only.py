@@ -1,0 +1,13 @@
+# status: PASS
+# words:
+# exercise 04.2: x or y
+@cuda.jit
+def in_rows(a, b, c):
+    # your code: roughly 2 lines
+    row = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.y
+    col = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.x
+    if row < c.shape[0] and col < c.shape[1]:
+        acc = a[row, 0] * b[0, col]
+        for k in range(1, a.shape[1]):
+            acc += a[row, k] * b[k, col]
+        c[row, col] = acc

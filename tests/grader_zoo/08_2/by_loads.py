@@ -1,0 +1,28 @@
+# status: WRONG
+# words: by a load and not by `copy_async`
+# exercise 08.2: copies in flight
+@cuda.jit
+def in_flight(a, b, c):
+    a_tile = cuda.shared.array((2, TILE, TILE), a.dtype)
+    b_tile = cuda.shared.array((2, TILE, TILE), b.dtype)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    row = cuda.blockIdx.y * TILE + y
+    col = cuda.blockIdx.x * TILE + x
+    zero = c.dtype.type(0)
+    acc = zero
+    next_a = a[row, x] if row < a.shape[0] and x < a.shape[1] else zero
+    next_b = b[y, col] if y < b.shape[0] and col < b.shape[1] else zero
+    now = 0
+    for start in range(TILE, a.shape[1] + TILE, TILE):
+        a_tile[now, y, x] = next_a
+        b_tile[now, y, x] = next_b
+        cuda.syncthreads()
+        in_a = row < a.shape[0] and start + x < a.shape[1]
+        in_b = start + y < b.shape[0] and col < b.shape[1]
+        next_a = a[row, start + x] if in_a else zero
+        next_b = b[start + y, col] if in_b else zero
+        for k in range(TILE):
+            acc += a_tile[now, y, k] * b_tile[now, k, x]
+        now = 1 - now
+    if row < c.shape[0] and col < c.shape[1]:
+        c[row, col] = acc

@@ -1,0 +1,24 @@
+# status: FORBIDDEN
+# words: may not call the library's product; a @ b
+# exercise 12.2: K in parts
+@triton.jit
+def part_of_k(
+    a,
+    b,
+    parts,
+    M,
+    N,
+    K,
+    a_row,
+    a_col,
+    b_row,
+    b_col,
+    part,  # how far a matrix of parts is from the next one
+    row,
+    col,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    SPLITS: tl.constexpr,
+):
+    tl.store(parts, a @ b)
