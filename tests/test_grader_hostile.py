@@ -205,7 +205,7 @@ def test_values_and_loops_are_judged():
     assert judge(PAIR, "def pair(n):\n    return [True, n]").status == "WRONG"
     assert judge(LOOPS, RIGHT_LOOPS).status == "PASS"
     stale = RIGHT_LOOPS.replace("            c[i, j] = 0\n", "")
-    assert "plus what C held before" in judge(LOOPS, stale).message
+    assert "before anything was written there" in judge(LOOPS, stale).message
 
 
 TILES = Exercise(

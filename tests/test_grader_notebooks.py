@@ -47,7 +47,8 @@ def test_a_starter_that_drifts_is_a_fault(change, word, tmp_path):
     change(notebook)
     (folder / STARTER.name).write_text(notebook_text(notebook), encoding="utf-8")
     assert any(word in fault for fault in starters.faults(folder))
-    assert list(starters.sync(folder).values()) == [True] + [False] * (len(PATHS) - 1)
+    changed = starters.sync(folder)
+    assert [path.name for path in changed if changed[path]] == [STARTER.name]
     assert starters.faults(folder) == []
 
 
@@ -142,7 +143,7 @@ def test_a_check_of_a_race_draws_the_learners_own_kernel(run_starter):
 def test_check_needs_a_notebook_or_a_source(capsys):
     with pytest.raises(ValueError, match="grade NOTEBOOK"):
         practice.check("05.1")
-    with pytest.raises(ValueError, match=r"no exercise '9.9'; there are 05.1"):
+    with pytest.raises(ValueError, match=r"no exercise '9.9'; there are 01.1, .*05.1"):
         practice.check("9.9")
     (path,) = [path for path in PATHS if path.name.startswith("05")]
     practice.check("05.1", starters.answers(path)["05.1"][1])
@@ -161,7 +162,7 @@ def test_the_command_line_grades_and_keeps_progress(tmp_path, capsys):
     assert all(set(one) == names for report in stored for one in report["exercises"])
     # The best counts, and the starter was graded last.
     assert __main__.main(["grade", "--progress"]) == 0
-    assert "in all 10 of 10" in capsys.readouterr().out
+    assert "in all 10 of " in capsys.readouterr().out
     practice.state_file().write_text("[1, 2")
     assert practice.progress() == {}
 

@@ -18,6 +18,7 @@ from tiled_matmul.grader.spec import exercises
 
 ASTRAY = ("unmasked tail", "out of bounds", "no tile")
 
+
 class NotYet(Exception):
     """The answer does not pass yet; the message says where and why, and which hint is next."""
 

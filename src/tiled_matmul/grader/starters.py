@@ -68,6 +68,8 @@ def starter(path: Path) -> Any:
     mine = {exercise.cell: exercise for exercise in exercises(chapter_of(path))}
     found = set()
     for cell in notebook.cells:
+        if cell.cell_type == "markdown":  # a starter lies one folder higher
+            cell.source = cell.source.replace("](../../", "](../")
         exercise = mine.get(cell.id)
         if exercise is None:
             continue
@@ -104,9 +106,7 @@ def sync(folder: Path = FOLDER) -> dict[Path, bool]:
     """Write all starters; return which changed. Raises NotebookError."""
     changed = {}
     for path in solutions(folder):
-        refreshed = parse_notebook(read_text(path), path)
-        synchronise(refreshed, path)
-        text = notebook_text(refreshed)
+        text = _refreshed(path)
         if text != read_text(path):
             replace_text(path, text)
         target, text = folder / path.name, notebook_text(starter(path))
@@ -116,16 +116,25 @@ def sync(folder: Path = FOLDER) -> dict[Path, bool]:
     return changed
 
 
+def _refreshed(path: Path) -> str:
+    """Return a solution's text with the set-up of the sources, and plain metadata."""
+    notebook = parse_notebook(read_text(path), path)
+    synchronise(notebook, path)
+    return notebook_text(notebook)
+
+
 def faults(folder: Path = FOLDER) -> list[str]:
     """Return what is wrong with the exercises: drift, hints, specs without a cell."""
     found = []
     paths = solutions(folder)
     for path in paths:
         try:
-            text = notebook_text(starter(path))
+            text, refreshed = notebook_text(starter(path)), _refreshed(path)
         except (NotebookError, ValueError) as error:
             found.append(str(error))
             continue
+        if refreshed != read_text(path):
+            found.append(f"{path}: not as `exercises sync` leaves it")
         target = folder / path.name
         if not target.exists() or read_text(target) != text:
             found.append(f"{target}: differs from its solution: `exercises sync` writes it anew")

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: NaN or infinite; hint 2
+# words: NaN or infinite; undefined; hint 2
 # exercise 09.1: Loops 4 as a program
 @triton.jit
 def product(

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: hint
+# words: row by row; hint 1
 # exercise 10.1: a tile for a number
 def tile_of(program, tiles_m, tiles_n, group_m):
     group = program // (group_m * tiles_n)

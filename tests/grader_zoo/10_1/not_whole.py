@@ -1,5 +1,5 @@
 # status: WRONG
-# words: hint 2
+# words: divide with //; hint 2
 # exercise 10.1: a tile for a number
 def tile_of(program, tiles_m, tiles_n, group_m):
     group = program // (group_m * tiles_n)

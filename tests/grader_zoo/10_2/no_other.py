@@ -1,5 +1,5 @@
 # status: WRONG
-# words: NaN or infinite; hint 2
+# words: NaN or infinite; undefined; other=0.0; hint 2
 # exercise 10.2: the tail of K
 @triton.jit
 def tailed(

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: hint
+# words: reads columns 40 to 47 of a; hint 1
 # exercise 10.2: the tail of K
 @triton.jit
 def tailed(
