@@ -3,14 +3,12 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from tiled_matmul import ROOT, __main__
+from tiled_matmul import __main__
 from tiled_matmul.book.files import notebook_text, parse_notebook
 from tiled_matmul.grader import cells, pool, practice, starters
 from tiled_matmul.grader.spec import exercises
@@ -65,6 +63,8 @@ def test_a_hint_that_is_missing_is_a_fault(tmp_path):
 def test_starter_and_solution_differ_in_solution_cells_alone(path):
     mine = {exercise.cell for exercise in exercises(starters.chapter_of(path))}
     solved, starter = read(path).cells, read(starters.FOLDER / path.name).cells
+    for cell in solved:  # which lie one folder deeper
+        cell.source = cell.source.replace("](../../", "](../")
     assert [cell.id for cell in solved] == [cell.id for cell in starter]
     different = {x.id for x, y in zip(solved, starter, strict=True) if x != y}
     assert different == mine
@@ -95,13 +95,6 @@ def test_marks_that_do_not_fit_are_refused():
     ):
         with pytest.raises(ValueError):
             starters.starter_source(bad)
-
-
-def test_nbval_accepts_the_solutions(tmp_path):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax"]
-    command += ["-c", str(ROOT / "tests/notebooks/nbval.ini"), f"--rootdir={ROOT}"]
-    found = subprocess.run([*command, *map(str, PATHS)], cwd=ROOT, capture_output=True, text=True)
-    assert found.returncode == 0, found.stdout[-3000:]
 
 
 @pytest.fixture(scope="module")
