@@ -1,5 +1,6 @@
 """grader/release.py: what learners get holds no solution and no hidden case, and grades."""
 
+import json
 import os
 import subprocess
 import sys
@@ -63,8 +64,16 @@ def test_the_copy_holds_no_answers_and_grades(tmp_path):
     assert specs and all("hidden=True" not in path.read_text() for path in specs)
     for path in copy.rglob("*.ipynb"):
         assert "# >>> solution" not in path.read_text(encoding="utf-8"), path
+    # The cases that are left still tell a barrier in a condition from one on everybody's way.
+    path = copy / "exercises/05_shared_memory.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    answer = (ROOT / "tests/grader_zoo/05_3/in_a_condition.py").read_text(encoding="utf-8")
+    (cell,) = [cell for cell in notebook["cells"] if cell["id"] == "exercise-05-3"]
+    cell["source"] = answer.split("\n", 2)[2]
+    path.write_text(json.dumps(notebook), encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": str(copy / "src"), "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "tiled_matmul", "grade", "exercises/05_shared_memory.ipynb"]
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "05.1" in done.stdout and "WRONG" in done.stdout and "RACE" in done.stdout
+    assert "05.1  WRONG" in done.stdout and "05.3  RACE" in done.stdout
+    assert "outside of every condition" in done.stdout

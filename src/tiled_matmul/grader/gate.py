@@ -247,6 +247,11 @@ class _Function:
             raise Refused(
                 f"The answer needs no {word.removeprefix('a ').removeprefix('an ')}: {where}."
             )
+        if isinstance(node, ast.Expr) and _dotted(node.value) in self.rules.attributes:
+            raise Refused(
+                f"{_at(self.source, node)} names a function and does not call it: "
+                f"`{_dotted(node.value)}()`."
+            )
         if isinstance(node, ast.Constant):
             self.constant(node, texts)
         elif isinstance(node, ast.Name):
@@ -288,6 +293,8 @@ class _Function:
             )
         if root in REACH or "__" in name:
             raise Refused(f"An answer does not reach out of its cell: {at}.")
+        if self.exercise.kind == "cuda" and f"cuda.{name}" in self.rules.attributes:
+            raise Refused(f"{at} is called cuda.{name}.")
         if name in ("cuda.syncthread", "cuda.syncthreads_", "cuda.sync_threads"):
             raise Refused(f"{at}: the barrier is called cuda.syncthreads().")
         raise Refused(

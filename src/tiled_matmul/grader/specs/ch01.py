@@ -51,7 +51,7 @@ LOOPS_1 = Exercise(
     limits=Limits(seconds=4),
     cases=(
         Case(3, 6, 5),
-        Case(7, 5, 3, hidden=True),
+        Case(7, 5, 3),
         Case(1, 1, 1, draw="normal", hidden=True),
         Case(5, 1, 9, draw="normal", hidden=True),
         Case(1, 8, 2, hidden=True),

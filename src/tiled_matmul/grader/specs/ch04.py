@@ -67,7 +67,7 @@ GUARD = Exercise(
         Case(5, 10, 7),
         Case(8, 16, 4, hidden=True),
         Case(9, 5, 3, draw="normal", hidden=True, order="reverse"),
-        Case(3, 17, 11, hidden=True, order="shuffle"),
+        Case(3, 17, 11, order="shuffle"),
         Case(1, 1, 1, draw="normal", hidden=True),
     ),
     counts=(
@@ -105,7 +105,7 @@ IN_ROWS = Exercise(
     cases=(
         Case(32, 32, 8),
         Case(20, 35, 9, hidden=True, order="reverse"),
-        Case(37, 18, 5, draw="normal", hidden=True, order="shuffle"),
+        Case(37, 18, 5, draw="normal", order="shuffle"),
         Case(5, 40, 3, hidden=True),
     ),
     counts=(

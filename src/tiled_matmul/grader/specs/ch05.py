@@ -51,7 +51,7 @@ PUZZLE = Exercise(
     cases=(
         Case(9, 9, 9, draw="puzzle"),
         Case(9, 9, 9, hidden=True),
-        Case(9, 9, 9, draw="normal", hidden=True, order="reverse"),
+        Case(9, 9, 9, draw="normal", order="reverse"),
         Case(12, 6, 9, hidden=True, order="shuffle"),
     ),
     counts=(_count(TPB),),
@@ -78,7 +78,7 @@ RAGGED = Exercise(
         Case(6, 7, 5),
         Case(8, 8, 8, hidden=True),
         Case(5, 9, 6, hidden=True, order="reverse"),
-        Case(9, 3, 7, draw="normal", hidden=True, order="shuffle"),
+        Case(9, 3, 7, draw="normal", order="shuffle"),
         Case(1, 1, 1, draw="normal", hidden=True),
         Case(3, 10, 2, hidden=True),
     ),
@@ -104,9 +104,9 @@ REPAIR = Exercise(
     cases=(
         Case(8, 8, 8),
         Case(8, 12, 16, hidden=True, order="reverse"),
-        Case(7, 5, 9, draw="normal", hidden=True, order="shuffle"),
+        Case(7, 5, 9, draw="normal", order="shuffle"),
         # Two warps a block: what orders one warp does not order these.
-        Case(9, 10, 17, hidden=True, given={"TILE": 8}),
+        Case(9, 10, 17, given={"TILE": 8}),
     ),
     counts=(_count(TILE),),
     hints={

@@ -69,7 +69,7 @@ TRANSPOSED = Exercise(
     cases=(
         Case(16, 16, 16, by_columns="a"),
         Case(20, 35, 9, hidden=True, by_columns="a", order="reverse"),
-        Case(33, 17, 20, draw="normal", hidden=True, by_columns="a", order="shuffle"),
+        Case(33, 17, 20, draw="normal", by_columns="a", order="shuffle"),
         Case(5, 6, 34, hidden=True, by_columns="a"),
     ),
     counts=(

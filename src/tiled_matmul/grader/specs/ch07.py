@@ -59,7 +59,7 @@ REGISTERS = Exercise(
         Case(8, 8, 8),
         Case(16, 24, 16, hidden=True, order="reverse"),
         Case(9, 11, 5, hidden=True),
-        Case(7, 3, 17, draw="normal", hidden=True, order="shuffle"),
+        Case(7, 3, 17, draw="normal", order="shuffle"),
         # Two warps a block: what orders one warp does not order these.
         Case(18, 15, 20, hidden=True, given={"TILE": 16}, order="reverse"),
     ),

@@ -36,7 +36,7 @@ def _loads(case: Case) -> int:
 
 CASES = (
     Case(8, 8, 16),
-    Case(7, 5, 9, draw="normal", hidden=True, order="shuffle"),
+    Case(7, 5, 9, draw="normal", order="shuffle"),
     Case(8, 12, 20, hidden=True, order="reverse"),
     Case(3, 9, 4, hidden=True),
     Case(5, 4, 1, hidden=True),

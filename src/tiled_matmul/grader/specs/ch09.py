@@ -56,7 +56,7 @@ FIRST = Exercise(
     cases=(
         Case(20, 35, 40, "float16"),
         Case(16, 16, 16, "float16", hidden=True),
-        Case(33, 20, 50, "float16", hidden=True, given=blocks(16, 32, 16)),
+        Case(33, 20, 50, "float16", given=blocks(16, 32, 16)),
         Case(20, 40, 24, "float16", hidden=True, given=blocks(32, 16, 32), by_columns="bc"),
         Case(35, 17, 48, "float16", draw="normal", hidden=True, by_columns="a"),
         Case(1, 1, 1, "float16", hidden=True),
@@ -87,7 +87,7 @@ SUMS = Exercise(
         Case(33, 17, 512, "float16", draw="wide"),
         Case(32, 32, 512, "float16", draw="positive"),
         Case(20, 35, 40, "float16", hidden=True),
-        Case(17, 20, 1030, "float16", draw="normal", hidden=True, given=blocks(32, 32, 32)),
+        Case(17, 20, 1030, "float16", draw="normal", given=blocks(32, 32, 32)),
         Case(16, 40, 700, "float16", draw="positive", hidden=True, by_columns="ab"),
     ),
     counts=(LOADS,),

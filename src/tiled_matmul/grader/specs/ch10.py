@@ -154,7 +154,7 @@ TAIL = Exercise(
         Case(20, 35, 48, "float16", hidden=True),
         Case(33, 17, 7, "float16", draw="normal", hidden=True),
         Case(17, 40, 65, "float16", hidden=True, given=blocks(16, 32, 32), by_columns="a"),
-        Case(18, 20, 50, "float16", draw="normal", hidden=True, by_columns="b"),
+        Case(18, 20, 50, "float16", draw="normal", by_columns="b"),
     ),
     counts=(Count("elements loaded", _whole_rows, LOADS.message),),
     slips=(

@@ -166,7 +166,7 @@ SPLIT = Exercise(
     cases=(
         Case(20, 35, 130, parts=4),
         Case(16, 16, 64, parts=4, hidden=True),
-        Case(33, 17, 200, draw="normal", parts=3, hidden=True),
+        Case(33, 17, 200, draw="normal", parts=3),
         # Fewer blocks of K than parts: what is left is zeros.
         Case(20, 20, 20, parts=4, hidden=True),
         Case(18, 40, 100, parts=2, hidden=True, given=blocks(32, 16, 32)),
