@@ -74,7 +74,6 @@ def run(
     last cell is through. If one fails, RunError is raised and the file is what it was. Raises
     NotebookError if it is no notebook.
     """
-    from nbclient import NotebookClient
     from nbclient.exceptions import CellControlSignal, CellTimeoutError, DeadKernelError
     from nbformat.v4 import new_code_cell
 
@@ -85,17 +84,7 @@ def run(
     for _, cell in code:
         cell.outputs, cell.execution_count = [], None
         cell.metadata.pop("execution", None)
-    client = NotebookClient(
-        notebook,
-        timeout=timeout,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(path.resolve().parent)}},
-        record_timing=False,
-        store_widget_state=False,
-        coalesce_streams=True,
-        # Its warnings about itself would be mixed with the progress.
-        extra_arguments=["--log-level=ERROR"],
-    )
+    client = client_of(notebook, path, timeout)
     began = time.monotonic()
     question = new_code_cell(QUESTION)
     index = len(notebook.cells)
@@ -126,6 +115,23 @@ def run(
         raise RunError(f"{path}: was changed by somebody while it ran; its outputs were dropped")
     replace_text(path, notebook_text(notebook))
     return list(_notes(code, path, machine))
+
+
+def client_of(notebook: Any, path: Path, timeout: int) -> Any:
+    """Return what executes a notebook in its own folder, with the kernel of this Python."""
+    from nbclient import NotebookClient
+
+    return NotebookClient(
+        notebook,
+        timeout=timeout,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(path.resolve().parent)}},
+        record_timing=False,
+        store_widget_state=False,
+        coalesce_streams=True,
+        # Its warnings about itself would be mixed with the progress.
+        extra_arguments=["--log-level=ERROR"],
+    )
 
 
 def _brief(error: Any) -> str:

@@ -87,7 +87,7 @@ def teacher_command(args: argparse.Namespace) -> int:
     """Grade a folder. Status 0: the grading went well, whatever the grades are."""
     import os
 
-    from tiled_matmul.grader import pool, teacher
+    from tiled_matmul.grader import pool, practice, teacher
 
     if args.paths or args.progress:
         raise ValueError("--teacher takes one folder, and neither notebooks nor --progress")
@@ -111,18 +111,12 @@ def teacher_command(args: argparse.Namespace) -> int:
         journal.unlink(missing_ok=True)
     if not files:
         for report in reports:
-            print("\n".join(practice_lines(report)))
+            print("\n".join(practice.lines(report)))
     failed = [r for r in reports if r.get("infra")]
     failed += [r for r in reports if any(e["status"] == "INFRA" for e in r["exercises"])]
     for report in failed:
         print(f"grade: {report['path']}: the grader failed here: grade it again", file=sys.stderr)
     return 1 if failed else 0
-
-
-def practice_lines(report: dict) -> list[str]:
-    from tiled_matmul.grader import practice
-
-    return practice.lines(report)
 
 
 @contextlib.contextmanager

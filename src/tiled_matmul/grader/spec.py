@@ -280,3 +280,26 @@ LOOPS = Rules(
     members=frozenset({"shape", "dtype", "type", "size", "ndim"}),
     lists=True,
 )
+
+
+# What the cases of several chapters ask for.
+
+
+def square_blocks(name: str, usual: int) -> Callable[[Case], tuple]:
+    """Return a launch: a block for each square tile of C, whose edge a case may give by `name`."""
+
+    def launch(case: Case) -> tuple:
+        edge = case.given.get(name, usual)
+        return (cover(case.n, edge), cover(case.m, edge)), (edge, edge)
+
+    return launch
+
+
+def loads_of_tiles(m: int, n: int, k: int, rows: int, columns: int) -> int:
+    """Elements that tiles of rows × columns of C load: A once a tile column, B once a tile row."""
+    return k * (m * cover(n, columns) + n * cover(m, rows))
+
+
+def cover(size: int, tile: int) -> int:
+    """Return how many tiles cover a size."""
+    return -(-size // tile)

@@ -165,24 +165,15 @@ def _hint_faults(path: Path):
 
 def run(path: Path, timeout: int = 120) -> None:
     """Execute a solution notebook here and store its outputs. Raises NotebookError."""
-    from nbclient import NotebookClient
     from nbclient.exceptions import CellControlSignal
+
+    from tiled_matmul.book.run import client_of
 
     notebook = parse_notebook(read_text(path), path, upgrade=True)
     synchronise(notebook, path)
     notebook.metadata.setdefault("tiled_matmul", {})["exercises"] = chapter_of(path)
-    client = NotebookClient(
-        notebook,
-        timeout=timeout,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(path.resolve().parent)}},
-        record_timing=False,
-        store_widget_state=False,
-        coalesce_streams=True,
-        extra_arguments=["--log-level=ERROR"],
-    )
     try:
-        client.execute()
+        client_of(notebook, path, timeout).execute()
     except CellControlSignal as error:
         raise NotebookError(f"{path}: {error}") from None
     replace_text(path, notebook_text(notebook))

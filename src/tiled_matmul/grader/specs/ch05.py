@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise
+from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, loads_of_tiles, square_blocks
 
 TPB, TILE = 3, 4
 ABC = ("a", "b", "c")
 
 
-def _launch(name: str, usual: int):
-    """A block for each tile of C; a case may give another edge by `name`."""
-
-    def launch(case: Case) -> tuple:
-        edge = case.given.get(name, usual)
-        return (-(-case.n // edge), -(-case.m // edge)), (edge, edge)
-
-    return launch
-
-
-def _tiled_loads(edge: int):
-    """How many elements tiles of this edge load: each of A once for each tile column of C, …"""
-
-    def most(case: Case) -> int:
-        return case.m * case.k * -(-case.n // edge) + case.k * case.n * -(-case.m // edge)
-
-    return most
-
-
 def _count(edge: int) -> Count:
     return Count(
         "global loads",
-        _tiled_loads(edge),
+        lambda case: loads_of_tiles(case.m, case.n, case.k, edge, edge),
         f"C is right, by the long way: tiles of {edge}×{edge} take fewer loads from global memory. "
         "Let the threads of a block share what they stage.",
     )
@@ -47,7 +28,7 @@ PUZZLE = Exercise(
     lines=14,
     tile=TPB,
     given={"TPB": TPB},
-    launch=_launch("TPB", TPB),
+    launch=square_blocks("TPB", TPB),
     cases=(
         Case(9, 9, 9, draw="puzzle"),
         Case(9, 9, 9, hidden=True),
@@ -73,7 +54,7 @@ RAGGED = Exercise(
     lines=4,
     tile=TILE,
     given={"TILE": TILE},
-    launch=_launch("TILE", TILE),
+    launch=square_blocks("TILE", TILE),
     cases=(
         Case(6, 7, 5),
         Case(8, 8, 8, hidden=True),
@@ -100,7 +81,7 @@ REPAIR = Exercise(
     lines=1,
     tile=TILE,
     given={"TILE": TILE},
-    launch=_launch("TILE", TILE),
+    launch=square_blocks("TILE", TILE),
     cases=(
         Case(8, 8, 8),
         Case(8, 12, 16, hidden=True, order="reverse"),

@@ -7,15 +7,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, VALUES, Call, Case, Count, Exercise, Slip
+from tiled_matmul.grader.spec import (
+    CUDA,
+    VALUES,
+    Call,
+    Case,
+    Count,
+    Exercise,
+    Slip,
+    loads_of_tiles,
+    square_blocks,
+)
 
 TILE = 16
 SECTOR = 8  # floats
 BANKS = 32
 
 
-def _launch(case: Case) -> tuple:
-    return (-(-case.n // TILE), -(-case.m // TILE)), (TILE, TILE)
+_launch = square_blocks("TILE", TILE)
 
 
 def _different(row: np.ndarray, col: np.ndarray, pitch: int) -> int:
@@ -24,7 +33,7 @@ def _different(row: np.ndarray, col: np.ndarray, pitch: int) -> int:
 
 def loads(case: Case) -> int:
     """How many elements the tiles load: each of A once for each tile column of C, …"""
-    return case.m * case.k * -(-case.n // TILE) + case.k * case.n * -(-case.m // TILE)
+    return loads_of_tiles(case.m, case.n, case.k, TILE, TILE)
 
 
 def load_sectors(case: Case) -> int:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, VALUES, Call, Case, Count, Exercise, Slip
+from tiled_matmul.grader.spec import CUDA, VALUES, Call, Case, Count, Exercise, Slip, cover
+from tiled_matmul.grader.spec import loads_of_tiles as global_loads
 
 TILE, OWN = 8, 2
-
-
-def _up(size: int, edge: int) -> int:
-    return -(-size // edge)
 
 
 def _edge(case: Case) -> int:
@@ -19,19 +16,14 @@ def _edge(case: Case) -> int:
 
 def _launch(case: Case) -> tuple:
     edge = _edge(case)
-    return (_up(case.n, edge), _up(case.m, edge)), (edge // OWN, edge // OWN)
-
-
-def global_loads(m: int, n: int, k: int, rows: int, columns: int) -> int:
-    """Elements that tiles of rows × columns of C load: A once a tile column, B once a tile row."""
-    return k * (m * _up(n, columns) + n * _up(m, rows))
+    return (cover(case.n, edge), cover(case.m, edge)), (edge // OWN, edge // OWN)
 
 
 def shared_loads(case: Case) -> int:
     """What tiles of 2×2 load from shared memory: four elements a step of k, for four products."""
     edge = _edge(case)
-    threads = _up(case.m, edge) * _up(case.n, edge) * (edge // OWN) ** 2
-    return threads * _up(case.k, edge) * edge * 2 * OWN
+    threads = cover(case.m, edge) * cover(case.n, edge) * (edge // OWN) ** 2
+    return threads * cover(case.k, edge) * edge * 2 * OWN
 
 
 def _exchanged(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -129,7 +121,7 @@ PREDICTED = Exercise(
             "That is what it takes with no tiles at all.",
         ),
         Slip(
-            lambda m, n, k, rows, columns: k * (m * _up(n, rows) + n * _up(m, columns)),
+            lambda m, n, k, rows, columns: k * (m * cover(n, rows) + n * cover(m, columns)),
             "axes",
             "Rows and columns are exchanged: A is loaded once for each column of tiles, and how "
             "many of those there are, the tile's columns say.",
@@ -140,7 +132,9 @@ PREDICTED = Exercise(
             "The tiles at the edges are missing: where a tile does not divide C there is one more.",
         ),
         Slip(
-            lambda m, n, k, rows, columns: k * (rows + columns) * _up(m, rows) * _up(n, columns),
+            lambda m, n, k, rows, columns: (
+                k * (rows + columns) * cover(m, rows) * cover(n, columns)
+            ),
             "beyond",
             "What lies beyond the edge is not loaded: there the guard puts a zero.",
         ),
@@ -155,17 +149,17 @@ PREDICTED = Exercise(
             "That is what one block loads.",
         ),
         Slip(
-            lambda m, n, k, rows, columns: k * m * _up(n, columns),
+            lambda m, n, k, rows, columns: k * m * cover(n, columns),
             "half",
             "That is A's part. B's is missing.",
         ),
         Slip(
-            lambda m, n, k, rows, columns: k * n * _up(m, rows),
+            lambda m, n, k, rows, columns: k * n * cover(m, rows),
             "half",
             "That is B's part. A's is missing.",
         ),
         Slip(
-            lambda m, n, k, rows, columns: m * _up(n, columns) + n * _up(m, rows),
+            lambda m, n, k, rows, columns: m * cover(n, columns) + n * cover(m, rows),
             "one step",
             "That is for one step of k.",
         ),

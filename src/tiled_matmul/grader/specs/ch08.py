@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise
+from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, cover, square_blocks
 
 TILE = 4
 ABC = ("a", "b", "c")
@@ -15,9 +15,7 @@ def _edge(case: Case) -> int:
     return case.given.get("TILE", TILE)
 
 
-def _launch(case: Case) -> tuple:
-    edge = _edge(case)
-    return (-(-case.n // edge), -(-case.m // edge)), (edge, edge)
+_launch = square_blocks("TILE", TILE)
 
 
 def _blocks(case: Case) -> int:
@@ -26,7 +24,7 @@ def _blocks(case: Case) -> int:
 
 
 def _steps(case: Case) -> int:
-    return -(-case.k // _edge(case))
+    return cover(case.k, _edge(case))
 
 
 def _loads(case: Case) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise
+from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, cover, loads_of_tiles
 
 STRIDES = ("a_row", "a_col", "b_row", "b_col", "c_row", "c_col")
 PARAMETERS = ("a", "b", "c", "M", "N", "K", *STRIDES, "BLOCK_M", "BLOCK_N", "BLOCK_K")
@@ -18,11 +18,6 @@ def block_of(case: Case) -> dict[str, int]:
     return blocks(16, 16, 16) | dict(case.given)
 
 
-def cover(size: int, block: int) -> int:
-    """Return how many blocks cover a size."""
-    return -(-size // block)
-
-
 def launch(case: Case) -> tuple:
     """Start a program for each tile of C: x goes along N, y along M."""
     block = block_of(case)
@@ -32,8 +27,7 @@ def launch(case: Case) -> tuple:
 def tiled_loads(case: Case) -> int:
     """Return how many elements are loaded if each program loads its tiles once."""
     block = block_of(case)
-    of_a = case.m * case.k * cover(case.n, block["BLOCK_N"])
-    return of_a + case.k * case.n * cover(case.m, block["BLOCK_M"])
+    return loads_of_tiles(case.m, case.n, case.k, block["BLOCK_M"], block["BLOCK_N"])
 
 
 LOADS = Count(

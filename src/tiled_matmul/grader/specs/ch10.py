@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import TRITON, VALUES, Call, Case, Count, Exercise, Slip
-from tiled_matmul.grader.specs.ch09 import LOADS, PARAMETERS, block_of, blocks, cover, launch
+from tiled_matmul.grader.spec import TRITON, VALUES, Call, Case, Count, Exercise, Slip, cover
+from tiled_matmul.grader.specs.ch09 import LOADS, PARAMETERS, block_of, blocks, launch
 
 
 def tile_of(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:

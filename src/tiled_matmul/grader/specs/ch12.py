@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import TRITON, VALUES, Call, Case, Count, Exercise, Slip
-from tiled_matmul.grader.specs.ch09 import block_of, blocks, cover, launch
+from tiled_matmul.grader.spec import TRITON, VALUES, Call, Case, Count, Exercise, Slip, cover
+from tiled_matmul.grader.specs.ch09 import block_of, blocks, launch
 
 
 def used(m: int, n: int, block_m: int, block_n: int, sms: int) -> float:
