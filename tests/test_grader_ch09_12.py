@@ -12,7 +12,8 @@ backend.select()
 import nbformat  # noqa: E402
 
 from tiled_matmul.grader import kinds, pool, practice, starters  # noqa: E402
-from tiled_matmul.grader.judge import _alike, judge  # noqa: E402
+from tiled_matmul.grader.compare import _alike  # noqa: E402
+from tiled_matmul.grader.judge import judge  # noqa: E402
 from tiled_matmul.grader.spec import Call, Case, Limits, exercise  # noqa: E402
 from tiled_matmul.grader.specs import ch09, ch10, ch11, ch12  # noqa: E402
 from tiled_matmul.order import program_order  # noqa: E402

@@ -196,10 +196,14 @@ def _signature(arguments: list) -> tuple:
 
 def _here(jobs: Mapping[str, tuple], cc: tuple[int, int]) -> dict[str, bytes]:
     """Compile in this process, whose Numba has a compiler."""
-    return {name: _cubin(kernel, signature, cc) for name, (kernel, signature) in jobs.items()}
+    return {name: cubin(kernel, signature, cc) for name, (kernel, signature) in jobs.items()}
 
 
-def _cubin(kernel: Any, signature: tuple, cc: tuple[int, int]) -> bytes:
+def cubin(kernel: Any, signature: tuple, cc: tuple[int, int]) -> bytes:
+    """Return a kernel's machine code, by Numba's own compiler. Raises NoCompiler, or what it says.
+
+    `signature` are the Numba types of the arguments, `cc` a compute capability.
+    """
     from numba import cuda
 
     options = {o: v for o, v in kernel.targetoptions.items() if o in OPTIONS and v is not None}
@@ -219,11 +223,11 @@ def _cubin(kernel: Any, signature: tuple, cc: tuple[int, int]) -> bytes:
     try:
         nvjitlink.add_data(linker, nvjitlink.InputType.LTOIR, code, len(code), "kernel")
         nvjitlink.complete(linker)
-        cubin = bytearray(nvjitlink.get_linked_cubin_size(linker))
-        nvjitlink.get_linked_cubin(linker, cubin)
+        linked = bytearray(nvjitlink.get_linked_cubin_size(linker))
+        nvjitlink.get_linked_cubin(linker, linked)
     finally:
         nvjitlink.destroy(linker)
-    return bytes(cubin)
+    return bytes(linked)
 
 
 def _compile(build: Any, output: str) -> Any:

@@ -204,7 +204,7 @@ def _untuned(kernel: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Pointer:
+class Pointer:
     """All that a launch's compilation asks of a tensor."""
 
     dtype: Any
@@ -217,9 +217,9 @@ class _Pointer:
 def _like(argument: Any) -> Any:
     """Return a stand-in for a tensor or a descriptor; anything else is itself."""
     if hasattr(argument, "block_shape"):
-        return dataclasses.replace(argument, base=_Pointer(argument.base.dtype, 0))
+        return dataclasses.replace(argument, base=Pointer(argument.base.dtype, 0))
     if hasattr(argument, "data_ptr"):
-        return _Pointer(argument.dtype, argument.data_ptr() % 16)
+        return Pointer(argument.dtype, argument.data_ptr() % 16)
     return argument
 
 
@@ -279,31 +279,14 @@ def _compile_all(jobs: Mapping[str, bytes]) -> dict[str, TileCode | str]:
 
 
 def _compile(name: str, job: bytes) -> TileCode | str:
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource, make_backend
-    from triton.runtime.jit import JITFunction, create_function_from_signature
-
     kernel, arguments, options, cc = pickle.loads(job)
-    if not isinstance(kernel, JITFunction):
-        kernel = JITFunction(kernel.fn)
-    target = GPUTarget("hip", cc, 64) if isinstance(cc, str) else GPUTarget("cuda", _number(cc), 32)
-    compiler = make_backend(target)
     said: list[str] = []
     try:
-        # As JITFunction.run does it, but for a GPU that need not be here.
-        bind = create_function_from_signature(kernel.signature, kernel.params, compiler)
-        bound, specialization, rest = bind(*arguments, **options)
-        asked, signature, constants, attributes = kernel._pack_args(
-            compiler, dict(options), bound, specialization, rest
-        )
-        source = ASTSource(kernel, signature, constants, attributes)
-        with warnings.catch_warnings(), _said_by_passes(said):
-            warnings.filterwarnings("ignore", message=NOTICE)
-            made = triton.compile(source, target=target, options=asked.__dict__)
+        with _said_by_passes(said):
+            made, _ = build(kernel, arguments, options, cc)
     except Exception as error:  # the compiler's own kinds, and those of Python for a wrong argument
         return "; ".join([f"{type(error).__name__}: {error}", *said])
-    build = partial(
+    code = partial(
         TileCode,
         name=name,
         cc=cc,
@@ -315,18 +298,45 @@ def _compile(name: str, job: bytes) -> TileCode | str:
         text = made.asm["amdgcn"]
         used = {key: int(n) for key, n in re.findall(r"\.(vgpr_\w+):\s+(\d+)", text)}
         spilled = 4 * used["vgpr_spill_count"]
-        return build(assembly=text, sass=None, registers=used["vgpr_count"], spilled_bytes=spilled)
+        return code(assembly=text, sass=None, registers=used["vgpr_count"], spilled_bytes=spilled)
     ptx = made.asm["ptx"]
     try:
         usage, listing = cuobjdump(made.asm["cubin"], find_tool("cuobjdump"))
     except NoCompiler:
         registers, spilled = _assembled(ptx, _number(cc))
-        return build(assembly=ptx, sass=None, registers=registers, spilled_bytes=spilled)
+        return code(assembly=ptx, sass=None, registers=registers, spilled_bytes=spilled)
     found = re.findall(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", usage)
     registers, stack, local = (max(map(int, each)) for each in zip(*found, strict=True))
     # On 12.0 the assembler may store zeros to a place on the stack that nobody reads: no spill.
     spilled = stack + local if re.search(r"\bLDL\b", listing) else 0
-    return build(assembly=ptx, sass=_legible(listing), registers=registers, spilled_bytes=spilled)
+    return code(assembly=ptx, sass=_legible(listing), registers=registers, spilled_bytes=spilled)
+
+
+def build(kernel: Any, arguments: list, options: dict, cc: Target) -> tuple[Any, dict[str, str]]:
+    """Compile as `JITFunction.run` does, but for a GPU that need not be here.
+
+    `arguments` are a launch's, or stand-ins with a `dtype` and a `data_ptr()`; `options` its
+    keywords. Returns (what Triton made, the type of each parameter: "constexpr" are not passed).
+    What the compiler raises passes through.
+    """
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, make_backend
+    from triton.runtime.jit import JITFunction, create_function_from_signature
+
+    if not isinstance(kernel, JITFunction):
+        kernel = JITFunction(kernel.fn)
+    target = GPUTarget("hip", cc, 64) if isinstance(cc, str) else GPUTarget("cuda", _number(cc), 32)
+    compiler = make_backend(target)
+    bind = create_function_from_signature(kernel.signature, kernel.params, compiler)
+    bound, specialization, rest = bind(*arguments, **options)
+    asked, signature, constants, attributes = kernel._pack_args(
+        compiler, dict(options), bound, specialization, rest
+    )
+    source = ASTSource(kernel, signature, constants, attributes)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=NOTICE)
+        return triton.compile(source, target=target, options=asked.__dict__), signature
 
 
 @contextmanager

@@ -20,6 +20,9 @@ def add_parsers(subparsers: argparse._SubParsersAction) -> None:
     grade.add_argument(
         "--nbval", action="store_true", help="run the notebook too, and show cells that differ"
     )
+    grade.add_argument(
+        "--gpu", action="store_true", help="launch and time kernels on this machine's GPU as well"
+    )
     grade.add_argument("--seed", type=int, metavar="N", help="repeat a grading's inputs")
     grade.add_argument("--teacher", type=Path, metavar="DIR", help="grade a folder, in a sandbox")
     for name in ("csv", "junit", "html"):
@@ -44,7 +47,7 @@ def add_parsers(subparsers: argparse._SubParsersAction) -> None:
 
 def grade_command(args: argparse.Namespace) -> int:
     from tiled_matmul.files import replace_text
-    from tiled_matmul.grader import pool, practice
+    from tiled_matmul.grader import on_gpu, pool, practice
 
     if args.teacher is not None:
         return teacher_command(args)
@@ -53,6 +56,8 @@ def grade_command(args: argparse.Namespace) -> int:
             raise ValueError(f"--{name} goes with --teacher DIR")
     if not args.paths and not args.progress:
         raise ValueError("name a notebook, as in: grade exercises/05_shared_memory.ipynb")
+    if args.gpu:
+        on_gpu.need()
     confined = bool(args.paths) and pool.sandbox_works()
     if args.paths and not confined:
         print(
@@ -62,7 +67,7 @@ def grade_command(args: argparse.Namespace) -> int:
         )
     reports = []
     for path in args.paths:
-        reports.append(practice.grade(path, confined, args.seed))
+        reports.append(practice.grade(path, confined, args.seed, args.gpu))
         print("\n".join(practice.lines(reports[-1])), flush=True)
         if args.nbval and "error" not in reports[-1]:
             print("\n".join(_explained(path, reports[-1])), flush=True)
@@ -87,7 +92,7 @@ def teacher_command(args: argparse.Namespace) -> int:
     """Grade a folder. Status 0: the grading went well, whatever the grades are."""
     import os
 
-    from tiled_matmul.grader import pool, practice, teacher
+    from tiled_matmul.grader import on_gpu, pool, practice, teacher
 
     if args.paths or args.progress:
         raise ValueError("--teacher takes one folder, and neither notebooks nor --progress")
@@ -96,6 +101,8 @@ def teacher_command(args: argparse.Namespace) -> int:
         raise ValueError(f"--jobs must be 1 or more, got {jobs}")
     if not pool.sandbox_works():
         raise ValueError(pool.NO_BWRAP)
+    if args.gpu:
+        on_gpu.need()
     files = {name: getattr(args, name) for name in teacher.FORMATS}
     files = {name: path for name, path in files.items() if path is not None}
     for path in files.values():
@@ -103,9 +110,8 @@ def teacher_command(args: argparse.Namespace) -> int:
             raise ValueError(f"there is no folder for {path}")
     journal = args.json.with_name(f"{args.json.name}.part") if args.json is not None else None
     with _bar() as progress:
-        reports = teacher.grade(
-            args.teacher, jobs=jobs, seed=args.seed, journal=journal, on_progress=progress
-        )
+        options = {"jobs": jobs, "seed": args.seed, "gpu": args.gpu, "journal": journal}
+        reports = teacher.grade(args.teacher, **options, on_progress=progress)
     teacher.write(reports, files)
     if journal is not None:
         journal.unlink(missing_ok=True)

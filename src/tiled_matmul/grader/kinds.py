@@ -56,7 +56,11 @@ def prepare(kind: str) -> dict[str, Any]:
 
 
 def run(kind: str, space: dict, request: dict, blobs: list[bytes]) -> Reply:
-    """Run one case."""
+    """Run one case, or build its kernel where the request names a compute capability."""
+    if "cc" in request:
+        from tiled_matmul.grader.builds import build
+
+        return build(kind, space, request)
     return DRIVERS[kind](space, request, blobs)
 
 
@@ -150,15 +154,9 @@ def _flights(t: Any) -> dict[str, int]:
 
 def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """Run a kernel of Triton in its interpreter, program by program."""
-    import torch
-
     from tiled_matmul.tiles import trace_tiles
 
-    a, b, c = (torch.from_numpy(array) for array in _operands(request, blobs))
-    if request["corner"]:
-        a, b = _corner(a), _corner(b)
-    named = zip("abc", (a, b, c), strict=True)
-    a, b, c = (x.mT.contiguous().mT if name in request["by_columns"] else x for name, x in named)
+    a, b, c = tensors(request, blobs)
     (m, k), (_, n), _ = request["shapes"]
     strides = (*a.stride(), *b.stride(), *c.stride())
     (grid,) = request["launch"][:1]
@@ -178,6 +176,17 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     }
     outputs = _outputs(c.numpy(), a.numpy(), b.numpy())
     return {"findings": findings, "counts": counts}, outputs
+
+
+def tensors(request: dict, blobs: list[bytes]) -> tuple[Any, ...]:
+    """Return A, B and C as torch tensors, stored as the request says."""
+    import torch
+
+    a, b, c = (torch.from_numpy(array) for array in _operands(request, blobs))
+    if request["corner"]:
+        a, b = _corner(a), _corner(b)
+    named = zip("abc", (a, b, c), strict=True)
+    return tuple(x.mT.contiguous().mT if name in request["by_columns"] else x for name, x in named)
 
 
 def _corner(x: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import itertools
 import os
 import selectors
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from tiled_matmul.grader import wire
@@ -26,6 +28,8 @@ NO_BWRAP = (
 USERS = itertools.cycle(range(200_000, 250_000))  # a user each: one's processes count for one
 POLL_S = 0.25
 GRACE_S = 1.0
+LAST_WAIT_S = 60.0
+LIBRARIES = ("numpy", "numba", "torch", "triton")
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -74,7 +78,7 @@ def _confined() -> list[str]:
     prefixes = {Path(p).resolve() for p in (sys.prefix, sys.base_prefix)}
     # A virtual environment may be a link, and is asked for by either name.
     prefixes |= {Path(sys.prefix), Path(sys.base_prefix)}
-    folders = [Path("/usr"), *sorted(prefixes), PACKAGE]
+    folders = [Path("/usr"), *sorted(prefixes), *_library_folders(), PACKAGE]
     parents = {parent for folder in folders for parent in folder.parents}
     for parent in sorted(parents - {Path("/")}):
         seen += ["--perms", "0755", "--dir", str(parent)]
@@ -93,13 +97,27 @@ def _confined() -> list[str]:
     return [*rights, "--die-with-parent", "--new-session", *seen, "--chdir", "/tmp"]
 
 
+@cache
+def _library_folders() -> tuple[Path, ...]:
+    """Return where the libraries lie that answers are run with, if that is not Python's own place.
+
+    `make test-gpu` on a machine without a network puts some into a folder of their own.
+    """
+    found = [importlib.util.find_spec(name) for name in LIBRARIES]
+    places = {Path(one.origin).parents[1] for one in found if one is not None and one.origin}
+    own = [Path(p).resolve() for p in (sys.prefix, sys.base_prefix, "/usr")]
+    inside = [p for p in places if any(p.resolve().is_relative_to(folder) for folder in own)]
+    return tuple(sorted(places - set(inside)))
+
+
 def _environment() -> dict[str, str]:
     """Return what a worker is told: nothing of the user's own."""
+    paths = [PACKAGE.parent, *_library_folders()]
     return {
         "PATH": "/usr/bin:/bin",
         "HOME": "/tmp",
         "LANG": "C.UTF-8",
-        "PYTHONPATH": str(PACKAGE.parent),
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONSAFEPATH": "1",
         "PYTHONHASHSEED": "0",
@@ -110,17 +128,29 @@ def _environment() -> dict[str, str]:
     }
 
 
+def own_environment() -> dict[str, str]:
+    """Return what a process of the course's own is told: all that this one was."""
+    own = {"PYTHONPATH": os.pathsep.join(p for p in (str(PACKAGE.parent), *sys.path) if p)}
+    return {**os.environ, **own, "TILED_MATMUL_BACKEND": "gpu"}
+
+
 class Worker:
     """One process that runs one answer. A context; leaving it ends the process and all it began.
 
-    `confined`: in bubblewrap. `command` replaces the program, for tests of what a worker might do.
+    `confined`: in bubblewrap. `command` replaces the program; `environment` replaces some of what
+    it is told.
     """
 
     def __init__(
-        self, kind: str, limits: Limits, confined: bool, command: Sequence[str] | None = None
+        self,
+        kind: str,
+        limits: Limits,
+        confined: bool,
+        command: Sequence[str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.kind, self.limits, self.confined = kind, limits, confined
-        self.command = command
+        self.command, self.environment = command, environment or {}
         self.output = bytearray()
         self.dropped = 0
 
@@ -132,6 +162,7 @@ class Worker:
         program = self.command or [sys.executable, "-m", "tiled_matmul.grader.worker"]
         reply_read, reply_write = os.pipe()
         self.folder = tempfile.mkdtemp(prefix="tiled-matmul-grade-")
+        cached = "/tmp/triton" if self.confined else f"{self.folder}/triton"
         try:
             self.process = subprocess.Popen(
                 [*before, *program, str(reply_write)],
@@ -141,7 +172,7 @@ class Worker:
                 pass_fds=[reply_write],
                 start_new_session=True,
                 cwd=self.folder,
-                env=_environment(),
+                env=_environment() | {"TRITON_CACHE_DIR": cached} | dict(self.environment),
                 umask=0o022,
                 bufsize=0,
             )
@@ -178,13 +209,25 @@ class Worker:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
-        self.process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a GPU that hangs can hold it
+            self.process.wait(LAST_WAIT_S)
         for pipe in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()
         with contextlib.suppress(OSError):
             os.close(self.reply)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def finish(self, seconds: float) -> None:
+        """Send nothing more, and read what the process prints until its end."""
+        self.process.stdin.close()
+        deadline = time.monotonic() + seconds
+        stdout = self.process.stdout.fileno()
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            while time.monotonic() < deadline:
+                if selector.select(POLL_S) and not self._drain(stdout):
+                    return
 
     def ask(
         self, header: dict, blobs: Sequence[bytes], seconds: float, max_bytes: int

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul.files import replace_text
-from tiled_matmul.grader import cells
+from tiled_matmul.grader import cells, on_gpu
 from tiled_matmul.grader.judge import HINTS, Verdict, judge
 from tiled_matmul.grader.judge import verdict as plain_verdict
 from tiled_matmul.grader.spec import exercise as find
@@ -27,24 +27,38 @@ class NotYet(Exception):
         return [f"Not yet.\n\n{self}"]
 
 
-def check(name: str, source: str | None = None) -> None:
+def check(name: str, source: str | None = None, gpu: bool = False) -> None:
     """Judge the answer to an exercise as it stands in this notebook; print that it passed.
 
-    `source` is that of the answer's cell, for use outside of notebooks. Raises NotYet with what is
-    wrong, where, and which hint to read next.
+    `source` is that of the answer's cell, for use outside of notebooks. With `gpu` a kernel that
+    passes is launched on this machine's GPU too, and timed where the exercise asks for speed.
+    Raises NotYet with what is wrong, where, and which hint to read next; ValueError without a GPU.
     """
     exercise = find(name)
     if source is None:
         source = _written(exercise)
-    verdict = judge(exercise, source)
+    if gpu:
+        on_gpu.need()
+        with on_gpu.Gpu() as there:
+            verdict = judge(exercise, source, gpu=there)
+    else:
+        verdict = judge(exercise, source)
     if verdict.status == "PASS":
-        print(f"{name} passed")
+        print(f"{name} passed{on_the_gpu(verdict.evidence) if gpu else ''}")
         return
     if verdict.diagnosis in ("race", "uninitialised read"):
         _draw(exercise, source)
     if exercise.kind == "triton" and verdict.diagnosis in ASTRAY:
         _draw_walk(exercise, source)
     raise NotYet(explained(verdict))
+
+
+def on_the_gpu(evidence: dict[str, Any]) -> str:
+    """Return what is to be told of an answer that passed on a GPU, behind "passed"."""
+    speed = evidence.get("speed")
+    if speed is None:
+        return ", on the GPU too"
+    return f", on the GPU at {speed['ratio']:.2f} of the speed of {speed['against']}"
 
 
 def explained(verdict: Verdict) -> str:
@@ -132,8 +146,18 @@ def _draw(exercise: Any, source: str) -> None:
 # The command line.
 
 
-def grade(path: str | os.PathLike, confined: bool, seed: int | None = None) -> dict[str, Any]:
-    """Return a submission as the JSON report has it; what cannot be read is a line in it."""
+def grade(
+    path: str | os.PathLike,
+    confined: bool,
+    seed: int | None = None,
+    gpu: bool = False,
+    sanitize: bool = False,
+) -> dict[str, Any]:
+    """Return a submission as the JSON report has it; what cannot be read is a line in it.
+
+    With `gpu`, kernels are launched and timed on this machine's GPU as well, with `sanitize` under
+    compute-sanitizer too, where that is present.
+    """
     report: dict[str, Any] = {"path": str(path), "exercises": []}
     try:
         submission = cells.collect(path)
@@ -141,12 +165,14 @@ def grade(path: str | os.PathLike, confined: bool, seed: int | None = None) -> d
         return report | {"error": str(error)}
     if submission.notices:
         report["notices"] = list(submission.notices)
-    for found in submission.answers:
-        if found.source is None:
-            verdict = plain_verdict(found.exercise, found.status, found.message)
-        else:
-            verdict = judge(found.exercise, found.source, confined=confined, seed=seed)
-        report["exercises"].append(verdict.as_json())
+    with on_gpu.Gpu() if gpu else contextlib.nullcontext() as there:
+        for found in submission.answers:
+            if found.source is None:
+                verdict = plain_verdict(found.exercise, found.status, found.message, gpu=gpu)
+            else:
+                options = {"confined": confined, "seed": seed, "gpu": there, "sanitize": sanitize}
+                verdict = judge(found.exercise, found.source, **options)
+            report["exercises"].append(verdict.as_json())
     return report
 
 
@@ -162,6 +188,8 @@ def lines(report: dict[str, Any]) -> list[str]:
         told = " ".join([*said[:1], *said[1:][-1:]]) if one["status"] != "PASS" else ""
         if told:
             text += f"  {told}"
+        if "speed" in one["evidence"]:
+            text += f"  passed{on_the_gpu(one['evidence'])}"
         if one["hint"]:
             text += f" [hint {one['hint']}]"
         out.append(text)

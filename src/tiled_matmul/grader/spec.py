@@ -128,6 +128,21 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Speed:
+    """How fast an answer is to be on a GPU: `case` is timed against a rung, in the same run.
+
+    `against` is a rung of the ladder or "cublas", `least` its time over the answer's that earns
+    `points`, on top of the exercise's own; `message` says in a sentence what slower means.
+    """
+
+    case: Case
+    against: str
+    least: float
+    points: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Rules:
     """What an answer may use, on top of its own names and the arguments of its functions.
 
@@ -147,13 +162,18 @@ class Rules:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one answer may take: seconds for each case, bytes of memory, bytes of output kept."""
+    """What one answer may take: seconds for each case, bytes of memory, bytes of output kept.
+
+    On a GPU `build_seconds` are for compiling it, `gpu_seconds` for a launch and for a timing.
+    """
 
     seconds: float = 8.0
     memory: int = 4 << 30
     output: int = 64 << 10
     processes: int = 16
     start_seconds: float = 60.0
+    build_seconds: float = 60.0
+    gpu_seconds: float = 30.0
 
 
 @dataclass(frozen=True)
@@ -161,9 +181,10 @@ class Exercise:
     """One exercise. `name` is "05.1", `entry` the function that it asks for and its arguments.
 
     `launch` gives grid and block of a case for the kinds "cuda" and "triton", for "loops" the words
-    of the cache that is watched. `given` are the constants that the notebook defines for the
-    answer. `answer` is the judge's own result for the kind "values", `slips` are usual mistakes.
-    `hints` maps a diagnosis to the number of the hint that it calls for.
+    of the cache that is watched. On a GPU the first case is run, and those that are `large`, and
+    `speed` is timed. `given` are the constants that the notebook defines for the answer. `answer`
+    is the judge's own result for the kind "values", `slips` are usual mistakes. `hints` maps a
+    diagnosis to the number of the hint that it calls for.
     """
 
     name: str
@@ -184,12 +205,18 @@ class Exercise:
     slips: tuple[Slip, ...] = ()
     version: int = 1
     limits: Limits = Limits()
+    large: tuple[Case, ...] = ()
+    speed: Speed | None = None
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
             raise ValueError(f"an exercise is called NN.N, got {self.name!r}")
         if self.kind not in KINDS:
             raise ValueError(f"{self.name}: kind must be one of {', '.join(KINDS)}, {self.kind!r}")
+
+    def points_on(self, gpu: bool) -> int:
+        """Return how many points there are, with those for speed on a GPU."""
+        return self.points + (self.speed.points if gpu and self.speed is not None else 0)
 
     @property
     def cell(self) -> str:

@@ -84,6 +84,7 @@ def grade(
     *,
     jobs: int,
     seed: int | None = None,
+    gpu: bool = False,
     journal: Path | None = None,
     on_progress: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> list[dict]:
@@ -98,7 +99,8 @@ def grade(
     with ThreadPoolExecutor(jobs) as pool:
         waiting = {}
         for number, (path, why) in enumerate(found):
-            waiting[pool.submit(_one, path, shown(path, folder), why, seed, kept)] = number
+            task = pool.submit(_one, path, shown(path, folder), why, seed, gpu, kept)
+            waiting[task] = number
         try:
             for future in as_completed(waiting):
                 key, report = future.result()
@@ -114,17 +116,17 @@ def grade(
 
 
 def _one(
-    path: Path, name: str, why: str | None, seed: int | None, kept: dict[str, dict]
+    path: Path, name: str, why: str | None, seed: int | None, gpu: bool, kept: dict[str, dict]
 ) -> tuple[str | None, dict]:
     """Return (its key in the journal, its report)."""
     report: dict[str, Any] = {"path": name, "exercises": []}
     if why is not None:
         return None, report | {"error": why}
     try:
-        key = _key(path, name)
+        key = _key(path, name, seed, gpu)
         if key in kept:
             return key, kept[key]
-        graded = practice.grade(path, confined=True, seed=seed) | {"path": name}
+        graded = practice.grade(path, True, seed, gpu, sanitize=gpu) | {"path": name}
     except Exception as error:  # the grader's own fault is never a learner's zero
         said = f"INFRA: the grader failed: {type(error).__name__}: {str(error)[:200]}"
         return None, report | {"error": said, "infra": True}
@@ -132,9 +134,9 @@ def _one(
     return None if infra else key, graded
 
 
-def _key(path: Path, name: str) -> str | None:
-    """Return what tells a submission, and the exercises it is graded by, from all others."""
-    digest = hashlib.sha256(f"{name}\0{_edition()}\0".encode())
+def _key(path: Path, name: str, seed: int | None, gpu: bool) -> str | None:
+    """Return what tells a submission, and how it is graded, from all others."""
+    digest = hashlib.sha256(f"{name}\0{_edition()}\0{seed}\0{gpu}\0".encode())
     try:
         digest.update(cells.text_of(path).encode())
     except cells.Unreadable:

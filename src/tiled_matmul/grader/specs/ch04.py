@@ -70,6 +70,7 @@ GUARD = Exercise(
         Case(3, 17, 11, order="shuffle"),
         Case(1, 1, 1, draw="normal", hidden=True),
     ),
+    large=(Case(517, 389, 301, draw="normal"),),
     counts=(
         Count(
             "global loads",
@@ -108,6 +109,7 @@ IN_ROWS = Exercise(
         Case(37, 18, 5, draw="normal", order="shuffle"),
         Case(5, 40, 3, hidden=True),
     ),
+    large=(Case(517, 389, 301, draw="normal"),),
     counts=(
         Count(
             "global load sectors",

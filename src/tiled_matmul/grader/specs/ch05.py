@@ -35,6 +35,7 @@ PUZZLE = Exercise(
         Case(9, 9, 9, draw="normal", order="reverse"),
         Case(12, 6, 9, hidden=True, order="shuffle"),
     ),
+    large=(Case(516, 387, 300, draw="normal"),),
     counts=(_count(TPB),),
     hints={
         **{"stale": 1, "zero": 1, "out of bounds": 2, "transposed": 2, "part of k": 2},
@@ -63,6 +64,7 @@ RAGGED = Exercise(
         Case(1, 1, 1, draw="normal", hidden=True),
         Case(3, 10, 2, hidden=True),
     ),
+    large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),
     counts=(_count(TILE),),
     hints={
         **{"stale": 3, "out of bounds": 1, "negative index": 1, "uninitialised read": 2},
@@ -89,6 +91,7 @@ REPAIR = Exercise(
         # Two warps a block: what orders one warp does not order these.
         Case(9, 10, 17, given={"TILE": 8}),
     ),
+    large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),
     counts=(_count(TILE),),
     hints={
         **{"race": 2, "uninitialised read": 1, "divergent barrier": 3, "error": 1, "other": 1},

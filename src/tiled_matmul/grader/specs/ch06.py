@@ -81,6 +81,7 @@ TRANSPOSED = Exercise(
         Case(33, 17, 20, draw="normal", by_columns="a", order="shuffle"),
         Case(5, 6, 34, hidden=True, by_columns="a"),
     ),
+    large=(Case(517, 389, 301, draw="normal", by_columns="a"),),
     counts=(
         Count(
             "global loads",

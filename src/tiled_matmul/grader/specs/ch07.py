@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, VALUES, Call, Case, Count, Exercise, Slip, cover
+from tiled_matmul.grader.spec import CUDA, VALUES, Call, Case, Count, Exercise, Slip, Speed, cover
 from tiled_matmul.grader.spec import loads_of_tiles as global_loads
 
 TILE, OWN = 8, 2
@@ -55,6 +55,15 @@ REGISTERS = Exercise(
         # Two warps a block: what orders one warp does not order these.
         Case(18, 15, 20, hidden=True, given={"TILE": 16}, order="reverse"),
     ),
+    large=(Case(517, 389, 301, draw="normal", given={"TILE": 32}),),
+    speed=Speed(
+        Case(1024, 1024, 1024, draw="normal", given={"TILE": 32}),
+        "cuda_shared_tiles",
+        1.1,
+        1,
+        "Chapter 5's kernel has a thread for each element, and loads two operands for each "
+        "product; yours has to load fewer.",
+    ),
     counts=(
         Count(
             "global loads",
@@ -84,6 +93,7 @@ REGISTERS = Exercise(
         **{"stale": 1, "race": 3, "out of bounds": 3, "counts": 2, "sharing": 1, "part of k": 2},
         **{"uninitialised read": 2, "divergent barrier": 3, "transposed": 2, "error": 3},
         "other": 2,
+        "slow": 2,
     },
 )
 

@@ -32,6 +32,7 @@ def _loads(case: Case) -> int:
     return case.k * (case.m * across + case.n * down)
 
 
+LARGE = (Case(517, 389, 301, draw="normal", given={"TILE": 16}),)
 CASES = (
     Case(8, 8, 16),
     Case(7, 5, 9, draw="normal", order="shuffle"),
@@ -69,6 +70,7 @@ BUFFERS = Exercise(
     given={"TILE": TILE},
     launch=_launch,
     cases=CASES,
+    large=LARGE,
     counts=(
         SHARED,
         Count(
@@ -100,6 +102,7 @@ FLIGHT = Exercise(
     given={"TILE": TILE},
     launch=_launch,
     cases=CASES,
+    large=LARGE,
     counts=(
         SHARED,
         Count(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, cover, loads_of_tiles
+from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Speed, cover, loads_of_tiles
 
 STRIDES = ("a_row", "a_col", "b_row", "b_col", "c_row", "c_col")
 PARAMETERS = ("a", "b", "c", "M", "N", "K", *STRIDES, "BLOCK_M", "BLOCK_N", "BLOCK_K")
@@ -57,12 +57,21 @@ FIRST = Exercise(
         # Here sums in float16 show.
         Case(32, 19, 520, "float16", draw="wide", hidden=True),
     ),
+    large=(Case(517, 389, 301, "float16", draw="normal", given=blocks(64, 64, 32)),),
+    speed=Speed(
+        Case(2048, 2048, 2048, "float16", draw="normal", given=blocks(128, 128, 32)),
+        "cublas",
+        0.3,
+        1,
+        "Tiles of 128 × 128 on tensor cores reach more: load in the loop what the step needs, and "
+        "give `tl.dot` the float16 that was loaded.",
+    ),
     counts=(LOADS,),
     hints={
         **{"stale": 1, "not stored": 1, "stored twice": 1, "no tile": 1, "transposed": 1},
         **{"unmasked tail": 2, "out of bounds": 2, "not read": 2, "part of k": 2, "zero": 2},
         **{"not finite": 2, "scaled": 2, "counts": 1, "low precision": 3, "error": 3, "other": 3},
-        **{"forbidden": 1},
+        **{"forbidden": 1, "slow": 3},
     },
 )
 
@@ -84,6 +93,7 @@ SUMS = Exercise(
         Case(17, 20, 1030, "float16", draw="normal", given=blocks(32, 32, 32)),
         Case(16, 40, 700, "float16", draw="positive", hidden=True, by_columns="ab"),
     ),
+    large=(Case(517, 389, 301, "float16", draw="positive", given=blocks(64, 64, 32)),),
     counts=(LOADS,),
     hints={
         **{"low precision": 2, "part of k": 3, "scaled": 3, "unmasked tail": 3, "not read": 3},

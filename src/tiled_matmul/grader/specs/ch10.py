@@ -156,6 +156,7 @@ TAIL = Exercise(
         Case(17, 40, 65, "float16", hidden=True, given=blocks(16, 32, 32), by_columns="a"),
         Case(18, 20, 50, "float16", draw="normal", by_columns="b"),
     ),
+    large=(Case(517, 389, 301, "float16", draw="normal", given=blocks(64, 64, 32)),),
     counts=(Count("elements loaded", _whole_rows, LOADS.message),),
     slips=(
         Slip(

@@ -172,6 +172,7 @@ SPLIT = Exercise(
         Case(18, 40, 100, parts=2, hidden=True, given=blocks(32, 16, 32)),
         Case(17, 19, 90, parts=1, hidden=True, given=blocks(16, 32, 16)),
     ),
+    large=(Case(217, 389, 1301, parts=4, given=blocks(32, 32, 32)),),
     counts=(
         Count(
             "products of a program",

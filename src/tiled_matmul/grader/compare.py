@@ -1,0 +1,258 @@
+"""What a worker sent, against what is right. This process never runs a learner's code."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.check import diagnose
+from tiled_matmul.grader import pool, wire
+from tiled_matmul.grader.spec import Call, Case, Exercise, Slip
+
+NEAR_SUMS = 1e-5  # of the sum of the sizes: rounding is less, a mistake is more
+NEAR = 1e-9  # of a number that is no whole one: how it was rounded on the way does not matter
+UNDEFINED = (
+    "What a mask or a boundary_check leaves out of a load is undefined, here NaN, unless other=0.0 "
+    'or padding_option="zero" says what it is.'
+)
+NONSENSE = "The answer's process sent nonsense."
+
+
+class Stop(Exception):
+    """The answer is judged: status, diagnosis, message."""
+
+    def __init__(self, status: str, diagnosis: str, message: str, share: float = 0.0) -> None:
+        super().__init__(message)
+        self.status, self.diagnosis, self.share = status, diagnosis, share
+
+
+def ask(
+    exercise: Exercise, worker: pool.Worker, header: dict, blobs: list[bytes], most: int
+) -> tuple[dict, list[bytes]]:
+    """Ask the worker, and let its failures be the answer's."""
+    try:
+        reply, data = worker.ask(header, blobs, exercise.limits.seconds, most)
+    except pool.TooSlow:
+        raise Stop(
+            "TIMEOUT",
+            "timeout",
+            f"No end within {exercise.limits.seconds:g} s. Which loop never ends, or runs far too "
+            "often?",
+        ) from None
+    except pool.Died as died:
+        raise Stop("CRASH", "crash", f"The answer ended its process: {died}.") from None
+    except wire.BadMessage as error:
+        raise Stop("CRASH", "crash", f"The answer's process sent nonsense: {error}.") from None
+    error = reply.get("error")
+    if error is None:
+        return reply, data
+    raise failed(error)
+
+
+def failed(error: Any) -> Stop:
+    """Return what an exception in the answer means."""
+    if not isinstance(error, dict):
+        return Stop("CRASH", "crash", NONSENSE)
+    kind, message = (str(error.get(name, ""))[:2000] for name in ("type", "message"))
+    line = error.get("line")
+    where = f" (line {line})" if type(line) is int and line else ""
+    if kind == "StepLimit":
+        return Stop("TIMEOUT", "timeout", message.partition(" (Threads")[0])
+    if kind == "MemoryError":
+        return Stop("CRASH", "memory", f"The answer takes more memory than there is{where}.")
+    if kind in ("SystemExit", "KeyboardInterrupt", "GeneratorExit"):
+        return Stop("CRASH", "crash", f"The answer stops its process with {kind}{where}.")
+    return Stop("WRONG", "error", f"{kind}{where}: {message}")
+
+
+def define(exercise: Exercise, source: str, worker: pool.Worker) -> None:
+    header = {"source": source, "given": dict(exercise.given), "entry": exercise.entry}
+    reply, _ = ask(exercise, worker, header, [], 0)
+    if reply != {"defined": True}:
+        raise Stop("CRASH", "crash", NONSENSE)
+
+
+def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> None:
+    """Run and judge one case; raise Stop unless it is right."""
+    if isinstance(case, Call):
+        header = {
+            "kind": exercise.kind,
+            "entry": exercise.entry,
+            "given": {**exercise.given, **case.given},
+        }
+        _call(exercise, case, worker, header)
+        return
+    header, blobs = request(exercise, case, seed)
+    reply, data = ask(exercise, worker, header, blobs, sum(map(len, blobs)))
+    findings, counts = _facts(reply)
+    _look_at_findings(exercise, findings)
+    compare(exercise, case, seed, blobs, data)
+    for count in exercise.counts:
+        found, most = counts.get(count.what), count.most(case)
+        if found is None:
+            raise Stop("CRASH", "crash", f"The answer's process did not say its {count.what}.")
+        if found > most:
+            told = f"{count.message} ({count.what}: {found:,}, at most {most:,}.)"
+            raise Stop("WRONG", count.diagnosis, told, count.share)
+
+
+def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes]]:
+    """Return what a worker is sent for a case: a header, and the bytes of A, B and an old C."""
+    a, b = case.inputs(seed)
+    header = {
+        "kind": exercise.kind,
+        "entry": exercise.entry,
+        "given": {**exercise.given, **case.given},
+        "shapes": case.shapes,
+        "dtype": case.dtype,
+        "order": case.order,
+        "by_columns": case.by_columns,
+        "corner": case.corner,
+    }
+    if exercise.launch is not None:
+        header["launch"] = exercise.launch(case)
+    return header, [x.tobytes() for x in (a, b, _stale(case, seed))]
+
+
+def _stale(case: Case, seed: int) -> np.ndarray:
+    """Return large whole numbers: an element that nobody writes shows, so does a sum on top."""
+    values = np.random.default_rng(seed).integers(10_000, 20_000, case.shapes[2])
+    return values.astype(case.dtype)
+
+
+def compare(
+    exercise: Exercise, case: Case, seed: int, blobs: list[bytes], data: list[bytes]
+) -> None:
+    """Raise Stop unless C is the product, and A and B are as they were sent.
+
+    `blobs` are the bytes of A, B and the old C as sent, `data` those of C, A and B as they came.
+    """
+    if [len(blob) for blob in data] != [len(blobs[2]), len(blobs[0]), len(blobs[1])]:
+        raise Stop("CRASH", "crash", "The answer's process sent arrays of other sizes.")
+    for name, now, then in zip("ab", data[1:], blobs[:2], strict=True):
+        if now != then:
+            raise Stop(
+                "WRONG", "inputs", f"The answer changes its input {name}; it may only read it."
+            )
+    product(exercise, case, seed, data[0])
+
+
+def product(exercise: Exercise, case: Case, seed: int, data: bytes) -> None:
+    """Raise Stop unless the bytes of C are the product of the inputs that the seed draws."""
+    (a, b), stale = case.inputs(seed), _stale(case, seed)
+    c = np.frombuffer(data, case.dtype).reshape(case.shapes[2])
+    if case.parts:
+        c, stale = (x.sum(axis=0, dtype=np.float64).astype(case.dtype) for x in (c, stale))
+    report = diagnose(c, a, b, tile=exercise.tile, previous=stale)
+    if not report.ok:
+        _slips(exercise, case, c, a, b, report)
+        lost = report.pattern == "not finite" and exercise.kind == "triton"
+        told = f"{report.message} {UNDEFINED}" if lost else report.message
+        told = f"Of the sum of the parts: {told}" if case.parts else told
+        raise Stop("WRONG", report.pattern or "value", told)
+
+
+def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) -> None:
+    """Raise for the first of the exercise's own mistakes that gives this wrong C."""
+    sizes = np.abs(a.astype(np.float64)) @ np.abs(b)
+
+    def near(x: Any, y: Any) -> bool:
+        return bool(((np.abs(x - y) <= NEAR_SUMS * (sizes + np.abs(y))) | np.isnan(y)).all())
+
+    for slip in exercise.slips:
+        made = slip.answer(case, a.astype(np.float64), b.astype(np.float64))
+        if made is not None and near(c, made) and not near(a.astype(np.float64) @ b, made):
+            first = report.message.partition("The wrong ones")[0]
+            raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
+
+
+def _call(exercise: Exercise, case: Call, worker: pool.Worker, header: dict) -> None:
+    header["arguments"] = case.arguments
+    _, data = ask(exercise, worker, header, [], 64 << 10)
+    try:
+        (text,) = data
+        result = json.loads(text.decode())
+    except (ValueError, RecursionError):
+        raise Stop("CRASH", "crash", NONSENSE) from None
+    wanted = json.loads(json.dumps(exercise.answer(*case.arguments)))
+    if _alike(result, wanted):
+        return
+    asked = "" if case.hidden else f", should be {wanted!r}"
+    told, diagnosis = f"{exercise.entry}{case} is {result!r:.300}{asked}.", "value"
+    if result is None:
+        told, diagnosis = f"{told} Does it end at a `return`?", "nothing"
+    for slip in exercise.slips:
+        if _slipped(slip, case.arguments, result, wanted):
+            told, diagnosis = f"{told} {slip.message}", slip.diagnosis
+            break
+    raise Stop("WRONG", diagnosis, told)
+
+
+def _slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
+    """Is a wrong result what comes of this mistake?"""
+    if slip.part is not None:
+        if not isinstance(result, list) or len(result) != len(wanted):
+            return False
+        result, wanted = result[slip.part], wanted[slip.part]
+        if _alike(result, wanted):
+            return False
+    with contextlib.suppress(ArithmeticError):
+        return _alike(result, json.loads(json.dumps(slip.answer(*arguments))))
+    return False
+
+
+def _alike(x: Any, y: Any) -> bool:
+    """Are two values of JSON equal, floats but for their last digits? True is no 1."""
+    if isinstance(x, bool) or isinstance(y, bool):
+        return x is y
+    if isinstance(x, int | float) and isinstance(y, int | float):
+        with contextlib.suppress(OverflowError):
+            close = isinstance(x, float) or isinstance(y, float)
+            return x == y or (close and math.isclose(x, y, rel_tol=NEAR, abs_tol=NEAR))
+        return False
+    if isinstance(x, list) and isinstance(y, list):
+        return len(x) == len(y) and all(map(_alike, x, y))
+    if isinstance(x, dict) and isinstance(y, dict):
+        return x.keys() == y.keys() and all(_alike(x[key], y[key]) for key in x)
+    return type(x) is type(y) and x == y
+
+
+def _facts(reply: dict) -> tuple[list[dict], dict[str, int]]:
+    """Return (findings, counts) of a reply of exactly the form that a worker sends."""
+    nonsense = Stop("CRASH", "crash", NONSENSE)
+    if set(reply) != {"findings", "counts"}:
+        raise nonsense
+    findings, counts = reply["findings"], reply["counts"]
+    if not isinstance(findings, list) or not isinstance(counts, dict) or len(findings) > 64:
+        raise nonsense
+    for found in findings:
+        words = ("kind", "array", "message", "remedy")
+        if not isinstance(found, dict) or set(found) != {*words, "count"}:
+            raise nonsense
+        if not all(isinstance(found[word], str) for word in words):
+            raise nonsense
+    if not all(type(number) is int and number >= 0 for number in counts.values()):
+        raise nonsense
+    return findings, counts
+
+
+def _look_at_findings(exercise: Exercise, findings: list[dict]) -> None:
+    """Raise for the first thing that the microscope saw: what comes first explains the rest.
+
+    A hint may be for one array alone: "race of c".
+    """
+    order = ("divergent barrier", "race", "out of bounds", "negative index", "uninitialised read")
+    order += ("no tile", "unmasked tail", "stored twice", "not stored", "not read")
+    for kind in order:
+        for found in findings:
+            if found["kind"] == kind:
+                status = "RACE" if kind in ("race", "divergent barrier") else "WRONG"
+                told = f"{kind} of {found['array']}"
+                diagnosis = told if told in exercise.hints else kind
+                raise Stop(status, diagnosis, f"{found['message']} {found['remedy']}")
+    for found in findings:  # of Triton's programs
+        raise Stop("WRONG", found["kind"], f"{found['message']} {found['remedy']}")

@@ -1,0 +1,254 @@
+"""The process that launches kernels on the GPU: `python -m tiled_matmul.grader.launcher FD`.
+
+It gets machine code (see `builds`), never a learner's Python: the inputs, the launch, the clock and
+the copies back are the course's own, so nothing that an answer does to Python reaches them. It
+judges nothing. Requests and replies are `wire`'s; after a fault its context is lost, and whoever
+asks starts another one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.grader import wire
+
+MOST_BYTES = 256 << 20
+MOST_TEXT = 2000
+ROUNDS = 10  # of a timing
+SPARE = 8  # sets beyond the rounds: for the calls before, and for samples that are taken again
+PROBE = 256  # the edge of the product that shows that the GPU answers
+STANDARD_SHARED = 48 << 10  # bytes of shared memory that need not be asked for
+
+
+class GpuError(Exception):
+    """The driver's error; `name` is its own, such as CUDA_ERROR_ILLEGAL_ADDRESS."""
+
+
+class BadCode(Exception):
+    """What was sent is no kernel that can be launched with these arguments."""
+
+
+def main() -> None:
+    """Serve requests until there are none."""
+    out = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
+    requests = sys.stdin.buffer
+    if wire.read_from(requests.read, MOST_BYTES) is None:
+        return
+    _reply(out, {"ready": True})
+    while (got := wire.read_from(requests.read, MOST_BYTES)) is not None:
+        header, blobs = got
+        try:
+            reply = SERVICES[header["do"]](header, blobs)
+        except Exception as error:
+            name = getattr(error, "name", "")
+            said = {"type": type(error).__name__, "message": str(error)[:MOST_TEXT]}
+            reply = {"error": said | ({"name": name} if isinstance(name, str) else {})}, []
+        _reply(out, *reply)
+
+
+def _reply(out: Any, header: dict, blobs: Sequence[bytes] = ()) -> None:
+    data = memoryview(wire.encode(header, blobs))
+    while data:
+        data = data[out.write(data) :]
+
+
+def hello(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
+    """Say which GPU this is, after it has shown that it works."""
+    import torch
+
+    from tiled_matmul import backend
+
+    gpu = backend.select().gpu
+    if gpu is None:
+        raise GpuError(f"no GPU: {backend.select().reason}")
+    ones = torch.ones(PROBE, PROBE, device="cuda")
+    if not bool((ones @ ones == PROBE).all()):
+        raise GpuError("a product of ones came out wrong")
+    return {"gpu": {"name": gpu.name, "cc": list(gpu.capability)}}, []
+
+
+def run(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
+    """Launch a kernel once. Blobs: its code, A, B and an old C; replies C, A and B."""
+    import torch
+
+    code, *data = blobs
+    kernel = Kernel(code, header)
+    a, b, c = _on_gpu(header, data)
+    kernel.launch(a, b, c)
+    _wait()
+    outputs = [np.ascontiguousarray(x.cpu().numpy()).tobytes() for x in (c, a, b)]
+    kernel.unload()
+    torch.cuda.empty_cache()
+    return {"launched": True}, outputs
+
+
+def time(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
+    """Time a kernel against a rung of the ladder, or "cublas", by the book's clock.
+
+    Each call has inputs of its own, drawn from the seeds that follow `seed`, and an output of its
+    own, full of NaN before. Replies the samples in ms, this GPU's peak rates, how many sets were
+    used; the outputs follow in that order.
+    """
+    import torch
+
+    from tiled_matmul import bench, device
+    from tiled_matmul.grader.spec import Case
+    from tiled_matmul.ladder import rung
+
+    case = Case(**header["case"])
+    kernel = Kernel(blobs[0], header)
+    sets = []
+    for number in range(ROUNDS + SPARE):
+        operands = [x.tobytes() for x in case.inputs(header["seed"] + number)]
+        old = np.full(case.shapes[2], np.nan, case.dtype).tobytes()
+        sets.append(_on_gpu(header, [*operands, old]))
+    against = header["against"]
+    baseline = torch.matmul if against == "cublas" else rung(against).matmul
+    answer = Turns(lambda i: kernel.launch(*sets[i]), len(sets))
+    theirs = [torch.empty_like(c) for _, _, c in sets]
+    other = Turns(lambda i: baseline(*sets[i][:2], out=theirs[i]), len(sets))
+    timings = bench.time_interleaved(
+        {"answer": answer, "baseline": other}, device="gpu", rounds=ROUNDS
+    )
+    _wait()
+    outputs = [c.cpu().numpy().tobytes() for _, _, c in sets[: answer.used]]
+    samples = {name: list(timing.samples_ms) for name, timing in timings.items()}
+    kernel.unload()
+    return {**samples, "peak": dataclasses.asdict(device.current())}, outputs
+
+
+class Turns:
+    """Calls a function with 0, 1, 2, …: each call has a set of inputs to itself."""
+
+    def __init__(self, function: Callable[[int], object], sets: int) -> None:
+        self.function, self.sets, self.used = function, sets, 0
+
+    def __call__(self) -> None:
+        if self.used == self.sets:
+            raise GpuError(f"the clock took more samples than the {self.sets} that have inputs")
+        self.function(self.used)
+        self.used += 1
+
+
+class Kernel:
+    """The one kernel in some machine code, with what its launch needs. Raises BadCode, GpuError."""
+
+    def __init__(self, code: bytes, header: dict) -> None:
+        from cuda.bindings import driver
+
+        self.kind, self.grid, self.block = header["kind"], *header["launch"]
+        self.passed, self.numbers = header["passed"], header.get("numbers", [])
+        self.shared, self.scratch = header["shared"], header["scratch"]
+        self.grid = (*self.grid, 1, 1)[:3]
+        self.threads = (32 * header["warps"], 1, 1) if header["warps"] else (*self.block, 1, 1)[:3]
+        self.module = _checked(driver.cuModuleLoadData(code))
+        functions = _checked(driver.cuModuleGetFunctionCount(self.module))
+        if functions != 1:
+            raise BadCode(f"{functions} kernels in the code, one was wanted")
+        (self.function,) = _checked(driver.cuModuleEnumerateFunctions(1, self.module))
+        self.sizes = _parameters(self.function)
+        if self.shared > STANDARD_SHARED:
+            most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            _checked(driver.cuFuncSetAttribute(self.function, most, self.shared))
+
+    def launch(self, a: Any, b: Any, c: Any) -> None:
+        """Launch on tensors, in torch's current stream; nothing is waited for."""
+        import torch
+        from cuda.bindings import driver
+
+        values = self._arrays(a, b, c) if self.kind == "cuda" else self._pointers(a, b, c)
+        # Triton's kernels end in up to two pointers to memory of their own.
+        extra = len(self.sizes) - len(values)
+        if not 0 <= extra <= (0 if self.kind == "cuda" else 2):
+            raise BadCode(f"the kernel takes {len(self.sizes)} parameters, {len(values)} are there")
+        if extra and self.scratch:
+            blocks = self.grid[0] * self.grid[1] * self.grid[2]
+            self.memory = torch.empty(self.scratch * blocks, dtype=torch.uint8, device="cuda")
+            values.append(self.memory.data_ptr())
+        values += [0] * (len(self.sizes) - len(values))
+        cells = [_cell(value, size) for value, size in zip(values, self.sizes, strict=True)]
+        pointers = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
+        stream = torch.cuda.current_stream().cuda_stream
+        shape = *self.grid, *self.threads, self.shared
+        parameters = ctypes.addressof(pointers)
+        _checked(driver.cuLaunchKernel(self.function, *shape, stream, parameters, 0))
+
+    def _arrays(self, *tensors: Any) -> list[int]:
+        """Return the parameters that stand for arrays in Numba's kernels."""
+        out: list[int] = []
+        for x in tensors:
+            step = x.element_size()
+            strides = [step * stride for stride in x.stride()]
+            out += [0, 0, x.numel(), step, x.data_ptr(), *x.shape, *strides]
+        return out
+
+    def _pointers(self, *tensors: Any) -> list[int]:
+        whole = [*(x.data_ptr() for x in tensors), *self.numbers]
+        return [whole[i] for i in self.passed]
+
+    def unload(self) -> None:
+        from cuda.bindings import driver
+
+        _checked(driver.cuModuleUnload(self.module))
+
+
+def _parameters(function: Any) -> list[int]:
+    """Return the size of each of a kernel's parameters, in bytes."""
+    from cuda.bindings import driver
+
+    sizes: list[int] = []
+    while True:
+        status, _, size = driver.cuFuncGetParamInfo(function, len(sizes))
+        if status != driver.CUresult.CUDA_SUCCESS:
+            return sizes
+        sizes.append(size)
+
+
+def _cell(value: int, size: int) -> Any:
+    if size not in (4, 8):
+        raise BadCode(f"a parameter has {size} bytes; pointers and whole numbers are passed")
+    return (ctypes.c_int32 if size == 4 else ctypes.c_int64)(value)
+
+
+def _on_gpu(header: dict, data: list[bytes]) -> list[Any]:
+    """Return A, B and C as tensors, stored as the header says, and with what lies around them."""
+    import torch
+
+    from tiled_matmul.grader.kinds import tensors
+
+    there = []
+    for x in tensors(header, data):
+        whole = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage()).cuda()
+        there.append(whole.as_strided(x.shape, x.stride()))
+    return there
+
+
+def _wait() -> None:
+    """Wait for the GPU; raise GpuError with the driver's own name of what went wrong."""
+    from cuda.bindings import driver
+
+    _checked(driver.cuCtxSynchronize())
+
+
+def _checked(result: tuple) -> Any:
+    from cuda.bindings import driver
+
+    status, *values = result
+    if status != driver.CUresult.CUDA_SUCCESS:
+        error = GpuError(f"the driver says {status.name}")
+        error.name = status.name
+        raise error
+    return values[0] if values else None
+
+
+SERVICES = {"hello": hello, "run": run, "time": time}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,356 @@
+"""The part of a verdict that takes a GPU: an answer's kernel launched there, checked, and timed.
+
+A worker without a GPU compiles the answer (`builds`); a process without a learner's Python launches
+what came out (`launcher`); this one compares the bytes. A fault ends the launcher and costs only
+the answer that made it: the next one gets a fresh process, which has to show first that the GPU
+still answers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from tiled_matmul.grader import pool, wire
+from tiled_matmul.grader.compare import (
+    NONSENSE,
+    Stop,
+    ask,
+    compare,
+    define,
+    product,
+    request,
+)
+from tiled_matmul.grader.kinds import CORNER
+from tiled_matmul.grader.spec import Case, Exercise, Limits
+
+MOST_CODE = 16 << 20
+MOST_TIMED = 240 << 20  # bytes of outputs
+HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "TILED_MATMUL_BACKEND": "compiler"}
+NO_GPU = "a GPU was asked for, and {}"
+TAKEN = 0.95  # of the hardware's own rates: a kernel cannot be faster than that
+SANITIZER = "compute-sanitizer"
+SANITIZER_SECONDS = 120.0
+FOUND = re.compile(
+    r"^=+ (Invalid .*|.*hazard.*|Error: .*|Race reported .*|Potential .*)$", re.MULTILINE
+)
+LOCK = threading.Lock()
+NOT_LAUNCHED = (
+    *("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"),
+    *("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_INVALID_SOURCE", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+)
+
+
+class NoGpu(Exception):
+    """The GPU does not answer, or is not there: nobody's fault but the machine's."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A kernel's machine code and what its launch needs, as a worker told it."""
+
+    code: bytes
+    passed: tuple[int, ...]
+    warps: int
+    shared: int
+    scratch: int
+
+
+class Gpu:
+    """This machine's GPU, for the answers of one notebook. A context; leaving it ends its process.
+
+    Several may be there at a time, in threads; one answer at a time is on the GPU.
+    """
+
+    def __init__(self, command: Sequence[str] | None = None) -> None:
+        self.command = command
+        self.launcher: pool.Worker | None = None
+        self.said: dict = {}
+        self.starts = 0
+        self.lost: NoGpu | None = None
+
+    def __enter__(self) -> Gpu:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the process that holds the GPU; the next answer starts another."""
+        if self.launcher is not None:
+            self.launcher.close()
+            self.launcher = None
+
+    def start(self) -> pool.Worker:
+        """Return the process that launches, a fresh one if there is none. Raises NoGpu."""
+        if self.lost is not None:
+            raise self.lost
+        if self.launcher is None:
+            try:
+                self.launcher, self.said = _started(self.command or _command())
+            except NoGpu as error:
+                self.lost = error
+                raise
+            self.starts += 1
+        return self.launcher
+
+    @property
+    def cc(self) -> tuple[int, int]:
+        """The GPU's compute capability. Raises NoGpu."""
+        self.start()
+        return tuple(self.said["cc"])
+
+
+def need() -> None:
+    """Raise ValueError, which says what is there instead, where there is no GPU."""
+    from tiled_matmul.backend import probe_gpu
+
+    gpu, found = probe_gpu()
+    if gpu is None:
+        raise ValueError(NO_GPU.format(found))
+
+
+def _command() -> list[str]:
+    return [sys.executable, "-m", "tiled_matmul.grader.launcher"]
+
+
+def _started(command: Sequence[str]) -> tuple[pool.Worker, dict]:
+    """Return (a launcher that has shown that the GPU answers, what it said of it)."""
+    worker = pool.Worker("gpu", Limits(), False, command, pool.own_environment())
+    try:
+        worker.__enter__()
+        reply, _ = worker.ask({"do": "hello"}, [], Limits().start_seconds, 0)
+        if "gpu" not in reply:
+            raise NoGpu(NO_GPU.format(reply["error"]["message"]))
+    except pool.NoWorker as error:
+        raise NoGpu(str(error)) from None
+    except (pool.Died, pool.TooSlow, wire.BadMessage, NoGpu) as error:
+        said = worker.said
+        worker.close()
+        raise NoGpu(f"the GPU does not answer: {error} {said}".strip()) from None
+    return worker, reply["gpu"]
+
+
+def judge_there(
+    exercise: Exercise, source: str, seed: int, gpu: Gpu, confined: bool, sanitize: bool
+) -> dict[str, Any]:
+    """Judge an answer, right so far, on the GPU; return what is to be told of its speed.
+
+    Raises Stop where it is wrong or slow there, NoGpu and pool.NoWorker where the machine fails.
+    """
+    limits = dataclasses.replace(exercise.limits, seconds=exercise.limits.build_seconds)
+    slow = dataclasses.replace(exercise, limits=limits)
+    with LOCK, pool.Worker(exercise.kind, limits, confined, None, HIDDEN) as worker:
+        define(slow, source, worker)
+        for number, case in enumerate((exercise.cases[0], *exercise.large)):
+            built = _built(slow, case, worker, gpu.cc)
+            _run(exercise, case, built, seed + number, gpu)
+            if sanitize and shutil.which(SANITIZER):
+                _sanitize(exercise, case, built, seed + number)
+        if exercise.speed is None:
+            return {}
+        built = _built(slow, exercise.speed.case, worker, gpu.cc)
+        return _time(exercise, built, seed, gpu)
+
+
+def _numbers(case: Case) -> tuple[int, ...]:
+    """Return the sizes and strides that a program of Triton's is launched with."""
+    strides: list[int] = []
+    for name, shape in zip("abc", case.shapes, strict=True):
+        *parts, rows, columns = shape
+        if case.corner and name in "ab":
+            rows, columns = rows + CORNER, columns + CORNER
+        if parts:
+            strides.append(rows * columns)
+        strides += (1, rows) if name in case.by_columns else (columns, 1)
+    return (case.m, case.n, case.k, *strides)
+
+
+def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, int]) -> Built:
+    """Have a worker compile the answer for a case."""
+    header, _ = request(exercise, dataclasses.replace(case, m=1, n=1, k=1), 0)
+    header |= {"cc": cc, "launch": exercise.launch(case), "numbers": _numbers(case)}
+    reply, data = ask(exercise, worker, header, [], MOST_CODE)
+    said = reply.get("built")
+    nonsense = Stop("CRASH", "crash", NONSENSE)
+    if not isinstance(said, dict) or len(data) != 1:
+        raise nonsense
+    if set(said) != {"passed", "warps", "shared", "scratch"}:
+        raise nonsense
+    passed = said["passed"]
+    if not isinstance(passed, list) or not all(type(i) is int and 0 <= i < 32 for i in passed):
+        raise nonsense
+    if passed != sorted(set(passed)) or passed[-1:] > [2 + len(_numbers(case))]:
+        raise nonsense
+    ranges = {"warps": 32, "shared": 256 << 10, "scratch": 1 << 20}
+    if not all(
+        type(said[name]) is int and 0 <= said[name] <= most for name, most in ranges.items()
+    ):
+        raise nonsense
+    return Built(data[0], tuple(passed), said["warps"], said["shared"], said["scratch"])
+
+
+def _header(exercise: Exercise, case: Case, built: Built) -> dict:
+    """Return what a launch needs beside the bytes."""
+    return {
+        "kind": exercise.kind,
+        "launch": exercise.launch(case),
+        "shapes": case.shapes,
+        "dtype": case.dtype,
+        "by_columns": case.by_columns,
+        "corner": case.corner,
+        "numbers": _numbers(case),
+        "passed": built.passed,
+        "warps": built.warps,
+        "shared": built.shared,
+        "scratch": built.scratch,
+    }
+
+
+def _run(exercise: Exercise, case: Case, built: Built, seed: int, gpu: Gpu) -> None:
+    """Launch a kernel once and compare what it leaves."""
+    _, blobs = request(exercise, case, seed)
+    header = {"do": "run", **_header(exercise, case, built)}
+    with _blamed(exercise, case, gpu, built, seed):
+        _, data = _asked(gpu.start(), header, [built.code, *blobs], exercise.limits.gpu_seconds)
+    compare(exercise, case, seed, blobs, data)
+
+
+def _asked(
+    launcher: pool.Worker, header: dict, blobs: list[bytes], seconds: float
+) -> tuple[dict, list[bytes]]:
+    most = sum(map(len, blobs)) if header["do"] == "run" else MOST_TIMED
+    reply, data = launcher.ask(header, blobs, seconds, most)
+    if "error" in reply:
+        raise _Refused(reply["error"])
+    return reply, data
+
+
+class _Refused(Exception):
+    """The launcher replied an error; `name` is the driver's, if it came from there."""
+
+    def __init__(self, said: dict) -> None:
+        super().__init__(f"{said['type']}: {said['message']}")
+        self.type, self.name = said["type"], said.get("name", "")
+
+
+@contextmanager
+def _blamed(exercise: Exercise, case: Case, gpu: Gpu, built: Built, seed: int) -> Iterator[None]:
+    """Let what happens to the launcher be the answer's; the next one has a fresh process."""
+    try:
+        yield
+        return
+    except pool.TooSlow:
+        stop = Stop(
+            "TIMEOUT",
+            "timeout",
+            f"On the GPU, {case}: no end within {exercise.limits.gpu_seconds:g} s. Which loop "
+            "never ends there, or waits for what nobody does?",
+        )
+    except pool.Died as died:
+        stop = Stop("GPU_FAULT", "fault", f"On the GPU, {case}: {died}.")
+    except _Refused as refused:
+        if refused.name in NOT_LAUNCHED or refused.type == "BadCode":
+            told = f"On the GPU, {case}: the kernel cannot be launched: {refused}."
+            raise Stop("WRONG", "error", told) from None
+        elif refused.name:
+            told = f"On the GPU, {case}: {refused.name}, a fault that ends the process."
+            gpu.end()
+            stop = Stop(
+                "GPU_FAULT", "fault", f"{told} {_where(exercise, case, built, seed)}".strip()
+            )
+        else:
+            gpu.end()
+            raise NoGpu(str(refused)) from None
+    except wire.BadMessage as error:
+        gpu.end()
+        raise NoGpu(f"the launcher sent nonsense: {error}") from None
+    gpu.end()
+    raise stop
+
+
+def _where(exercise: Exercise, case: Case, built: Built, seed: int) -> str:
+    """Return what compute-sanitizer says of a fault, "" where it is not there."""
+    if not shutil.which(SANITIZER):
+        return ""
+    with suppress(NoGpu, pool.NoWorker):
+        return " ".join(_findings(exercise, case, built, seed, "memcheck")[:2])
+    return ""
+
+
+def _sanitize(exercise: Exercise, case: Case, built: Built, seed: int) -> None:
+    """Raise Stop for what compute-sanitizer finds. Triton's barriers are not for racecheck."""
+    said = _findings(exercise, case, built, seed, "memcheck")
+    if said:
+        told = f"On the GPU, {case}: compute-sanitizer: {' '.join(said[:2])}"
+        raise Stop("GPU_FAULT", "fault", told)
+    if exercise.kind != "cuda":
+        return
+    said = _findings(exercise, case, built, seed, "racecheck")
+    if said:
+        told = f"On the GPU, {case}: compute-sanitizer: {said[0]}"
+        raise Stop("RACE", "race", told)
+
+
+def _findings(exercise: Exercise, case: Case, built: Built, seed: int, tool: str) -> list[str]:
+    """Return what a tool of compute-sanitizer's prints of one launch."""
+    command = [shutil.which(SANITIZER), "--tool", tool, "--report-api-errors", "no", *_command()]
+    _, blobs = request(exercise, case, seed)
+    header = {"do": "run", **_header(exercise, case, built)}
+    with Gpu(command) as own:
+        launcher = own.start()
+        with suppress(pool.Died, pool.TooSlow, wire.BadMessage, _Refused):
+            _asked(launcher, header, [built.code, *blobs], SANITIZER_SECONDS)
+        # It tells the last of what it found when the process ends.
+        launcher.finish(SANITIZER_SECONDS)
+        return FOUND.findall(launcher.output.decode(errors="replace"))
+
+
+def _time(exercise: Exercise, built: Built, seed: int, gpu: Gpu) -> dict[str, Any]:
+    """Time an answer; every output that was made on the way is compared."""
+    speed = exercise.speed
+    case = speed.case
+    header = {"do": "time", **_header(exercise, case, built), "against": speed.against}
+    header |= {"seed": seed, "case": dataclasses.asdict(case)}
+    with _blamed(exercise, case, gpu, built, seed):
+        reply, data = _asked(gpu.start(), header, [built.code], exercise.limits.gpu_seconds)
+    for number, c in enumerate(data):
+        product(exercise, case, seed + number, c)
+    answer, other = (_median(reply[name]) for name in ("answer", "baseline"))
+    floor = least_ms(case, reply["peak"])
+    if answer < TAKEN * floor:
+        raise NoGpu(
+            f"a time of {answer:.3g} ms for {case} cannot be: this GPU takes {floor:.3g} ms at its "
+            "peak rates. The clock is wrong, and no mark is made of it"
+        )
+    ratio = other / answer
+    told = {"against": speed.against, "ratio": round(ratio, 3), "timed": len(data)}
+    if ratio < speed.least:
+        message = f"{case}: right, and at {ratio:.2f} of the speed of {speed.against}, of which "
+        message += f"{speed.least:g} was asked. {speed.message}"
+        raise Stop("WRONG", "slow", message, exercise.points / exercise.points_on(True))
+    return told
+
+
+def _median(samples: Sequence[float]) -> float:
+    ordered = sorted(samples)
+    middle = len(ordered) // 2
+    return (ordered[middle] + ordered[~middle]) / 2
+
+
+def least_ms(case: Case, peak: dict[str, Any]) -> float:
+    """Return the shortest time that a GPU of these peak rates can take for a case, in ms."""
+    shapes = case.shapes
+    item = 2 if case.dtype in ("float16", "bfloat16") else 4
+    flops = 2 * case.m * case.n * case.k
+    rate = peak["fp16_tensor_tflops"] if item == 2 else peak["fp32_tflops"]
+    moved = item * sum(math.prod(shape) for shape in shapes)
+    return max(flops / rate / 1e9, moved / peak["bandwidth_gbps"] / 1e6)
