@@ -176,3 +176,37 @@ def test_every_kernel_is_tried_on_a_gpu_at_a_size_that_fills_it():
             assert min(case.m, case.n, case.k) > 200
             (grid, block), limits = one.launch(case), (65535, 1024)
             assert grid[1] <= limits[0] and (one.kind != "cuda" or block[0] * block[1] <= limits[1])
+
+
+RACE = "========= Error: Race reported between Write access at k+0x1 and Read access at k+0x2\n"
+READ = """========= Invalid __global__ read of size 4 bytes
+=========     at guarded(Array<float, 2>)+0x4d0
+=========     by thread (7,0,0) in block (1,2,0)
+========= ERROR SUMMARY: 3 errors
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("========= ERROR SUMMARY: 0 errors\n", []),
+        ("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n", []),
+        ("========= Something new\n========= ERROR SUMMARY: 2 errors\n", ["2 errors"]),
+        (READ, ["Invalid __global__ read of size 4 bytes by thread (7,0,0) in block (1,2,0)"]),
+        (f"{RACE}========= RACECHECK SUMMARY: 1 hazard displayed\n", [RACE[17:].strip()]),
+    ],
+)
+def test_a_sanitizers_log_is_read(log, told):
+    assert on_gpu.findings(log) == told
+
+
+def test_a_sanitizers_log_without_its_end_is_no_mark():
+    with pytest.raises(on_gpu.NoGpu, match="no end: killed"):
+        on_gpu.findings("killed")
+
+
+def test_a_machine_that_compiles_nothing_is_nobodys_mark(monkeypatch):
+    monkeypatch.setattr(on_gpu, "HIDDEN", on_gpu.HIDDEN | {"TRITON_CACHE_DIR": "/proc/nowhere"})
+    found, _ = judged("fair")
+    assert (found.status, found.points) == ("INFRA", 0), found.message
+    assert "no kernel can be compiled here" in found.message

@@ -14,15 +14,38 @@ import numpy as np
 def build(kind: str, space: dict, request: dict) -> tuple[dict, list[bytes]]:
     """Compile the kernel for the compute capability that the request names.
 
-    The reply says which of the launch's arguments are passed (the rest are constants in the code),
-    how many warps a block has and how much shared and scratch memory it needs; 0 warps: as many as
-    the launch's block.
+    Without an entry it is a kernel of its own, which shows that compiling works. The reply says
+    which of the launch's arguments are passed (the rest are constants in the code), how many warps
+    a block has and how much shared and scratch memory it needs; 0 warps: as many as the launch's
+    block.
     """
     cc = tuple(request["cc"])
+    if "entry" not in request:
+        return _own_cuda(cc) if kind == "cuda" else _own_triton(cc)
     kernel = space[request["entry"]]
-    if kind == "cuda":
-        return _cuda(kernel, request, cc)
-    return _triton(kernel, request, cc)
+    return (_cuda if kind == "cuda" else _triton)(kernel, request, cc)
+
+
+def _own_cuda(cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
+    """Show that this machine compiles a kernel at all."""
+    from numba import cuda
+
+    @cuda.jit
+    def copy(a, b, c):
+        c[0, 0] = a[0, 0]
+
+    return _cuda(copy, {"dtype": "float32", "by_columns": ""}, cc)
+
+
+def _own_triton(cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def copy(a, b, c):
+        tl.store(c, tl.load(a))
+
+    return _triton(copy, {"dtype": "float32", "numbers": [], "launch": [[1], {}]}, cc)
 
 
 def _cuda(kernel: Any, request: dict, cc: tuple[int, int]) -> tuple[dict, list[bytes]]:

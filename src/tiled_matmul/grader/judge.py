@@ -80,7 +80,7 @@ def judge(
     if gpu is None:
         return found
     most = exercise.points_on(True)
-    if found.status != "PASS" or exercise.kind not in ON_GPU:
+    if found.status != "PASS" or not (exercise.kind in ON_GPU or exercise.speed):
         points = most if found.status == "PASS" else found.points
         return replace(found, points=points, max_points=most)
     return _there(exercise, source, found, gpu, confined, sanitize)

@@ -90,11 +90,11 @@ def run(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
 
 
 def time(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
-    """Time a kernel against a rung of the ladder, or "cublas", by the book's clock.
+    """Time a kernel, or a rung with settings, against another rung or "cublas".
 
-    Each call has inputs of its own, drawn from the seeds that follow `seed`, and an output of its
-    own, full of NaN before. Replies the samples in ms, this GPU's peak rates, how many sets were
-    used; the outputs follow in that order.
+    The clock is the book's. Each call has inputs of its own, drawn from the seeds that follow
+    `seed`, and an output of its own, full of NaN before. Replies the samples in ms and this GPU's
+    peak rates; the outputs follow in the order of the calls.
     """
     import torch
 
@@ -103,7 +103,6 @@ def time(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
     from tiled_matmul.ladder import rung
 
     case = Case(**header["case"])
-    kernel = Kernel(blobs[0], header)
     sets = []
     for number in range(ROUNDS + SPARE):
         operands = [x.tobytes() for x in case.inputs(header["seed"] + number)]
@@ -111,7 +110,15 @@ def time(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
         sets.append(_on_gpu(header, [*operands, old]))
     against = header["against"]
     baseline = torch.matmul if against == "cublas" else rung(against).matmul
-    answer = Turns(lambda i: kernel.launch(*sets[i]), len(sets))
+    if blobs:
+        launch = Kernel(blobs[0], header).launch
+    else:
+        tuned, settings = rung(header["of"]).matmul, _tuples(header["settings"])
+
+        def launch(a, b, c):
+            tuned(a, b, out=c, **settings)
+
+    answer = Turns(lambda i: launch(*sets[i]), len(sets))
     theirs = [torch.empty_like(c) for _, _, c in sets]
     other = Turns(lambda i: baseline(*sets[i][:2], out=theirs[i]), len(sets))
     timings = bench.time_interleaved(
@@ -120,8 +127,12 @@ def time(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
     _wait()
     outputs = [c.cpu().numpy().tobytes() for _, _, c in sets[: answer.used]]
     samples = {name: list(timing.samples_ms) for name, timing in timings.items()}
-    kernel.unload()
     return {**samples, "peak": dataclasses.asdict(device.current())}, outputs
+
+
+def _tuples(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings as launchers take them: JSON has lists only."""
+    return {name: tuple(x) if isinstance(x, list) else x for name, x in settings.items()}
 
 
 class Turns:

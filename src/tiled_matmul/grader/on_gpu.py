@@ -24,13 +24,14 @@ from tiled_matmul.grader.compare import (
     NONSENSE,
     Stop,
     ask,
+    called,
     compare,
     define,
     product,
     request,
 )
 from tiled_matmul.grader.kinds import CORNER
-from tiled_matmul.grader.spec import Case, Exercise, Limits
+from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
 
 MOST_CODE = 16 << 20
 MOST_TIMED = 240 << 20  # bytes of outputs
@@ -40,8 +41,11 @@ TAKEN = 0.95  # of the hardware's own rates: a kernel cannot be faster than that
 SANITIZER = "compute-sanitizer"
 SANITIZER_SECONDS = 120.0
 FOUND = re.compile(
-    r"^=+ (Invalid .*|.*hazard.*|Error: .*|Race reported .*|Potential .*)$", re.MULTILINE
+    r"^=+ (?:Error: |Warning: )?((?:Invalid|Misaligned|Race|Potential) [^\n]*)"
+    r"(?:\n=+ +at [^\n]*)?(?:\n=+ +(by thread [^\n]*))?",
+    re.MULTILINE,
 )
+SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+)", re.MULTILINE)
 LOCK = threading.Lock()
 NOT_LAUNCHED = (
     *("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"),
@@ -146,9 +150,12 @@ def judge_there(
 
     Raises Stop where it is wrong or slow there, NoGpu and pool.NoWorker where the machine fails.
     """
+    if exercise.kind == "values":
+        return _tuned(exercise, source, seed, gpu, confined)
     limits = dataclasses.replace(exercise.limits, seconds=exercise.limits.build_seconds)
     slow = dataclasses.replace(exercise, limits=limits)
     with LOCK, pool.Worker(exercise.kind, limits, confined, None, HIDDEN) as worker:
+        _can_build(exercise, worker, gpu.cc)
         define(slow, source, worker)
         for number, case in enumerate((exercise.cases[0], *exercise.large)):
             built = _built(slow, case, worker, gpu.cc)
@@ -158,7 +165,31 @@ def judge_there(
         if exercise.speed is None:
             return {}
         built = _built(slow, exercise.speed.case, worker, gpu.cc)
-        return _time(exercise, built, seed, gpu)
+        header = _header(exercise, exercise.speed.case, built)
+        return _time(exercise, header, built, seed, gpu)
+
+
+def _tuned(exercise: Exercise, source: str, seed: int, gpu: Gpu, confined: bool) -> dict[str, Any]:
+    """Time the course's own kernel with the settings that an answer gives."""
+    speed = exercise.speed
+    with pool.Worker(exercise.kind, exercise.limits, confined) as worker:
+        define(exercise, source, worker)
+        result = called(exercise, Call((speed.case.m, speed.case.n)), worker)
+    header = {"of": speed.of, "settings": speed.settings(result), "corner": False}
+    header |= {"shapes": speed.case.shapes, "dtype": speed.case.dtype, "by_columns": ""}
+    with LOCK:
+        return _time(exercise, header, None, seed, gpu)
+
+
+def _can_build(exercise: Exercise, worker: pool.Worker, cc: tuple[int, int]) -> None:
+    """Raise NoGpu unless the worker, which has met no answer yet, compiles a kernel of its own."""
+    header = {"kind": exercise.kind, "cc": cc}
+    try:
+        reply, _ = worker.ask(header, [], exercise.limits.build_seconds, MOST_CODE)
+    except (pool.Died, pool.TooSlow, wire.BadMessage) as error:
+        raise NoGpu(f"no kernel can be compiled here: {error}") from None
+    if "built" not in reply:
+        raise NoGpu(f"no kernel can be compiled here: {reply['error']['message'][:300]}")
 
 
 def _numbers(case: Case) -> tuple[int, ...]:
@@ -243,7 +274,9 @@ class _Refused(Exception):
 
 
 @contextmanager
-def _blamed(exercise: Exercise, case: Case, gpu: Gpu, built: Built, seed: int) -> Iterator[None]:
+def _blamed(
+    exercise: Exercise, case: Case, gpu: Gpu, built: Built | None, seed: int
+) -> Iterator[None]:
     """Let what happens to the launcher be the answer's; the next one has a fresh process."""
     try:
         yield
@@ -277,12 +310,12 @@ def _blamed(exercise: Exercise, case: Case, gpu: Gpu, built: Built, seed: int) -
     raise stop
 
 
-def _where(exercise: Exercise, case: Case, built: Built, seed: int) -> str:
+def _where(exercise: Exercise, case: Case, built: Built | None, seed: int) -> str:
     """Return what compute-sanitizer says of a fault, "" where it is not there."""
-    if not shutil.which(SANITIZER):
+    if built is None or not shutil.which(SANITIZER):
         return ""
     with suppress(NoGpu, pool.NoWorker):
-        return " ".join(_findings(exercise, case, built, seed, "memcheck")[:2])
+        return "; ".join(_findings(exercise, case, built, seed, "memcheck")[:1])
     return ""
 
 
@@ -290,7 +323,7 @@ def _sanitize(exercise: Exercise, case: Case, built: Built, seed: int) -> None:
     """Raise Stop for what compute-sanitizer finds. Triton's barriers are not for racecheck."""
     said = _findings(exercise, case, built, seed, "memcheck")
     if said:
-        told = f"On the GPU, {case}: compute-sanitizer: {' '.join(said[:2])}"
+        told = f"On the GPU, {case}: compute-sanitizer: {said[0]}"
         raise Stop("GPU_FAULT", "fault", told)
     if exercise.kind != "cuda":
         return
@@ -311,17 +344,31 @@ def _findings(exercise: Exercise, case: Case, built: Built, seed: int, tool: str
             _asked(launcher, header, [built.code, *blobs], SANITIZER_SECONDS)
         # It tells the last of what it found when the process ends.
         launcher.finish(SANITIZER_SECONDS)
-        return FOUND.findall(launcher.output.decode(errors="replace"))
+        return findings(launcher.output.decode(errors="replace"))
 
 
-def _time(exercise: Exercise, built: Built, seed: int, gpu: Gpu) -> dict[str, Any]:
+def findings(log: str) -> list[str]:
+    """Return what a log of compute-sanitizer's reports. Raises NoGpu for one that is cut short."""
+    counts = SUMMARY.findall(log)
+    if not counts:
+        raise NoGpu(f"compute-sanitizer came to no end: {log[-300:]}")
+    found = [" ".join(filter(None, parts)) for parts in FOUND.findall(log)]
+    if not found and any(map(int, counts)):
+        return [f"{max(map(int, counts))} errors"]
+    return found
+
+
+def _time(
+    exercise: Exercise, header: dict, built: Built | None, seed: int, gpu: Gpu
+) -> dict[str, Any]:
     """Time an answer; every output that was made on the way is compared."""
     speed = exercise.speed
     case = speed.case
-    header = {"do": "time", **_header(exercise, case, built), "against": speed.against}
-    header |= {"seed": seed, "case": dataclasses.asdict(case)}
+    header |= {"do": "time", "against": speed.against, "seed": seed}
+    header["case"] = dataclasses.asdict(case)
     with _blamed(exercise, case, gpu, built, seed):
-        reply, data = _asked(gpu.start(), header, [built.code], exercise.limits.gpu_seconds)
+        code = [built.code] if built is not None else []
+        reply, data = _asked(gpu.start(), header, code, exercise.limits.gpu_seconds)
     for number, c in enumerate(data):
         product(exercise, case, seed + number, c)
     answer, other = (_median(reply[name]) for name in ("answer", "baseline"))

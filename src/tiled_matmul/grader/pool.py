@@ -78,7 +78,7 @@ def _confined() -> list[str]:
     prefixes = {Path(p).resolve() for p in (sys.prefix, sys.base_prefix)}
     # A virtual environment may be a link, and is asked for by either name.
     prefixes |= {Path(sys.prefix), Path(sys.base_prefix)}
-    folders = [Path("/usr"), *sorted(prefixes), *_library_folders(), PACKAGE]
+    folders = [Path("/usr"), *sorted(prefixes), *_library_folders(), *_toolkit(), PACKAGE]
     parents = {parent for folder in folders for parent in folder.parents}
     for parent in sorted(parents - {Path("/")}):
         seen += ["--perms", "0755", "--dir", str(parent)]
@@ -90,7 +90,8 @@ def _confined() -> list[str]:
             seen += ["--symlink", os.readlink(path), str(path)]
         elif path.is_dir():
             seen += ["--ro-bind", str(path), str(path)]
-    seen += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+    for name in ("/etc/ld.so.cache", "/etc/alternatives"):
+        seen += ["--ro-bind-try", name, name]
     seen += ["--tmpfs", str(PACKAGE / "grader" / "specs")]
     seen += ["--remount-ro", str(PACKAGE / "grader" / "specs")]
     seen += ["--proc", "/proc", "--dev", "/dev"]
@@ -110,6 +111,13 @@ def _library_folders() -> tuple[Path, ...]:
     return tuple(sorted(places - set(inside)))
 
 
+def _toolkit() -> list[Path]:
+    """Return where the CUDA toolkit lies, if there is one: kernels are compiled with it."""
+    named = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
+    places = [Path(name) for name in (*named, "/usr/local/cuda") if name]
+    return [place.resolve() for place in places if place.is_dir()][:1]
+
+
 def _environment() -> dict[str, str]:
     """Return what a worker is told: nothing of the user's own."""
     paths = [PACKAGE.parent, *_library_folders()]
@@ -124,6 +132,7 @@ def _environment() -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "TILED_MATMUL_BACKEND": "simulator",
         "NUMBA_CACHE_DIR": "/tmp",
+        **({"CUDA_HOME": str(_toolkit()[0])} if _toolkit() else {}),
         **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")},
     }
 

@@ -133,6 +133,8 @@ class Speed:
 
     `against` is a rung of the ladder or "cublas", `least` its time over the answer's that earns
     `points`, on top of the exercise's own; `message` says in a sentence what slower means.
+    An answer that is no kernel returns, for the case's m and n, settings of the rung `of`:
+    `settings` makes the keywords of its launcher of them.
     """
 
     case: Case
@@ -140,6 +142,8 @@ class Speed:
     least: float
     points: int
     message: str
+    of: str | None = None
+    settings: Callable[[Any], dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -183,8 +187,9 @@ class Exercise:
     `launch` gives grid and block of a case for the kinds "cuda" and "triton", for "loops" the words
     of the cache that is watched. On a GPU the first case is run, and those that are `large`, and
     `speed` is timed. `given` are the constants that the notebook defines for the answer. `answer`
-    is the judge's own result for the kind "values", `slips` are usual mistakes. `hints` maps a
-    diagnosis to the number of the hint that it calls for.
+    is the judge's own result for the kind "values"; where others are right as well, `accepts` says
+    whether a result for some arguments is. `slips` are usual mistakes. `hints` maps a diagnosis to
+    the number of the hint that it calls for.
     """
 
     name: str
@@ -201,6 +206,7 @@ class Exercise:
     tile: int | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     answer: Callable[..., Any] | None = None
+    accepts: Callable[[tuple, Any], bool] | None = None
     counts: tuple[Count, ...] = ()
     slips: tuple[Slip, ...] = ()
     version: int = 1

@@ -58,7 +58,7 @@ REGISTERS = Exercise(
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 32}),),
     speed=Speed(
         Case(1024, 1024, 1024, draw="normal", given={"TILE": 32}),
-        "cuda_shared_tiles",
+        "cuda_shared_32",
         1.1,
         1,
         "Chapter 5's kernel has a thread for each element, and loads two operands for each "

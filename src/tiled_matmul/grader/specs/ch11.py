@@ -1,10 +1,10 @@
-"""11_tuning: what a setting asks for, and which of two roofs is above a tile."""
+"""11_tuning: what a setting asks for, which of two roofs is above a tile, and which to take."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import VALUES, Call, Exercise, Slip
+from tiled_matmul.grader.spec import VALUES, Call, Case, Exercise, Slip, Speed, cover
 
 BYTES, WARP = 2, 32
 SHARED, REGISTERS, MOST = 227 * 1024, 65_536, 255
@@ -298,4 +298,137 @@ ROOF = Exercise(
     },
 )
 
-EXERCISES = (BUDGET, ROOF)
+SMS = 132
+SETTINGS = (  # block_m, block_n, block_k, warps, stages
+    (128, 256, 64, 8, 3),
+    (256, 128, 64, 8, 3),
+    (128, 128, 64, 8, 4),
+    (64, 256, 64, 4, 4),
+    (64, 128, 64, 4, 4),
+    (128, 64, 64, 4, 4),
+    (64, 64, 64, 4, 4),
+)
+
+
+def _busy(m: int, n: int, block_m: int, block_n: int) -> float:
+    """Return the share of the multiprocessors' time that makes elements of C."""
+    waves = cover(cover(m, block_m) * cover(n, block_n), SMS)
+    return m * n / (waves * SMS * block_m * block_n)
+
+
+def _roof(block_m: int, block_n: int) -> float:
+    arithmetic, shared, _ = step(block_m, block_n, 1)
+    return min(1, arithmetic / shared)
+
+
+def expected(m: int, n: int, setting: tuple[int, ...]) -> float:
+    """Return the share of the peak that a setting is expected to reach for a C of m × n."""
+    return _busy(m, n, *setting[:2]) * _roof(*setting[:2])
+
+
+def choose(m: int, n: int) -> tuple[int, ...]:
+    """Return the setting of SETTINGS that is expected to be the fastest."""
+    return max(SETTINGS, key=lambda setting: expected(m, n, setting))
+
+
+def as_good(arguments: tuple[int, int], result: object) -> bool:
+    """Is a setting expected to be as fast as the fastest?"""
+    return (
+        isinstance(result, list)
+        and tuple(result) in SETTINGS
+        and bool(
+            np.isclose(
+                expected(*arguments, tuple(result)), expected(*arguments, choose(*arguments))
+            )
+        )
+    )
+
+
+def _full(m: int, n: int, block_m: int, block_n: int) -> float:
+    tiles = cover(m, block_m) * cover(n, block_n)
+    return tiles / (cover(tiles, SMS) * SMS)
+
+
+def _best(value) -> tuple[int, ...]:
+    return max(SETTINGS, key=value)
+
+
+def _any_c(random: np.random.Generator) -> tuple[int, int]:
+    m, n = (int(x) for x in random.integers(64, 6000, size=2))
+    return m, n
+
+
+TUNED = Exercise(
+    name="11.3",
+    title="tune to a ratio",
+    points=3,
+    entry="choose",
+    parameters=("m", "n"),
+    kind="values",
+    rules=VALUES,
+    lines=12,
+    given={
+        "SETTINGS": SETTINGS,
+        "SMS": SMS,
+        **{"BYTES": BYTES, "FLOPS": FLOPS, "BANDWIDTH": BANDWIDTH, "WGMMA_ROWS": WGMMA_ROWS},
+    },
+    answer=choose,
+    accepts=as_good,
+    cases=(
+        Call((4096, 4096)),
+        Call((1024, 1024)),
+        Call((640, 640)),
+        Call((512, 4096)),
+        Call((2000, 3000), hidden=True),
+        Call((100, 5000), hidden=True),
+        Call((5000, 100), hidden=True),
+        Call((1, 1), hidden=True),
+        Call((4160, 4160), hidden=True),
+        *(Call(hidden=True, draw=_any_c) for _ in range(12)),
+    ),
+    slips=(
+        Slip(
+            lambda m, n: SETTINGS[0],
+            "always",
+            "That is the setting for a large C. Here it leaves most multiprocessors without a "
+            "tile: count the waves.",
+        ),
+        Slip(
+            lambda m, n: _best(lambda s: _busy(m, n, *s[:2])),
+            "roof",
+            "That keeps the multiprocessors busy, and each of them waits for shared memory: a "
+            "small tile's roof is low.",
+        ),
+        Slip(
+            lambda m, n: _best(lambda s: _full(m, n, *s[:2]) * _roof(*s[:2])),
+            "edges",
+            "Its waves are full, of tiles that stick out of C: what counts is the work that is "
+            "part of C.",
+        ),
+        Slip(
+            lambda m, n: min(SETTINGS, key=lambda s: expected(m, n, s)),
+            "worst",
+            "That is the slowest of them.",
+        ),
+    ),
+    speed=Speed(
+        Case(1024, 1024, 4096, "float16", draw="normal"),
+        "cublas",
+        0.7,
+        1,
+        "Measured, the setting for this shape is further from cuBLAS than the models say: is it "
+        "the one for a C of 1024 × 1024?",
+        of="triton_swizzled",
+        settings=lambda result: {
+            "block": result[:3],
+            "num_warps": result[3],
+            "num_stages": result[4],
+        },
+    ),
+    hints={
+        **{"nothing": 1, "always": 1, "roof": 2, "edges": 3, "worst": 3, "value": 2},
+        **{"forbidden": 1, "error": 3, "slow": 3, "other": 2},
+    },
+)
+
+EXERCISES = (BUDGET, ROOF, TUNED)
