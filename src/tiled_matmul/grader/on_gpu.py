@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +40,9 @@ NO_GPU = "a GPU was asked for, and {}"
 TAKEN = 0.95  # of the hardware's own rates: a kernel cannot be faster than that
 SANITIZER = "compute-sanitizer"
 SANITIZER_SECONDS = 120.0
+SANITIZER_OPTIONS = "--report-api-errors no --show-backtrace no --print-limit 10".split()
+# In torch's pool memcheck would miss the ends of the arrays.
+NO_POOL = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 FOUND = re.compile(
     r"^=+ (?:Error: |Warning: )?((?:Invalid|Misaligned|Race|Potential) [^\n]*)"
     r"(?:\n=+ +at [^\n]*)?(?:\n=+ +(by thread [^\n]*))?",
@@ -74,8 +77,12 @@ class Gpu:
     Several may be there at a time, in threads; one answer at a time is on the GPU.
     """
 
-    def __init__(self, command: Sequence[str] | None = None) -> None:
-        self.command = command
+    def __init__(
+        self,
+        command: Sequence[str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.command, self.environment = command or _command(), environment or {}
         self.launcher: pool.Worker | None = None
         self.said: dict = {}
         self.starts = 0
@@ -99,7 +106,7 @@ class Gpu:
             raise self.lost
         if self.launcher is None:
             try:
-                self.launcher, self.said = _started(self.command or _command())
+                self.launcher, self.said = _started(self.command, self.environment)
             except NoGpu as error:
                 self.lost = error
                 raise
@@ -126,9 +133,10 @@ def _command() -> list[str]:
     return [sys.executable, "-m", "tiled_matmul.grader.launcher"]
 
 
-def _started(command: Sequence[str]) -> tuple[pool.Worker, dict]:
+def _started(command: Sequence[str], environment: Mapping[str, str]) -> tuple[pool.Worker, dict]:
     """Return (a launcher that has shown that the GPU answers, what it said of it)."""
-    worker = pool.Worker("gpu", Limits(), False, command, pool.own_environment())
+    told = pool.own_environment() | dict(environment)
+    worker = pool.Worker("gpu", Limits(), False, command, told)
     try:
         worker.__enter__()
         reply, _ = worker.ask({"do": "hello"}, [], Limits().start_seconds, 0)
@@ -335,10 +343,10 @@ def _sanitize(exercise: Exercise, case: Case, built: Built, seed: int) -> None:
 
 def _findings(exercise: Exercise, case: Case, built: Built, seed: int, tool: str) -> list[str]:
     """Return what a tool of compute-sanitizer's prints of one launch."""
-    command = [shutil.which(SANITIZER), "--tool", tool, "--report-api-errors", "no", *_command()]
+    command = [shutil.which(SANITIZER), "--tool", tool, *SANITIZER_OPTIONS, *_command()]
     _, blobs = request(exercise, case, seed)
     header = {"do": "run", **_header(exercise, case, built)}
-    with Gpu(command) as own:
+    with Gpu(command, NO_POOL) as own:
         launcher = own.start()
         with suppress(pool.Died, pool.TooSlow, wire.BadMessage, _Refused):
             _asked(launcher, header, [built.code, *blobs], SANITIZER_SECONDS)
