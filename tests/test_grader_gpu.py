@@ -228,6 +228,6 @@ def test_the_command_line_and_the_notebook(tmp_path, capsys):
     report = tmp_path / "report.json"
     assert main(["grade", "--gpu", "--json", str(report), str(path)]) == 0
     said = capsys.readouterr().out
-    assert "of the speed of cuda_shared_32" in said and '"ratio"' in report.read_text()
+    assert "of the speed of cuda_coalesced" in said and '"ratio"' in report.read_text()
     check("09.1", ANSWERS["09.1"], gpu=True)
     assert "of the speed of cublas" in capsys.readouterr().out
