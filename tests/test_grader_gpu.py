@@ -231,3 +231,27 @@ def test_the_command_line_and_the_notebook(tmp_path, capsys):
     assert "of the speed of cuda_coalesced" in said and '"ratio"' in report.read_text()
     check("09.1", ANSWERS["09.1"], gpu=True)
     assert "of the speed of cublas" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not pool.sandbox_works(), reason="no bubblewrap here")
+def test_a_class_is_graded_in_the_sandbox_and_on_the_gpu(tmp_path):
+    """One solved it, one faults on the GPU, one is wrong there: each costs only itself."""
+    import json
+
+    from tiled_matmul.grader import teacher
+
+    path = next(p for p in starters.solutions() if p.name.startswith("04"))
+    guards = {
+        "ann": ANSWERS["04.1"],
+        "bob": large("c[row + 1_000_000_000, col] = acc"),
+        "cleo": large("c[row, col] = 1\n            return"),
+    }
+    for name, source in guards.items():
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for cell in data["cells"]:
+            if cell["id"] in ("exercise-04-1", "exercise-04-2"):
+                cell["source"] = source if cell["id"].endswith("1") else ANSWERS["04.2"]
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps(data), encoding="utf-8")
+    reports = teacher.grade(tmp_path, jobs=4, gpu=True)
+    found = [[one["status"] for one in report["exercises"]] for report in reports]
+    assert found == [["PASS", "PASS"], ["GPU_FAULT", "PASS"], ["WRONG", "PASS"]], reports

@@ -5,6 +5,7 @@ and sees what stands behind it.
 """
 
 import copy
+import dataclasses
 import json
 import os
 import pickle
@@ -12,9 +13,9 @@ import socket
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tiled_matmul.grader import cells, gate, pool, practice, spec, starters, teacher, wire
@@ -76,7 +77,7 @@ def exit_code(text):
 
 
 def strict(**limits):
-    return replace(PUZZLE, limits=replace(Limits(), **limits))
+    return dataclasses.replace(PUZZLE, limits=Limits(**limits))
 
 
 # 1 to 3 are in test_grader_zoo.py. What crosses over: the solution cells and nothing else.
@@ -144,6 +145,7 @@ PATCHES = (
     "get_ipython().input_transformers_post.append(lambda lines: ['pass'])",
     "get_ipython().showtraceback = lambda *a, **k: None",
     "import tiled_matmul.grader as g\ng.check = lambda name: print(name, 'passed')",
+    "from IPython.core.error import UsageError\nraise UsageError('nbval lets this pass')",
 )
 
 
@@ -157,17 +159,121 @@ def test_12_15_a_patching_cell_stays_behind_and_is_refused_within_an_answer(
     assert judge(PUZZLE, exit_code(patch)).status == "FORBIDDEN"
 
 
+# What such notebooks are worth: each is handed in, and graded as a teacher does it.
+
+
+def _saved_by_colab(notebook):
+    for cell in notebook["cells"]:
+        del cell["id"]
+        cell["metadata"] = {"id": "a1b2c3", "colab": {"base_uri": "https://colab.example"}}
+    notebook["nbformat_minor"] = 0
+    notebook["metadata"] = {"colab": {"provenance": []}, "accelerator": "GPU"}
+
+
+def _edited_checks(notebook):
+    for name in ("05-1", "05-2", "05-3"):
+        cell_of(notebook, f"check-{name}")["source"] = f"print('{name} passed')"
+
+
+def _no_checks(notebook):
+    notebook["cells"] = [c for c in notebook["cells"] if not c["id"].startswith("check")]
+
+
+def _checks_as_text(notebook):
+    for cell in notebook["cells"]:
+        if cell["id"].startswith("check"):
+            cell["cell_type"] = "markdown"
+            del cell["outputs"], cell["execution_count"]
+
+
+def _cleared(notebook):
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell |= {"outputs": [], "execution_count": None}
+
+
+def _skipped(notebook):
+    for cell in notebook["cells"]:
+        cell["metadata"] = {"tags": ["raises-exception", "nbval-skip", "nbval-ignore-output"]}
+        if cell["cell_type"] == "code":
+            cell["source"] = "".join(cell["source"]) + "\n# NBVAL_SKIP\n# NBVAL_IGNORE_OUTPUT"
+
+
+def _edited_outputs(notebook):
+    passed = [{"output_type": "stream", "name": "stdout", "text": "05.1 passed"}]
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"] = passed
+
+
+def _twice(notebook):
+    twin = copy.deepcopy(cell_of(notebook, "exercise-05-1"))
+    notebook["cells"].append(twin | {"id": "another"})
+
+
+def _patched_by(patch):
+    def change(notebook):
+        first = copy.deepcopy(cell_of(notebook, "check-05-1"))
+        notebook["cells"].insert(0, first | {"id": "patch", "source": patch})
+
+    return change
+
+
+def _other_kernel(notebook):
+    evil = {"name": "evil", "display_name": "x", "language": "sh", "argv": ["/bin/false"]}
+    notebook["metadata"] |= {"kernelspec": evil, "language_info": {"name": "bash"}}
+
+
+CHANGES = {
+    "04 saved by Colab": _saved_by_colab,
+    "05 edited checks": _edited_checks,
+    "06 deleted checks": _no_checks,
+    "07 checks as text": _checks_as_text,
+    "08 cleared": _cleared,
+    "09 tags and comments": _skipped,
+    "10 edited outputs": _edited_outputs,
+    "11 twice": _twice,
+    "13 other kernel": _other_kernel,
+    **{f"12, 15 patch {n}": _patched_by(patch) for n, patch in enumerate(PATCHES)},
+}
+
+
+@pytest.fixture(scope="module")
+def marks(tmp_path_factory):
+    """Grade a class of which each member tampers in a way of its own, solved and unsolved."""
+    base = tmp_path_factory.mktemp("class")
+    wrong = {name: starter for name, (starter, _) in starters.answers(SOLUTION).items()}
+    for name, change in CHANGES.items():
+        for kind, answers in (("solved", ANSWERS), ("unsolved", wrong)):
+            data = json.loads(SOLUTION.read_text(encoding="utf-8"))
+            for cell in data["cells"]:
+                for exercise_name, source in answers.items():
+                    if cell["id"] == exercise(exercise_name).cell:
+                        cell["source"] = source
+            change(data)
+            folder = base / f"{name} {kind}"
+            folder.mkdir()
+            (folder / "05.ipynb").write_text(json.dumps(data), encoding="utf-8")
+            # 14: what lies beside a notebook.
+            for module in ("conftest", "numpy", "sitecustomize", "json", "tiled_matmul"):
+                (folder / f"{module}.py").write_text("import os\nos._exit(0)\n")
+            (folder / "pytest.ini").write_text("[pytest]\naddopts = --nope\n")
+    reports = teacher.grade(base, jobs=2)
+    return {report["path"].partition("/")[0]: report for report in reports}
+
+
 @in_sandbox
-def test_13_14_kernelspec_and_files_beside_a_notebook_do_not_count(notebook, tmp_path):
-    notebook["metadata"]["kernelspec"] = {"name": "evil", "display_name": "x", "language": "sh"}
-    folder = tmp_path / "ann"
-    folder.mkdir()
-    (folder / "05.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-    for name in ("conftest.py", "numpy.py", "sitecustomize.py", "json.py", "tiled_matmul.py"):
-        (folder / name).write_text("import os\nos._exit(0)\n")
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = --nope\n")
-    (report,) = teacher.grade(tmp_path, jobs=1)
-    assert [one["status"] for one in report["exercises"]] == ["PASS"] * 3
+@pytest.mark.parametrize("name", CHANGES)
+def test_04_to_15_such_a_notebook_has_the_marks_of_its_answers(name, marks):
+    solved, unsolved = marks[f"{name} solved"], marks[f"{name} unsolved"]
+    statuses = [one["status"] for one in solved["exercises"]]
+    points = [one["points"] for one in solved["exercises"]]
+    full = [one["max_points"] for one in solved["exercises"]]
+    if name == "11 twice":
+        assert statuses[0] == "DUPLICATE" and points[0] == 0
+        statuses, points, full = statuses[1:], points[1:], full[1:]
+    assert set(statuses) == {"PASS"} and points == full
+    assert sum(one["points"] for one in unsolved["exercises"]) == 0
 
 
 # What decides: bytes, compared by a process that runs no answer.
@@ -265,6 +371,81 @@ def test_17_inputs_changed_in_place():
     zeroed = RIGHT_LOOPS + "    for i in range(a.shape[0]):\n        a[i, 0] = 0\n"
     found = judge(LOOPS, zeroed)
     assert found.status == "WRONG" and "changes its input a" in found.message
+
+
+def test_17_inputs_changed_by_a_kernel():
+    first = "    cuda.syncthreads()\n    if cuda.grid(2) == (0, 0):\n        a[0, 0] = 0\n"
+    found = judge(PUZZLE, ANSWERS["05.1"] + "\n" + first)
+    assert found.points == 0 and found.status in ("WRONG", "RACE"), found.message
+    zeroed = "    if tl.program_id(0) + tl.program_id(1) == 2:\n        tl.store(a, 0.0)\n"
+    found = judge(TILES, RIGHT_TILES + zeroed)
+    assert found.status == "WRONG" and found.points == 0, found.message
+
+
+ALIKE = dataclasses.replace(
+    LOOPS, cases=(Case(4, 3, 5), Case(4, 3, 5, draw="normal"), Case(4, 3, 5, hidden=True))
+)
+CACHED = """seen = {}
+
+
+def matmul(a, b, c):
+    if a.shape not in seen:
+        for i in range(a.shape[0]):
+            for j in range(b.shape[1]):
+                c[i, j] = 0
+                for k in range(a.shape[1]):
+                    c[i, j] += a[i, k] * b[k, j]
+        seen[a.shape] = [[c[i, j] for j in range(b.shape[1])] for i in range(a.shape[0])]
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            c[i, j] = seen[a.shape][i][j]
+"""
+PEEKED = """import gc
+import sys
+
+import numpy as np
+
+
+def matmul(a, b, c):
+    found = [x for x in gc.get_objects() if isinstance(x, np.ndarray)]
+    frame = sys._getframe()
+    while frame is not None:
+        found += [x for x in frame.f_locals.values() if isinstance(x, np.ndarray)]
+        frame = frame.f_back
+    wanted = np.asarray(a) @ np.asarray(b)
+    for x in found:
+        if x.shape == wanted.shape and x.dtype == np.float64:
+            c[:, :] = x
+            return
+    raise LookupError("the right product is nowhere in this process")
+"""
+
+
+def test_19_a_cached_result_is_of_other_inputs():
+    assert judge(ALIKE, RIGHT_LOOPS).status == "PASS"
+    assert judge(ALIKE, CACHED).status == "FORBIDDEN"
+    found = judge(ALIKE, CACHED, gated=False)
+    assert (found.status, found.points) == ("WRONG", 0), found.message
+
+
+def test_19_the_expected_numbers_written_down_pass_one_case_only():
+    numbers = (np.arange(81.0).reshape(9, 9) @ (2 * np.arange(81.0).reshape(9, 9))).tolist()
+    body = "\n".join(
+        f"    if i == {i} and j == {j}:\n        c[i, j] = {int(numbers[i][j])}"
+        for i in range(9)
+        for j in range(9)
+    )
+    source = f"@cuda.jit\ndef puzzle(a, b, c):\n    j, i = cuda.grid(2)\n{body}\n"
+    shown = dataclasses.replace(PUZZLE, cases=PUZZLE.cases[:1])
+    assert judge(shown, source).status == "PASS"
+    found = judge(PUZZLE, source)
+    assert (found.status, found.points) == ("WRONG", 0), found.message
+
+
+def test_19_the_right_product_is_not_in_the_answers_process():
+    assert judge(LOOPS, PEEKED).status == "FORBIDDEN"
+    found = judge(LOOPS, PEEKED, gated=False)
+    assert found.status == "WRONG" and "nowhere in this process" in found.message
 
 
 SPELLINGS = (
