@@ -679,7 +679,8 @@ def test_24_there_is_no_network():
         (f"open({str(Path(spec.__file__).parent / 'specs' / 'x.py')!r}, 'w')", "OSError"),
         ("import os\nraise OSError(os.environ.get('LEAK'))", "2): None"),
         ("import os\nraise OSError(os.getuid() >= 200_000 or os.getuid() != 0)", "2): True"),
-        ("open('/proc/1/environ').read()", "Error"),
+        # Root's sandbox may not look; another user's sees what the grader told it, and no more.
+        ("if 'LEAK' in open('/proc/1/environ').read():\n    pass\nelse:\n    1 / 0", "Error"),
     ],
 )
 def test_25_hidden_tests_cannot_be_read_and_the_grader_not_written(text, said, monkeypatch):
