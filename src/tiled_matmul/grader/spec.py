@@ -301,7 +301,8 @@ TRITON = Rules(
     imports=frozenset({"import triton", "import triton.language as tl"}),
 )
 VALUES = Rules(
-    names=NUMBERS | {"divmod", "sum", "math"},
+    names=NUMBERS
+    | {"divmod", "sum", "math", "zip", "enumerate", "sorted", "tuple", "list", "any", "all"},
     attributes=frozenset({"math.ceil", "math.floor"}),
     members=frozenset(),
     imports=frozenset({"import math"}),

@@ -1,4 +1,4 @@
-"""07_thread_tiles: a register tile of 2×2, and the loads from global memory, predicted."""
+"""07_thread_tiles: a register tile of 2×2, its loads from global memory, and its two roofs."""
 
 from __future__ import annotations
 
@@ -186,4 +186,136 @@ PREDICTED = Exercise(
     },
 )
 
-EXERCISES = (REGISTERS, PREDICTED)
+FLOAT = 4  # bytes
+PEAK, GLOBAL, SHARED = 67.0, 4.8, 33.5  # an H200's 10¹² FLOPs, and bytes, a second
+
+
+def _intensity(rows: int, columns: int) -> float:
+    """FLOPs for each byte, where a step of k loads rows + columns floats for all products."""
+    return 2 * rows * columns / (FLOAT * (rows + columns))
+
+
+def roofs(tile_m: int, tile_n: int, own_m: int, own_n: int) -> tuple[float, float, str]:
+    """Return (roof of global memory, of shared memory, what limits), in 10¹² FLOPs a second."""
+    both = _intensity(tile_m, tile_n) * GLOBAL, _intensity(own_m, own_n) * SHARED
+    return *(min(PEAK, roof) for roof in both), _lowest(*both)
+
+
+def _lowest(of_global: float, of_shared: float) -> str:
+    if min(of_global, of_shared) >= PEAK:
+        return "arithmetic"
+    return "global memory" if of_global < of_shared else "shared memory"
+
+
+def _any_tiles(random: np.random.Generator) -> tuple[int, ...]:
+    own_m, own_n = (int(x) for x in random.integers(1, 9, size=2))
+    return (*(int(x) for x in random.choice((8, 16, 32, 48, 64, 128), 2)), own_m, own_n)
+
+
+def _both_high(*tiles: int) -> bool:
+    return roofs(*tiles)[2] == "arithmetic"
+
+
+ROOFS = Exercise(
+    name="07.3",
+    title="read a roofline",
+    points=2,
+    entry="roofs",
+    parameters=("tile_m", "tile_n", "own_m", "own_n"),
+    kind="values",
+    rules=VALUES,
+    lines=7,
+    given={"FLOAT": FLOAT, "PEAK": PEAK, "GLOBAL": GLOBAL, "SHARED": SHARED},
+    answer=roofs,
+    cases=(
+        Call((8, 16, 1, 2)),  # another number by each of the slips
+        Call((16, 16, 1, 1)),
+        Call((64, 64, 8, 1)),
+        Call((128, 128, 8, 8)),
+        Call((16, 32, 4, 8)),
+        Call((8, 8, 2, 2), hidden=True),
+        Call((128, 64, 4, 4), hidden=True),  # 67 to the last digit
+        Call((128, 8, 8, 8), hidden=True),
+        *(Call(hidden=True, draw=_any_tiles) for _ in range(8)),
+    ),
+    slips=(
+        Slip(
+            lambda m, n, r, s: _intensity(m, n) * GLOBAL,
+            "peak",
+            "The first value is above PEAK: no memory makes the arithmetic faster than that.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, r, s: _intensity(r, s) * SHARED,
+            "peak",
+            "The second value is above PEAK: no memory makes the arithmetic faster than that.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, r, s: min(PEAK, _intensity(m, n) / 2 * GLOBAL),
+            "flops",
+            "The first value is half of it: a multiply-add is two FLOPs.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, r, s: min(PEAK, _intensity(m, n) * FLOAT * GLOBAL),
+            "bytes",
+            "The first value is as if a float were one byte.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, r, s: min(PEAK, _intensity(m, n) * SHARED),
+            "bandwidth",
+            "The first value is the block's tile with the bandwidth of shared memory.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, r, s: min(PEAK, _intensity(r, s) * GLOBAL),
+            "tiles",
+            "The first value is a thread's tile: what a block loads from global memory, it loads "
+            "for its own tile of tile_m × tile_n.",
+            part=0,
+        ),
+        Slip(
+            lambda m, n, r, s: min(PEAK, _intensity(m, n) * SHARED),
+            "tiles",
+            "The second value is the block's tile: a thread loads from shared memory for its own "
+            "own_m × own_n.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, r, s: min(PEAK, _intensity(1, 1) * SHARED),
+            "registers",
+            "The second value is a kernel with one element for each thread: a float that lies in a "
+            "register is multiplied with each of the other side.",
+            part=1,
+        ),
+        Slip(
+            lambda m, n, r, s: {
+                "global memory": "shared memory",
+                "shared memory": "global memory",
+            }.get(roofs(m, n, r, s)[2]),
+            "lowest",
+            "Both roofs are right and the word is not: a kernel is under the lower one.",
+            part=2,
+        ),
+        Slip(
+            lambda m, n, r, s: "global memory" if _both_high(m, n, r, s) else None,
+            "arithmetic",
+            'No memory is in the way here: the word is "arithmetic".',
+            part=2,
+        ),
+        Slip(
+            lambda m, n, r, s: "shared memory" if _both_high(m, n, r, s) else None,
+            "arithmetic",
+            'No memory is in the way here: the word is "arithmetic".',
+            part=2,
+        ),
+    ),
+    hints={
+        **{"nothing": 1, "flops": 1, "bytes": 1, "tiles": 2, "registers": 2, "bandwidth": 2},
+        **{"peak": 3, "lowest": 3, "arithmetic": 3, "value": 1, "error": 3, "other": 2},
+    },
+)
+
+EXERCISES = (REGISTERS, PREDICTED, ROOFS)
