@@ -1,4 +1,4 @@
-"""08_copies_in_flight: two buffers and one barrier; copies that fly while a block multiplies."""
+"""08_copies_in_flight: two buffers and one barrier; copies in flight; tiles as views."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, cover, square_blocks
 
-TILE = 4
+TILE, DEPTH = 4, 8
 ABC = ("a", "b", "c")
 FLOAT = 4  # bytes
 
@@ -133,4 +133,50 @@ FLIGHT = Exercise(
     },
 )
 
-EXERCISES = (BUFFERS, FLIGHT)
+VIEWS = Exercise(
+    name="08.3",
+    title="take this tile",
+    points=3,
+    entry="by_views",
+    parameters=ABC,
+    kind="cuda",
+    rules=replace(
+        CUDA, names=CUDA.names | {"tile", "copy_tile_async", "commit_copies", "wait_copies"}
+    ),
+    lines=11,
+    tile=TILE,
+    given={"TILE": TILE, "DEPTH": DEPTH},
+    launch=_launch,
+    cases=(
+        Case(8, 8, 16),
+        Case(7, 5, 9, draw="normal", order="shuffle"),
+        Case(8, 12, 20, hidden=True, order="reverse"),
+        Case(3, 9, 4, hidden=True),
+        Case(5, 4, 1, hidden=True),
+        # Two warps a block: what orders one warp does not order these.
+        Case(9, 10, 33, hidden=True, given={"TILE": 8, "DEPTH": 16}, order="reverse"),
+    ),
+    large=(Case(517, 389, 301, draw="normal", given={"TILE": 16, "DEPTH": 32}),),
+    counts=(
+        SHARED,
+        Count(
+            "plain global loads",
+            lambda case: 0,
+            "C is right, but some elements come by a load and not by `copy_tile_async`.",
+            "plain",
+            share=0,
+        ),
+        Count(
+            "barriers",
+            lambda case: 2 * _blocks(case) * cover(case.k, case.given.get("DEPTH", DEPTH)),
+            "C is right, and the block waits more often than twice for DEPTH elements of K.",
+            "depth",
+        ),
+    ),
+    hints={
+        **{"race": 3, "uninitialised read": 3, "divergent barrier": 3, "plain": 1, "depth": 2},
+        **{"sharing": 1, "out of bounds": 2, "part of k": 2, "stale": 2, "error": 1, "other": 2},
+    },
+)
+
+EXERCISES = (BUFFERS, FLIGHT, VIEWS)

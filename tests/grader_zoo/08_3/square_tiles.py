@@ -1,0 +1,22 @@
+# status: WRONG
+# words: waits more often than twice for DEPTH; hint 2 of
+# exercise 08.3: take this tile
+@cuda.jit
+def by_views(a, b, c):
+    a_tile = cuda.shared.array((TILE, TILE), a.dtype)
+    b_tile = cuda.shared.array((TILE, TILE), b.dtype)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    row = cuda.blockIdx.y * TILE + y
+    col = cuda.blockIdx.x * TILE + x
+    acc = c.dtype.type(0)
+    for step in range((a.shape[1] + TILE - 1) // TILE):
+        copy_tile_async(a_tile, tile(a, TILE, TILE)[cuda.blockIdx.y, step], (TILE, TILE))
+        copy_tile_async(b_tile, tile(b, TILE, TILE)[step, cuda.blockIdx.x], (TILE, TILE))
+        commit_copies()
+        wait_copies(0)
+        cuda.syncthreads()
+        for k in range(TILE):
+            acc += a_tile[y, k] * b_tile[k, x]
+        cuda.syncthreads()
+    if row < c.shape[0] and col < c.shape[1]:
+        c[row, col] = acc
