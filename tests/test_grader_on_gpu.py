@@ -29,12 +29,12 @@ SMALL = dataclasses.replace(
 )
 
 
-def gpu(mode):
-    return on_gpu.Gpu([sys.executable, str(EXAMPLE), mode])
+def gpu(mode, cc=(9, 0)):
+    return on_gpu.Gpu([sys.executable, str(EXAMPLE), mode], cc=cc)
 
 
-def judged(mode, answer=SMALL, source=ANSWERS["09.1"], **options):
-    with gpu(mode) as there:
+def judged(mode, answer=SMALL, source=ANSWERS["09.1"], cc=(9, 0), **options):
+    with gpu(mode, cc) as there:
         found = judge(answer, source, gpu=there, **options)
     return found, there
 
@@ -59,6 +59,19 @@ def test_right_and_slow_keeps_the_points_for_being_right():
     assert (found.status, found.points, found.max_points) == ("WRONG", 4, 5)
     assert found.diagnosis == "slow" and found.hint == 3
     assert "0.00 of the speed of cublas, of which 0.3 was asked" in found.message
+
+
+def test_speed_is_asked_where_it_was_measured():
+    found, _ = judged("slow", cc=(8, 0))
+    assert (found.status, found.points, found.max_points) == ("PASS", 4, 4), found.message
+    assert "speed" not in found.evidence
+
+
+def test_a_gpu_that_lacks_what_an_answer_needs_is_not_asked():
+    old = dataclasses.replace(SMALL, since=(8, 0))
+    found, there = judged("fault", old, cc=(7, 5))
+    assert (found.status, found.points, found.max_points) == ("PASS", 4, 4), found.message
+    assert there.starts == 0
 
 
 def test_30_an_impossible_time_is_nobodys_mark():

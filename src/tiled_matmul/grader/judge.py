@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tiled_matmul.grader import gate, on_gpu, pool
-from tiled_matmul.grader.compare import Stop, define, run_case
+from tiled_matmul.grader.compare import Stop, define, readable, run_case
 from tiled_matmul.grader.spec import Call, Case, Exercise
 
 STATUSES = (
@@ -49,11 +49,15 @@ class Verdict:
 
 
 def verdict(
-    exercise: Exercise, status: str, message: str, diagnosis: str = "", gpu: bool = False
+    exercise: Exercise,
+    status: str,
+    message: str,
+    diagnosis: str = "",
+    cc: tuple[int, int] | None = None,
 ) -> Verdict:
     """Return a verdict without points."""
     hint = exercise.hint(diagnosis) if status in ("WRONG", "RACE", "TIMEOUT", "FORBIDDEN") else 0
-    most = exercise.points_on(gpu)
+    most = exercise.points_on(cc)
     return Verdict(exercise.name, status, 0, most, message, diagnosis, hint)
 
 
@@ -79,10 +83,10 @@ def judge(
     found = _here(exercise, source, confined, seed, gated, worker)
     if gpu is None:
         return found
-    most = exercise.points_on(True)
-    if found.status != "PASS" or not (exercise.kind in ON_GPU or exercise.speed):
-        points = most if found.status == "PASS" else found.points
-        return replace(found, points=points, max_points=most)
+    most = exercise.points_on(gpu.cc)
+    there = exercise.kind in ON_GPU or exercise.speed_on(gpu.cc) is not None
+    if found.status != "PASS" or not there or gpu.cc < exercise.since:
+        return replace(found, max_points=most)
     return _there(exercise, source, found, gpu, confined, sanitize)
 
 
@@ -95,15 +99,15 @@ def _there(
     sanitize: bool,
 ) -> Verdict:
     """Return the verdict on an answer that passed without a GPU, as it is on one."""
-    most = exercise.points_on(True)
+    most = exercise.points_on(gpu.cc)
     try:
         told = on_gpu.judge_there(exercise, source, found.evidence["seed"], gpu, confined, sanitize)
     except Stop as stop:
         points, hint = round(most * stop.share, 2), exercise.hint(stop.diagnosis)
-        rest = str(stop), stop.diagnosis, hint, found.evidence
+        rest = readable(str(stop), source), stop.diagnosis, hint, found.evidence
         return Verdict(exercise.name, stop.status, points, most, *rest)
     except (on_gpu.NoGpu, pool.NoWorker) as error:
-        return verdict(exercise, "INFRA", str(error)[:500], gpu=True)
+        return verdict(exercise, "INFRA", str(error)[:500], cc=gpu.cc)
     evidence = {**found.evidence, **({"speed": told} if told else {})}
     return replace(found, points=most, max_points=most, evidence=evidence)
 
@@ -123,7 +127,7 @@ def _here(
         except gate.NotPython as error:
             return verdict(exercise, "WRONG", str(error), "error")
         except gate.Refused as error:
-            return verdict(exercise, "FORBIDDEN", str(error), "forbidden")
+            return verdict(exercise, "FORBIDDEN", readable(str(error), source), "forbidden")
     seed = secrets.randbits(32) if seed is None else seed
     if worker is not None:
         return _judged(exercise, source, worker, seed)
@@ -159,7 +163,7 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
             evidence["case"] = str(shown)
         if worker.output:
             evidence["printed"] = worker.said
-        message = str(stop)
+        message = readable(str(stop), source)
         if isinstance(shown, Case) and stop.status in ("WRONG", "RACE"):
             message = f"{shown}: {message}"
         points = round(exercise.points * stop.share, 2)

@@ -74,17 +74,19 @@ class Built:
 class Gpu:
     """This machine's GPU, for the answers of one notebook. A context; leaving it ends its process.
 
-    Several may be there at a time, in threads; one answer at a time is on the GPU.
+    Several may be there at a time, in threads; one answer at a time is on the GPU. `cc` is its
+    compute capability. Raises ValueError where there is no GPU.
     """
 
     def __init__(
         self,
         command: Sequence[str] | None = None,
         environment: Mapping[str, str] | None = None,
+        cc: tuple[int, int] | None = None,
     ) -> None:
         self.command, self.environment = command or _command(), environment or {}
+        self.cc = cc or need()
         self.launcher: pool.Worker | None = None
-        self.said: dict = {}
         self.starts = 0
         self.lost: NoGpu | None = None
 
@@ -106,35 +108,30 @@ class Gpu:
             raise self.lost
         if self.launcher is None:
             try:
-                self.launcher, self.said = _started(self.command, self.environment)
+                self.launcher = _started(self.command, self.environment)
             except NoGpu as error:
                 self.lost = error
                 raise
             self.starts += 1
         return self.launcher
 
-    @property
-    def cc(self) -> tuple[int, int]:
-        """The GPU's compute capability. Raises NoGpu."""
-        self.start()
-        return tuple(self.said["cc"])
 
-
-def need() -> None:
-    """Raise ValueError, which says what is there instead, where there is no GPU."""
+def need() -> tuple[int, int]:
+    """Return the GPU's compute capability; raise ValueError, which says why, without one."""
     from tiled_matmul.backend import probe_gpu
 
     gpu, found = probe_gpu()
     if gpu is None:
         raise ValueError(NO_GPU.format(found))
+    return gpu.capability
 
 
 def _command() -> list[str]:
     return [sys.executable, "-m", "tiled_matmul.grader.launcher"]
 
 
-def _started(command: Sequence[str], environment: Mapping[str, str]) -> tuple[pool.Worker, dict]:
-    """Return (a launcher that has shown that the GPU answers, what it said of it)."""
+def _started(command: Sequence[str], environment: Mapping[str, str]) -> pool.Worker:
+    """Return a launcher that has shown that the GPU answers."""
     told = pool.own_environment() | dict(environment)
     worker = pool.Worker("gpu", Limits(), False, command, told)
     try:
@@ -148,7 +145,7 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> tuple[po
         said = worker.said
         worker.close()
         raise NoGpu(f"the GPU does not answer: {error} {said}".strip()) from None
-    return worker, reply["gpu"]
+    return worker
 
 
 def judge_there(
@@ -170,10 +167,11 @@ def judge_there(
             _run(exercise, case, built, seed + number, gpu)
             if sanitize and shutil.which(SANITIZER):
                 _sanitize(exercise, case, built, seed + number)
-        if exercise.speed is None:
+        speed = exercise.speed_on(gpu.cc)
+        if speed is None:
             return {}
-        built = _built(slow, exercise.speed.case, worker, gpu.cc)
-        header = _header(exercise, exercise.speed.case, built)
+        built = _built(slow, speed.case, worker, gpu.cc)
+        header = _header(exercise, speed.case, built)
         return _time(exercise, header, built, seed, gpu)
 
 
@@ -391,7 +389,7 @@ def _time(
     if ratio < speed.least:
         message = f"{case}: right, and at {ratio:.2f} of the speed of {speed.against}, of which "
         message += f"{speed.least:g} was asked. {speed.message}"
-        raise Stop("WRONG", "slow", message, exercise.points / exercise.points_on(True))
+        raise Stop("WRONG", "slow", message, exercise.points / exercise.points_on(gpu.cc))
     return told
 
 

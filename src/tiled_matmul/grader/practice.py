@@ -46,7 +46,7 @@ def check(name: str, source: str | None = None, gpu: bool = False) -> None:
     if verdict.status == "PASS":
         print(f"{name} passed{on_the_gpu(verdict.evidence) if gpu else ''}")
         return
-    if verdict.diagnosis in ("race", "uninitialised read"):
+    if verdict.diagnosis.startswith(("race", "uninitialised read")):
         _draw(exercise, source)
     if exercise.kind == "triton" and verdict.diagnosis in ASTRAY:
         _draw_walk(exercise, source)
@@ -168,7 +168,8 @@ def grade(
     with on_gpu.Gpu() if gpu else contextlib.nullcontext() as there:
         for found in submission.answers:
             if found.source is None:
-                verdict = plain_verdict(found.exercise, found.status, found.message, gpu=gpu)
+                cc = there.cc if there is not None else None
+                verdict = plain_verdict(found.exercise, found.status, found.message, cc=cc)
             else:
                 options = {"confined": confined, "seed": seed, "gpu": there, "sanitize": sanitize}
                 verdict = judge(found.exercise, found.source, **options)

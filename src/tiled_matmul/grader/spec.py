@@ -20,6 +20,9 @@ from tiled_matmul.problem import Problem
 
 KINDS = ("cuda", "triton", "loops", "values")
 NAME = re.compile(r"\d\d\.\d{1,2}")
+WHOLE = {"wide": 32, "bytes": 127, "thousands": 8_000, "wrapping": 100_000}
+"""The largest of the whole numbers of a draw, with either sign. Sums of six products are beyond
+2**24 for "thousands", and beyond 2**31 for "wrapping"."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,9 @@ class Case:
         if self.draw == "positive":
             a, b = Problem(self.m, self.n, self.k, self.dtype).inputs(seed, "normal")
             return abs(a), abs(b)
-        if self.draw == "wide":
-            random = np.random.default_rng(seed)
-            a, b = (random.integers(-32, 33, shape) for shape in self.shapes[:2])
+        if self.draw in WHOLE:
+            random, most = np.random.default_rng(seed), WHOLE[self.draw]
+            a, b = (random.integers(-most, most + 1, shape) for shape in self.shapes[:2])
             return a.astype(self.dtype), b.astype(self.dtype)
         return Problem(self.m, self.n, self.k, self.dtype).inputs(seed, self.draw)
 
@@ -134,7 +137,8 @@ class Speed:
     `against` is a rung of the ladder or "cublas", `least` its time over the answer's that earns
     `points`, on top of the exercise's own; `message` says in a sentence what slower means.
     An answer that is no kernel returns, for the case's m and n, settings of the rung `of`:
-    `settings` makes the keywords of its launcher of them.
+    `settings` makes the keywords of its launcher of them. It is asked for on GPUs whose compute
+    capability begins with one of `majors`: those on which `least` has been measured.
     """
 
     case: Case
@@ -144,6 +148,7 @@ class Speed:
     message: str
     of: str | None = None
     settings: Callable[[Any], dict[str, Any]] | None = None
+    majors: tuple[int, ...] = (9,)
 
 
 @dataclass(frozen=True)
@@ -185,11 +190,13 @@ class Exercise:
     """One exercise. `name` is "05.1", `entry` the function that it asks for and its arguments.
 
     `launch` gives grid and block of a case for the kinds "cuda" and "triton", for "loops" the words
-    of the cache that is watched. On a GPU the first case is run, and those that are `large`, and
-    `speed` is timed. `given` are the constants that the notebook defines for the answer. `answer`
-    is the judge's own result for the kind "values"; where others are right as well, `accepts` says
-    whether a result for some arguments is. `slips` are usual mistakes. `hints` maps a diagnosis to
-    the number of the hint that it calls for.
+    of the cache that is watched. `given` are the constants that the notebook defines for the
+    answer. `answer` is the judge's own result for the kind "values"; where others are right as
+    well, `accepts` says whether a result for some arguments is. `slips` are usual mistakes. `hints`
+    maps a diagnosis to the number of the hint that it calls for.
+
+    On a GPU whose compute capability is `since` or later the first case is run, those that are
+    `large` too, and `speed` is timed.
     """
 
     name: str
@@ -213,6 +220,7 @@ class Exercise:
     limits: Limits = Limits()
     large: tuple[Case, ...] = ()
     speed: Speed | None = None
+    since: tuple[int, int] = (7, 0)
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -220,9 +228,15 @@ class Exercise:
         if self.kind not in KINDS:
             raise ValueError(f"{self.name}: kind must be one of {', '.join(KINDS)}, {self.kind!r}")
 
-    def points_on(self, gpu: bool) -> int:
-        """Return how many points there are, with those for speed on a GPU."""
-        return self.points + (self.speed.points if gpu and self.speed is not None else 0)
+    def speed_on(self, cc: tuple[int, int] | None) -> Speed | None:
+        """Return what is timed on a GPU of this compute capability; None is no GPU."""
+        asked = self.speed is not None and cc is not None and cc[0] in self.speed.majors
+        return self.speed if asked else None
+
+    def points_on(self, cc: tuple[int, int] | None) -> int:
+        """Return how many points there are, with those for speed where it is timed."""
+        speed = self.speed_on(cc)
+        return self.points + (speed.points if speed is not None else 0)
 
     @property
     def cell(self) -> str:

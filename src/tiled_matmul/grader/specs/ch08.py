@@ -103,6 +103,7 @@ FLIGHT = Exercise(
     launch=_launch,
     cases=CASES,
     large=LARGE,
+    since=(8, 0),
     counts=(
         SHARED,
         Count(
@@ -157,6 +158,7 @@ VIEWS = Exercise(
         Case(9, 10, 33, hidden=True, given={"TILE": 8, "DEPTH": 16}, order="reverse"),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16, "DEPTH": 32}),),
+    since=(8, 0),
     counts=(
         SHARED,
         Count(
