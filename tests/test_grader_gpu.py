@@ -64,6 +64,14 @@ def test_27_an_illegal_address_costs_only_its_answer(gpu):
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
+def test_27_a_fault_while_it_is_timed(gpu):
+    timed = dataclasses.replace(GUARD, speed=exercise("07.1").speed)
+    late = NAIVE.format(before="if a.shape[0] > 1000:\n            c[row + 1_000_000_000, col] = 1")
+    found = judge(timed, late, gpu=gpu)
+    assert (found.status, found.points) == ("GPU_FAULT", 0), found.message
+    assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
+
+
 def test_21_28_a_kernel_without_an_end_is_ended(gpu):
     began = time.monotonic()
     found = judge(GUARD, large("while True:\n                pass"), gpu=gpu)

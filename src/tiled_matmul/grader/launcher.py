@@ -28,7 +28,9 @@ STANDARD_SHARED = 48 << 10  # bytes of shared memory that need not be asked for
 
 
 class GpuError(Exception):
-    """The driver's error; `name` is its own, such as CUDA_ERROR_ILLEGAL_ADDRESS."""
+    """An error of the driver's, with its `name`, such as CUDA_ERROR_ILLEGAL_ADDRESS, or another."""
+
+    name = ""
 
 
 class BadCode(Exception):
@@ -47,10 +49,21 @@ def main() -> None:
         try:
             reply = SERVICES[header["do"]](header, blobs)
         except Exception as error:
-            name = getattr(error, "name", "")
-            said = {"type": type(error).__name__, "message": str(error)[:MOST_TEXT]}
-            reply = {"error": said | ({"name": name} if isinstance(name, str) else {})}, []
+            reply = {"error": _described(error)}, []
         _reply(out, *reply)
+
+
+def _described(error: Exception) -> dict[str, str]:
+    """Return what went wrong; a fault on the GPU by the driver's own name, whoever met it."""
+    if not isinstance(error, GpuError | BadCode):
+        try:
+            _wait()
+        except GpuError as fault:
+            error = fault
+        except Exception:  # no GPU to wait for: what went wrong is what was said
+            pass
+    said = {"type": type(error).__name__, "message": str(error)[:MOST_TEXT]}
+    return said | {"name": getattr(error, "name", "")}
 
 
 def _reply(out: Any, header: dict, blobs: Sequence[bytes] = ()) -> None:

@@ -180,7 +180,10 @@ def _tuned(exercise: Exercise, source: str, seed: int, gpu: Gpu, confined: bool)
     speed = exercise.speed
     with pool.Worker(exercise.kind, exercise.limits, confined) as worker:
         define(exercise, source, worker)
-        result = called(exercise, Call((speed.case.m, speed.case.n)), worker)
+        call = Call((speed.case.m, speed.case.n))
+        result = called(exercise, call, worker)
+    if not exercise.accepts(call.arguments, result):
+        raise Stop("WRONG", "value", f"{exercise.entry}{call} is {result!r:.300} now.")
     header = {"of": speed.of, "settings": speed.settings(result), "corner": False}
     header |= {"shapes": speed.case.shapes, "dtype": speed.case.dtype, "by_columns": ""}
     with LOCK:
