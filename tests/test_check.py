@@ -114,7 +114,7 @@ def test_a_wrong_ragged_edge_is_named(case):
 def test_stale_results_are_named(case):
     a, b, c = case
     before = np.full_like(c, 3)
-    assert diagnose(c + before, a, b, previous=before).pattern == "stale"
+    assert diagnose(c + before, a, b, previous=before).pattern == "on top"
     half = np.where(np.arange(40) < 20, c, before)
     assert diagnose(half, a, b, previous=before).pattern == "stale"
 

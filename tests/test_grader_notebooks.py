@@ -115,7 +115,9 @@ def test_the_starter_runs_and_shows_zeros_where_81_numbers_will_be(run_starter):
         errors = [out for out in cell.get("outputs", ()) if out.output_type == "error"]
         assert bool(errors) == name.startswith("check"), (name, errors)
     (out,) = run_starter["run-05-1"].outputs
-    assert set(out.text.split()) <= {"[[0", "[0", "0", "0]", "0]]"} and out.text.count("0") == 81
+    assert (
+        set(out.text.split()) <= {"[[0.", "[0.", "0.", "0.]", "0.]]"} and out.text.count("0") == 81
+    )
     (stored,) = next(c for c in read(STARTER).cells if c.id == "run-05-1").outputs
     (given,) = next(c for c in read(STARTER).cells if c.id == "given-05-1").outputs
     assert stored.text == given.text and "61272" in stored.text
@@ -155,14 +157,14 @@ def test_the_command_line_grades_and_keeps_progress(tmp_path, capsys):
     assert all(set(one) == names for report in stored for one in report["exercises"])
     # The best counts, and the starter was graded last.
     assert __main__.main(["grade", "--progress"]) == 0
-    assert "in all 10 of " in capsys.readouterr().out
+    assert "in all 12 of " in capsys.readouterr().out
     practice.state_file().write_text("[1, 2")
     assert practice.progress() == {}
 
 
 def test_the_solution_notebook_with_its_marks_passes():
     (path,) = [path for path in PATHS if path.name.startswith("05")]
-    assert [found.status for found in cells.collect(path).answers] == ["FOUND"] * 3
+    assert [found.status for found in cells.collect(path).answers] == ["FOUND"] * 4
 
 
 @pytest.mark.parametrize(
@@ -209,9 +211,9 @@ def test_the_teachers_formats_agree(tmp_path):
     options = [text for name, path in files.items() for text in (f"--{name}", str(path))]
     assert __main__.main(["grade", "--teacher", str(folder), *options]) == 0
     reports = json.loads(files["json"].read_text())["submissions"]
-    assert [sum(e["points"] for e in report["exercises"]) for report in reports] == [0, 10]
-    assert files["csv"].read_text().count("bob.ipynb") == 3
-    assert 'tests="3" failures="3"' in files["junit"].read_text()
+    assert [sum(e["points"] for e in report["exercises"]) for report in reports] == [0, 12]
+    assert files["csv"].read_text().count("bob.ipynb") == 4
+    assert 'tests="4" failures="4"' in files["junit"].read_text()
     assert "ann&#x27;s" in files["html"].read_text()
     assert sorted(os.listdir(tmp_path)) == ["in", *sorted(path.name for path in files.values())]
 

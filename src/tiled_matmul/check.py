@@ -194,9 +194,10 @@ def _describe(case: _Case, dtype: str) -> Report:
         ratios = (error / case.bound)[case.wrong]
     worst = np.inf if np.isnan(ratios).any() else ratios.max()
     allowed = f"allowed {case.bound[i, j]:.3g}" if case.bound[i, j] else "it has to be equal"
+    digits = "d" if case.c.dtype.kind == "i" else ".7g"
     parts = [
         f"C ({m}×{n}, {dtype}) is wrong in {count} of {m * n} elements.",
-        f"First: C[{i}, {j}] is {case.c[i, j]:.7g}, should be {case.reference[i, j]:.7g} "
+        f"First: C[{i}, {j}] is {case.c[i, j]:{digits}}, should be {case.reference[i, j]:{digits}} "
         f"(off by {error[i, j]:.3g}, {allowed}).",
         _where(case),
     ]
@@ -226,6 +227,7 @@ def _pattern(case: _Case) -> tuple[str | None, str | None]:
         _not_written,
         _not_finite,
         _stale,
+        _on_top,
         _zero,
         _transposed,
         _part_of_k,
@@ -259,6 +261,12 @@ def _stale(case: _Case) -> str | None:
         return None
     if (case.c == case.previous)[case.wrong].all():
         return "The wrong elements still hold what C held before the launch."
+    return None
+
+
+def _on_top(case: _Case) -> str | None:
+    if case.previous is None or case.previous.shape != case.c.shape:
+        return None
     if case.fits(case.reference + case.previous, factor=2):
         return "C is A·B plus what C held before: the sum does not start from zero."
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,29 @@ UNDEFINED = (
     "What a mask or a boundary_check leaves out of a load is undefined, here NaN, unless other=0.0 "
     'or padding_option="zero" says what it is.'
 )
+GARBAGE = (
+    "An array of cuda.local or cuda.shared begins with garbage, here NaN: write every element of "
+    "it before any is read."
+)
+FLOATS = (
+    "Every element is near its value, and not it: somewhere on the way the numbers are float32, "
+    "which holds whole numbers up to 2**24 = 16,777,216 and of those beyond only every second, "
+    "fourth, eighth. Which of the tiles, the products and the sum is no integer?"
+)
+BEGINNINGS = {"triton": UNDEFINED, "cuda": GARBAGE}  # where NaN comes from
+NEAR_FLOATS = 2.0**-20  # of the sum of the sizes: what rounding to float32 leaves, with room
+# What a diagnosis is called where an exercise has no hint for it in particular.
+BROADER = {
+    "same element": "race",
+    "race on the next turn": "race",
+    "swapped indices": "out of bounds",
+    "on top": "stale",
+    "rounded": "value",
+}
+RACES = ("divergent barrier", "same element", "race", "race on the next turn")
+PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
+LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
+MOST_OF_A_LINE, MOST_TOLD = 60, 8000
 NONSENSE = "The answer's process sent nonsense."
 
 
@@ -28,6 +52,34 @@ class Stop(Exception):
     def __init__(self, status: str, diagnosis: str, message: str, share: float = 0.0) -> None:
         super().__init__(message)
         self.status, self.diagnosis, self.share = status, diagnosis, share
+
+
+def readable(message: str, source: str) -> str:
+    """Return a message that names axes, "thread (x 3, y 0)", and quotes the lines it names.
+
+    A learner does not count the lines of a cell, and not from its first comment.
+    """
+    lines, seen = source.splitlines(), set()
+
+    def axes(found: re.Match) -> str:
+        what, x, y, z = found.groups()
+        return f"{what} (x {x}, y {y}{f', z {z}' if z != '0' else ''})"
+
+    def quote(found: re.Match) -> str:
+        number, function = int(found[1]), found[2]
+        if not 0 < number <= len(lines) or (number, function) in seen:
+            return found[0]
+        seen.add((number, function))
+        text = lines[number - 1].strip()
+        elsewhere = function and not re.search(rf"\bdef {function}\b", source)
+        if not text or elsewhere or text[:MOST_OF_A_LINE] in message:
+            return found[0]
+        text = text if len(text) <= MOST_OF_A_LINE else text[: MOST_OF_A_LINE - 1] + "…"
+        inside = message[found.start() - 1 : found.start()] == "("
+        return f"{found[0]}: `{text}`" if inside else f"{found[0]} (`{text}`)"
+
+    message = PLACE.sub(axes, message[:MOST_TOLD])
+    return LINE.sub(quote, message)
 
 
 def ask(
@@ -145,10 +197,32 @@ def product(exercise: Exercise, case: Case, seed: int, data: bytes) -> None:
     report = diagnose(c, a, b, tile=exercise.tile, previous=stale)
     if not report.ok:
         _slips(exercise, case, c, a, b, report)
-        lost = report.pattern == "not finite" and exercise.kind == "triton"
-        told = f"{report.message} {UNDEFINED}" if lost else report.message
+        told, diagnosis = report.message, report.pattern or "value"
+        if diagnosis == "not finite" and exercise.kind in BEGINNINGS:
+            told = f"{told} {BEGINNINGS[exercise.kind]}"
+        elif report.pattern is None and _near_floats(case, c, a, b):
+            told, diagnosis = f"{told}\n{FLOATS}", "rounded"
         told = f"Of the sum of the parts: {told}" if case.parts else told
-        raise Stop("WRONG", report.pattern or "value", told)
+        raise Stop("WRONG", _known(exercise, diagnosis), told)
+
+
+def _known(exercise: Exercise, *diagnoses: str) -> str:
+    """Return the first of the diagnoses that the exercise has a hint for, or a broader one."""
+    for diagnosis in (*diagnoses, BROADER.get(diagnoses[-1], "")):
+        if diagnosis in exercise.hints:
+            return diagnosis
+    return BROADER.get(diagnoses[-1], diagnoses[-1])
+
+
+def _near_floats(case: Case, c: Any, a: Any, b: Any) -> bool:
+    """Is a C of whole numbers what is left of A·B where float32 was used on the way?"""
+    if not case.dtype.startswith("int"):
+        return False
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    sizes = np.abs(a) @ np.abs(b)
+    most = np.iinfo(case.dtype).max
+    near = np.abs(c - a @ b) <= NEAR_FLOATS * sizes
+    return bool(near.all() and 2**24 < sizes.max() <= most)
 
 
 def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) -> None:
@@ -252,14 +326,14 @@ def _look_at_findings(exercise: Exercise, findings: list[dict]) -> None:
 
     A hint may be for one array alone: "race of c".
     """
-    order = ("divergent barrier", "race", "out of bounds", "negative index", "uninitialised read")
+    order = (*RACES, "swapped indices", "out of bounds", "negative index", "uninitialised read")
     order += ("no tile", "unmasked tail", "stored twice", "not stored", "not read")
     for kind in order:
         for found in findings:
             if found["kind"] == kind:
-                status = "RACE" if kind in ("race", "divergent barrier") else "WRONG"
-                told = f"{kind} of {found['array']}"
-                diagnosis = told if told in exercise.hints else kind
+                status = "RACE" if kind in RACES else "WRONG"
+                of = f"{BROADER.get(kind, kind)} of {found['array']}"
+                diagnosis = _known(exercise, of, kind)
                 raise Stop(status, diagnosis, f"{found['message']} {found['remedy']}")
     for found in findings:  # of Triton's programs
         raise Stop("WRONG", found["kind"], f"{found['message']} {found['remedy']}")

@@ -48,6 +48,10 @@ WORDS = {
 }
 LIBRARIES = ("torch", "np", "numpy", "scipy", "cupy", "cublas", "operator", "numba", "tiled_matmul")
 PRODUCTS = ("matmul", "dot", "mm", "bmm", "einsum", "tensordot", "inner", "gemm", "vdot", "linalg")
+LAUNCH = {  # what the cell of a launch calls its sizes, and how a kernel asks for them
+    "BLOCK": "cuda.blockDim.x` and `cuda.blockDim.y",
+    "GRID": "cuda.gridDim.x` and `cuda.gridDim.y",
+}
 REACH = ("getattr", "eval", "exec", "compile", "open", "globals", "locals", "vars", "input", "type")
 
 
@@ -295,6 +299,11 @@ class _Function:
             raise Refused(f"An answer does not reach out of its cell: {at}.")
         if self.exercise.kind == "cuda" and f"cuda.{name}" in self.rules.attributes:
             raise Refused(f"{at} is called cuda.{name}.")
+        if self.exercise.kind == "cuda" and root in LAUNCH:
+            raise Refused(
+                f"{at}: {root} is for the launch, and may be another in the next one. A kernel "
+                f"asks `{LAUNCH[root]}`."
+            )
         if name in ("cuda.syncthread", "cuda.syncthreads_", "cuda.sync_threads"):
             raise Refused(f"{at}: the barrier is called cuda.syncthreads().")
         raise Refused(

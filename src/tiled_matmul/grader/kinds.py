@@ -19,6 +19,7 @@ MAX_STEPS = 100_000  # turns of a block's while loops: thousands of times what a
 SHOWN = 3  # findings of a kind that are passed on
 MOST_TEXT = 1500
 COPIES = ("copy_async", "commit_copies", "wait_copies")
+VIEWS = ("tile", "copy_tile_async")
 CORNER = 64  # rows and columns that there are beyond A and B
 
 Reply = tuple[dict, list[bytes]]
@@ -34,9 +35,10 @@ def prepare(kind: str) -> dict[str, Any]:
         from numba import cuda
 
         import tiled_matmul.simt.trace  # noqa: F401
-        from tiled_matmul.ladder import intrinsics
+        from tiled_matmul.ladder import intrinsics, tile_view
 
         copies = {name: getattr(intrinsics, name) for name in COPIES}
+        copies |= {name: getattr(tile_view, name) for name in VIEWS}
         return {"cuda": cuda, "math": math, "np": np, "numba": numba, **copies}
     if kind == "triton":
         from tiled_matmul import backend
@@ -78,6 +80,7 @@ def _outputs(*arrays: np.ndarray) -> list[bytes]:
 
 def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """Run a kernel of Numba in the interpreter, and report what it saw."""
+    from tiled_matmul.grader.advice import advise
     from tiled_matmul.simt import trace
 
     named = zip("abc", _operands(request, blobs), strict=True)
@@ -88,7 +91,7 @@ def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     t = trace(kernel, tuple(grid), tuple(block), a, b, c, **options)
     findings = []
     for found in (t.divergent_barriers, t.out_of_bounds, t.races, t.uninitialised_reads):
-        findings += [_finding(one) for one in found[:SHOWN]]
+        findings += [_finding(one, *advise(t, one)) for one in found[:SHOWN]]
     counts = {
         "global loads": t.global_loads.lanes,
         "global load sectors": t.global_loads.sectors,
@@ -256,12 +259,12 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(part) for part in value) if isinstance(value, list) else value
 
 
-def _finding(found: Any) -> dict:
+def _finding(found: Any, kind: str = "", remedy: str = "") -> dict:
     return {
-        "kind": found.kind,
+        "kind": kind or found.kind,
         "array": found.array,
         "message": found.message[:MOST_TEXT],
-        "remedy": found.remedy[:MOST_TEXT],
+        "remedy": (remedy or found.remedy)[:MOST_TEXT],
         "count": int(found.count),
     }
 

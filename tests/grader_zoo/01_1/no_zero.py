@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Line 8 reads C[0, 0] before anything was written there; start from zero; hint 2
+# words: Line 8 (`c[i, j] += a[i, k] * b[k, j]`) reads C[0, 0] before anything was written there; start from zero; hint 2
 # exercise 01.1: three loops for any sizes
 def loops(a, b, c):
     M, K = a.shape

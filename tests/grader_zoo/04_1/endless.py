@@ -1,5 +1,5 @@
 # status: TIMEOUT
-# words: does it end?
+# words: does it end?; (`while k < a.shape[1]:`)
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: reads a[0, 7]
+# words: reads a[0, 7]; Guard the access
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

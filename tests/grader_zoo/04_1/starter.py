@@ -1,5 +1,5 @@
 # status: WRONG
-# words: still hold what C held
+# words: still hold what C held; hint 1 of
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: RACE
-# words: Give each thread an element of its own
+# words: Two threads have the same element of c; formulas of the row and the column; hint 3 of
 # exercise 04.2: x or y
 @cuda.jit
 def in_rows(a, b, c):

@@ -90,6 +90,7 @@ GUARD = Exercise(
     hints={
         **{"out of bounds": 2, "negative index": 1, "race": 1, "stale": 1, "never written": 1},
         **{"transposed": 1, "part of k": 3, "sum in C": 3, "error": 3, "timeout": 3, "other": 2},
+        **{"on top": 3, "swapped indices": 3, "out of bounds of c": 2},
     },
 )
 
@@ -128,6 +129,7 @@ IN_ROWS = Exercise(
     ),
     hints={
         **{"sectors": 1, "transposed": 2, "out of bounds": 2, "stale": 2, "error": 3, "other": 2},
+        **{"same element": 3, "swapped indices": 2},
     },
 )
 

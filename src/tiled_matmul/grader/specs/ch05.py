@@ -1,11 +1,164 @@
-"""05_shared_memory: the 9×9 puzzle, tiles that do not divide, and a kernel that races."""
+"""05_shared_memory: the 9×9 puzzle, tiles that do not divide, a kernel that races, and integers."""
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, loads_of_tiles, square_blocks
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.grader.spec import (
+    CUDA,
+    Case,
+    Count,
+    Exercise,
+    Slip,
+    loads_of_tiles,
+    square_blocks,
+)
 
 TPB, TILE = 3, 4
 ABC = ("a", "b", "c")
+MOST_PRODUCTS = 1 << 20  # of a case whose products are looked at one by one
+
+Place = Callable[..., tuple]
+
+
+def _corner(index: np.ndarray, edge: int = TPB) -> np.ndarray:
+    """Return where the tile of an index begins."""
+    return index - index % edge
+
+
+# What a thread that owns C[row, col] finds at its place k of the staged tiles, made a mistake.
+RIGHT = (lambda row, col, k: (row, k)), (lambda row, col, k: (k, col))
+STAGED: tuple[tuple[str, Place, str, Place, str], ...] = (
+    (
+        "In every turn of the loop {tiles} the first along K: `start` is missing in {index}.",
+        *(lambda row, col, k: (row, k % TPB), "the column that is loaded from A"),
+        *(lambda row, col, k: (k % TPB, col), "the row that is loaded from B"),
+    ),
+    (
+        "In shared memory {tiles} transposed, or read so: {index} swapped on the way in or out.",
+        *(lambda row, col, k: (_corner(row) + k % TPB, _corner(k) + row % TPB), "x and y are"),
+        *(lambda row, col, k: (_corner(k) + col % TPB, _corner(col) + k % TPB), "x and y are"),
+    ),
+    (
+        "In shared memory {tiles} made of one element for each line: {index}.",
+        *(lambda row, col, k: (row, _corner(k) + row % TPB), "the column of A goes by y, not by x"),
+        *(lambda row, col, k: (_corner(k) + col % TPB, col), "the row of B goes by x, not by y"),
+    ),
+    (
+        "In every block {tiles} those of the first: the block's offset is missing in {index}.",
+        *(lambda row, col, k: (row % TPB, k), "the row that is loaded from A"),
+        *(lambda row, col, k: (k, col % TPB), "the column that is loaded from B"),
+    ),
+    (
+        "In every turn of the loop {tiles} the same, where the block stands in C: {index}.",
+        *(lambda row, col, k: (row, _corner(col) + k % TPB), "the column of A goes by `start`"),
+        *(lambda row, col, k: (_corner(row) + k % TPB, col), "the row of B goes by `start`"),
+    ),
+)
+
+
+def _staged(of_a: Place, of_b: Place) -> Callable:
+    """Return what computes C where the tiles hold these elements of A and of B."""
+
+    def made(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+        if case.m * case.n * case.k > MOST_PRODUCTS:
+            return None
+        at = np.indices((case.m, case.n, case.k))
+        try:
+            return (a[of_a(*at)] * b[of_b(*at)]).sum(axis=2)
+        except IndexError:
+            return None  # the microscope has said so
+
+    return made
+
+
+def _staging() -> tuple[Slip, ...]:
+    """Return the mistakes of staging, each made with A, with B and with both."""
+    found = []
+    for text, of_a, index_a, of_b, index_b in STAGED:
+        both = " and ".join(dict.fromkeys((index_a, index_b)))
+        for of, tiles, index in (
+            ((of_a, RIGHT[1]), "the tile of A is", index_a),
+            ((RIGHT[0], of_b), "the tile of B is", index_b),
+            ((of_a, of_b), "the tiles of A and B are", both),
+        ):
+            told = text.format(tiles=tiles, index=index)
+            found.append(Slip(_staged(*of), "staging", told))
+    return tuple(found)
+
+
+def _left_over(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """What comes of a last tile that holds, beyond K, what the tile before it held there."""
+    edge = case.given.get("TILE", TILE)
+    last = case.k - case.k % edge
+    old = slice(case.k - edge, last)
+    return a @ b + a[:, old] @ b[old] if 0 < last < case.k else None
+
+
+def _guarded(part: Callable) -> Callable:
+    """Return what computes C where a guard leaves out more: `part` says which products stay."""
+
+    def made(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+        if case.m * case.n * case.k > MOST_PRODUCTS:
+            return None
+        row, col, k = np.indices((case.m, case.n, case.k))
+        edge = case.given.get("TILE", TILE)
+        return np.where(part(case, edge, row, col, k), a[row, k] * b[k, col], 0).sum(axis=2)
+
+    return made
+
+
+def _a_by_c(case: Case, edge: int, row: Any, col: Any, k: Any) -> Any:
+    return _corner(col, edge) + k % edge < case.n
+
+
+def _b_by_c(case: Case, edge: int, row: Any, col: Any, k: Any) -> Any:
+    return _corner(row, edge) + k % edge < case.m
+
+
+def _both_by_c(*at: Any) -> Any:
+    return _a_by_c(*at) & _b_by_c(*at)
+
+
+GUARDS = tuple(
+    Slip(_guarded(part), "guards", message)
+    for part, message in (
+        (
+            lambda case, edge, row, col, k: col < case.k,
+            "The columns of B beyond K are zeros: the guard of B compares `col` with K, and B has "
+            "`b.shape[1]` columns.",
+        ),
+        (
+            lambda case, edge, row, col, k: row < case.k,
+            "The rows of A beyond K are zeros: the guard of A compares `row` with K, and A has "
+            "`a.shape[0]` rows.",
+        ),
+        (
+            _a_by_c,
+            "A thread beyond C's columns loads a zero of A: its own column of C is no matter "
+            "there, it loads A's column `start + x`.",
+        ),
+        (
+            _b_by_c,
+            "A thread beyond C's rows loads a zero of B: its own row of C is no matter there, it "
+            "loads B's row `start + y`.",
+        ),
+        (
+            _both_by_c,
+            "A thread beyond C's edges loads zeros of A and B: where it stands in C is no matter "
+            "there. It loads A's column `start + x` and B's row `start + y`.",
+        ),
+    )
+)
+
+
+def _cut_off(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What comes of a sum in float64 that is stored to int32."""
+    ends = np.iinfo(case.dtype)
+    return np.clip(a @ b, ends.min, ends.max)
 
 
 def _count(edge: int) -> Count:
@@ -37,10 +190,12 @@ PUZZLE = Exercise(
     ),
     large=(Case(516, 387, 300, draw="normal"),),
     counts=(_count(TPB),),
+    slips=_staging(),
     hints={
         **{"stale": 1, "zero": 1, "out of bounds": 2, "transposed": 2, "part of k": 2},
         **{"negative index": 2, "race": 3, "uninitialised read": 3, "divergent barrier": 3},
-        **{"scaled": 2, "counts": 1, "error": 1, "other": 2},
+        **{"scaled": 2, "counts": 1, "error": 1, "other": 2, "on top": 3, "not finite": 3},
+        **{"out of bounds of c": 1, "same element": 1, "staging": 2},
     },
 )
 
@@ -66,9 +221,20 @@ RAGGED = Exercise(
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),
     counts=(_count(TILE),),
+    slips=(
+        Slip(
+            _left_over,
+            "left over",
+            "The last tile along K still holds, beyond K, what the tile before left there: zeros "
+            "from before the loop are gone by then. Every tile has to be filled anew, its zeros "
+            "as well.",
+        ),
+        *GUARDS,
+    ),
     hints={
         **{"stale": 3, "out of bounds": 1, "negative index": 1, "uninitialised read": 2},
         **{"race": 2, "divergent barrier": 3, "part of k": 2, "counts": 1, "error": 1, "other": 2},
+        **{"out of bounds of c": 3, "guards": 1, "left over": 2},
     },
 )
 
@@ -94,9 +260,44 @@ REPAIR = Exercise(
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),
     counts=(_count(TILE),),
     hints={
-        **{"race": 2, "uninitialised read": 1, "divergent barrier": 3, "error": 1, "other": 1},
-        **{"counts": 1},
+        **{"race": 1, "uninitialised read": 1, "divergent barrier": 3, "error": 1, "other": 1},
+        **{"counts": 1, "race on the next turn": 2},
     },
 )
 
-EXERCISES = (PUZZLE, RAGGED, REPAIR)
+INTEGERS = Exercise(
+    name="05.4",
+    title="the integer kernel",
+    points=2,
+    entry="integer_tiles",
+    parameters=ABC,
+    kind="cuda",
+    rules=CUDA,
+    lines=3,
+    tile=TILE,
+    given={"TILE": TILE},
+    launch=square_blocks("TILE", TILE),
+    cases=(
+        Case(6, 7, 5, "int32", draw="bytes"),
+        Case(8, 8, 8, "int32", hidden=True),
+        Case(5, 9, 6, "int32", draw="thousands", order="shuffle"),
+        Case(9, 3, 7, "int32", draw="wrapping", order="reverse"),
+        Case(1, 1, 1, "int32", draw="thousands", hidden=True),
+    ),
+    large=(Case(517, 389, 301, "int32", given={"TILE": 16}),),
+    counts=(_count(TILE),),
+    slips=(
+        Slip(
+            _cut_off,
+            "cut off",
+            "C stops at the ends of int32, where whole numbers wrap around: the sum is a float "
+            "when it is stored. One float in it is enough, its first zero as well.",
+        ),
+        *GUARDS,
+    ),
+    hints={
+        **{"rounded": 1, "cut off": 2, "value": 2, "error": 3, "other": 3, "counts": 3},
+    },
+)
+
+EXERCISES = (PUZZLE, RAGGED, REPAIR, INTEGERS)

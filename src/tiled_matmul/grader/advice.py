@@ -1,0 +1,106 @@
+"""What a finding of the interpreter means in an exercise: which mistake it is, and what mends it.
+
+The interpreter knows nothing of the kernel that it runs. In an exercise A is M × K, B is K × N, and
+each element of C is one thread's; so more can be said, and a hint chosen. Runs in the worker.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+AXES = {
+    "a": "a has M rows and K columns, a[row, k]",
+    "b": "b has K rows and N columns, b[k, col]",
+    "c": "c has M rows and N columns, c[row, col]",
+}
+
+
+def advise(t: Any, found: Any) -> tuple[str, str]:
+    """Return the kind of a finding of the trace `t`, narrowed where it can be, and the remedy."""
+    if found.kind == "out of bounds" and _swapped(t, found):
+        axes = AXES.get(found.array, "the row's index comes first, the column's second")
+        places = "here, in the guard, or where they are computed"
+        return "swapped indices", f"The two indices are swapped, {places}: {axes}."
+    if found.kind != "race":
+        return found.kind, found.remedy
+    if found.space == "global" and _one_element(t, found):
+        return "same element", (
+            f"Two threads have the same element of {found.array}: look at the formulas of the row "
+            "and the column. They have to differ for any two threads, of any two blocks."
+        )
+    if found.space == "shared" and len(found.lines) == 2:
+        return _between(t, found)
+    return found.kind, found.remedy
+
+
+def _between(t: Any, found: Any) -> tuple[str, str]:
+    """Say whether the barrier is missing between two lines or on the way round the loop."""
+    low, high = sorted(found.lines)
+    firsts = {line for who in found.threads for line in _first_lines(t, found, who)}
+    if firsts == {low}:
+        return "race", (
+            "A cuda.syncthreads() between the two lines, which all threads of the block pass, lets "
+            "nobody go on before all have come so far."
+        )
+    if firsts == {high}:
+        return "race on the next turn", (
+            f"On the next turn of the loop a thread that is ahead comes to line {low} again, while "
+            f"others are still at line {high}. A cuda.syncthreads() that all threads of the block "
+            "pass on the way round the loop keeps them together."
+        )
+    return found.kind, found.remedy
+
+
+def _first_lines(t: Any, found: Any, who: tuple) -> set[int]:
+    """Return which of two lines a thread comes to first, in the phases in which it is at both.
+
+    0 stands for asynchronous copies, of which the order says nothing.
+    """
+    rows = _at(t, found, who)
+    firsts = set()
+    for phase in np.unique(rows["phase"]):
+        sites = [t.sites[site] for site in rows["site"][rows["phase"] == phase]]
+        if any(site.asynchronous for site in sites):
+            return {0}
+        lines = [site.line for site in sites]
+        if len(set(lines)) == 2:
+            firsts.add(lines[0])
+    return firsts
+
+
+def _one_element(t: Any, found: Any) -> bool:
+    """Do both threads store to the element that they race for, in global memory?"""
+    info = next(info for info in t.arrays if info.name == found.array)
+    place = int(np.ravel_multi_index(found.index, info.shape))
+    for who in found.threads:
+        rows = _at(t, found, who)
+        if not any(t.sites[s].op == "store" for s in rows["site"][rows["element"] == place]):
+            return False
+    return True
+
+
+def _swapped(t: Any, found: Any) -> bool:
+    """Would all that is asked for there be inside, were the two indices swapped?"""
+    info = next((info for info in t.arrays if info.name == found.array), None)
+    if info is None or len(info.shape) != 2 or len(found.index) != 2:
+        return False
+    (rows, columns), (i, j) = info.shape, found.index
+    if rows == columns or not (0 <= j < rows and 0 <= i < columns):
+        return False
+    i, j = np.divmod(_at(t, found)["element"], columns)
+    return bool((j < rows).all() and (i < columns).all())
+
+
+def _at(t: Any, found: Any, who: tuple | None = None) -> np.ndarray:
+    """Return the accesses to a finding's array in its lines, of all threads or of one."""
+    block, thread = who or (None, None)
+    rows = t.accesses(block)
+    numbers = [info.id for info in t.arrays if info.name == found.array]
+    lines = np.array([site.line for site in t.sites])[rows["site"]]
+    rows = rows[np.isin(rows["array"], numbers) & np.isin(lines, found.lines)]
+    if thread is None:
+        return rows
+    x, y, z = thread
+    return rows[rows["thread"] == x + t.block[0] * (y + t.block[1] * z)]

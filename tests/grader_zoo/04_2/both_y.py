@@ -1,0 +1,12 @@
+# status: RACE
+# words: Two threads have the same element of c; formulas of the row and the column; hint 3 of
+# exercise 04.2: x or y
+@cuda.jit
+def in_rows(a, b, c):
+    row = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
+    col = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
+    if row < c.shape[0] and col < c.shape[1]:
+        acc = a[row, 0] * b[0, col]
+        for k in range(1, a.shape[1]):
+            acc += a[row, k] * b[k, col]
+        c[row, col] = acc

@@ -1,0 +1,77 @@
+"""grader/specs/ch05: mistakes are told apart, and an integer kernel is judged to the last digit."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from tiled_matmul.grader.compare import Stop, product
+from tiled_matmul.grader.spec import Case, exercise
+from tiled_matmul.grader.specs import ch05
+
+CASES = [
+    (name, case)
+    for name in ("05.1", "05.2")
+    for case in exercise(name).cases
+    if case.m * case.n * case.k > 1
+]
+
+
+@pytest.mark.parametrize(("name", "case"), CASES, ids=str)
+def test_no_two_mistakes_have_one_result(name, case):
+    a, b = (x.astype(np.float64) for x in case.inputs(3))
+    made = [(slip.message, slip.answer(case, a, b)) for slip in exercise(name).slips]
+    wrong = [(said, c) for said, c in made if c is not None and not np.allclose(c, a @ b)]
+    for (said, c), (other, d) in combinations(wrong, 2):
+        if not (said.startswith("A thread beyond C") and other.startswith("A thread beyond C")):
+            assert not np.allclose(c, d), (said, other)
+
+
+def test_every_mistake_shows_in_some_case():
+    for one in ("05.1", "05.2"):
+        cases = exercise(one).cases
+        for slip in exercise(one).slips:
+            shown = []
+            for case in cases:
+                a, b = (x.astype(np.float64) for x in case.inputs(3))
+                c = slip.answer(case, a, b)
+                shown.append(c is not None and not np.allclose(c, a @ b))
+            assert any(shown), slip.message
+
+
+def test_a_large_case_is_not_taken_apart():
+    case = Case(517, 389, 301)
+    a, b = case.inputs(0)
+    assert exercise("05.1").slips[0].answer(case, a, b) is None
+
+
+def told(case, c, seed=1):
+    with pytest.raises(Stop) as caught:
+        product(exercise("05.4"), case, seed, c.astype(case.dtype).tobytes())
+    return caught.value.diagnosis
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_floats_leave_of_integers_is_seen_for_any_numbers(seed):
+    """Sums in float32 are near, those in float64 are cut off; right ones wrap around."""
+    small, large, wraps = exercise("05.4").cases[0], *exercise("05.4").cases[2:4]
+    for case in (small, large, wraps):
+        a, b = case.inputs(seed)
+        product(exercise("05.4"), case, seed, (a @ b).tobytes())
+    a, b = large.inputs(seed)
+    near = np.zeros(large.shapes[2], np.float32)
+    for k in range(large.k):
+        near += np.outer(a[:, k].astype(np.float32), b[k].astype(np.float32))
+    assert told(large, near, seed) == "rounded"
+    a, b = wraps.inputs(seed)
+    cut = ch05._cut_off(wraps, a.astype(np.float64), b.astype(np.float64))
+    assert told(wraps, cut, seed) == "cut off"
+
+
+def test_whole_numbers_that_are_merely_wrong_are_not_called_rounded():
+    large = exercise("05.4").cases[2]
+    a, b = large.inputs(1)
+    assert told(large, a @ b + 1000) == "value"
+    small = exercise("05.4").cases[1]
+    a, b = small.inputs(1)
+    assert told(small, a @ b + 1) == "value"
