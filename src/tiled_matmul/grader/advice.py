@@ -19,12 +19,24 @@ AXES = {
 
 def advise(t: Any, found: Any) -> tuple[str, str]:
     """Return the kind of a finding of the trace `t`, narrowed where it can be, and the remedy."""
-    if found.kind == "out of bounds" and _swapped(t, found):
+    if found.kind == "out of bounds" and found.space == "global" and _swapped(t, found):
         axes = AXES.get(found.array, "the row's index comes first, the column's second")
         places = "here, in the guard, or where they are computed"
         return "swapped indices", f"The two indices are swapped, {places}: {axes}."
+    if found.kind == "out of bounds" and found.space == "shared":
+        return found.kind, _too_small(t, found)
+    if found.kind == "uninitialised read" and _copies_to(t, found) and not _begun(t, found):
+        return "never copied", (
+            "No thread has begun a copy to it: all threads of the block take part in a copy of a "
+            "tile, and its last argument is how many they are along x and y, (TILE, TILE)."
+        )
     if found.kind != "race":
         return found.kind, found.remedy
+    if found.space == "shared" and _copied_twice(t, found):
+        return "copied twice", (
+            "Two threads copy to one element: the last argument of a copy is how many threads the "
+            "block has along x and y, (TILE, TILE)."
+        )
     if found.space == "global" and _one_element(t, found):
         return "same element", (
             f"Two threads have the same element of {found.array}: look at the formulas of the row "
@@ -33,6 +45,54 @@ def advise(t: Any, found: Any) -> tuple[str, str]:
     if found.space == "shared" and len(found.lines) == 2:
         return _between(t, found)
     return found.kind, found.remedy
+
+
+def _too_small(t: Any, found: Any) -> str:
+    """Return what mends an index beyond the end of a shared array, which needs no guard."""
+    info = next(info for info in t.arrays if info.name == found.array)
+    shape = "×".join(map(str, info.shape))
+    if _swapped(t, found):
+        return f"{found.array} is {shape}: is its shape the wrong way round, or are the indices?"
+    return f"{found.array} is {shape}: make it as large as what you keep in it, or end the loop."
+
+
+def _copies_to(t: Any, found: Any) -> bool:
+    """Is anything copied to the array asynchronously, in any block?"""
+    numbers = [info.id for info in t.arrays if info.name == found.array]
+    copies = [number for number, site in enumerate(t.sites) if site.asynchronous]
+    rows = t.accesses(None)
+    return bool((np.isin(rows["array"], numbers) & np.isin(rows["site"], copies)).any())
+
+
+def _begun(t: Any, found: Any) -> bool:
+    """Has a thread of the block begun a copy to the element?"""
+    block, _ = found.threads[0]
+    return _copiers(t, found, block).size > 0
+
+
+def _copied_twice(t: Any, found: Any) -> bool:
+    """Do the two threads that race for an element both copy to it?"""
+    (block, one), (other_block, other) = (*found.threads, *found.threads)[:2]
+    if block != other_block or one == other:
+        return False
+    copiers = _copiers(t, found, block)
+    return all(_number(t, thread) in copiers for thread in (one, other))
+
+
+def _copiers(t: Any, found: Any, block: tuple) -> np.ndarray:
+    """Return which threads of a block copy to a finding's element."""
+    info = next(info for info in t.arrays if info.name == found.array)
+    copies = [number for number, site in enumerate(t.sites) if site.asynchronous]
+    rows = t.accesses(block)
+    numbers = [one.id for one in t.arrays if one.name == found.array]
+    rows = rows[np.isin(rows["array"], numbers) & np.isin(rows["site"], copies)]
+    place = int(np.ravel_multi_index(found.index, info.shape))
+    return np.unique(rows["thread"][rows["element"] == place])
+
+
+def _number(t: Any, thread: tuple[int, int, int]) -> int:
+    x, y, z = thread
+    return x + t.block[0] * (y + t.block[1] * z)
 
 
 def _between(t: Any, found: Any) -> tuple[str, str]:
@@ -102,5 +162,4 @@ def _at(t: Any, found: Any, who: tuple | None = None) -> np.ndarray:
     rows = rows[np.isin(rows["array"], numbers) & np.isin(lines, found.lines)]
     if thread is None:
         return rows
-    x, y, z = thread
-    return rows[rows["thread"] == x + t.block[0] * (y + t.block[1] * z)]
+    return rows[rows["thread"] == _number(t, thread)]

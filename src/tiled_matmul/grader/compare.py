@@ -37,9 +37,11 @@ BROADER = {
     "race on the next turn": "race",
     "swapped indices": "out of bounds",
     "on top": "stale",
+    "never copied": "uninitialised read",
+    "copied twice": "race",
     "rounded": "value",
 }
-RACES = ("divergent barrier", "same element", "race", "race on the next turn")
+RACES = ("divergent barrier", "same element", "copied twice", "race", "race on the next turn")
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
 MOST_OF_A_LINE, MOST_TOLD = 60, 8000
@@ -143,7 +145,7 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> N
         if found is None:
             raise Stop("CRASH", "crash", f"The answer's process did not say its {count.what}.")
         if found > most:
-            told = f"{count.message} ({count.what}: {found:,}, at most {most:,}.)"
+            told = f"{count.message} ({count.what}: {found:,} in all, at most {most:,}.)"
             raise Stop("WRONG", count.diagnosis, told, count.share)
 
 
@@ -244,10 +246,16 @@ def _call(exercise: Exercise, case: Call, worker: pool.Worker) -> None:
     wanted = json.loads(json.dumps(exercise.answer(*case.arguments)))
     if _alike(result, wanted):
         return
-    if exercise.accepts is not None and exercise.accepts(case.arguments, result):
+    why = "no" if exercise.accepts is None else exercise.accepts(case.arguments, result)
+    if why == "":
         return
-    asked = "" if case.hidden else f", should be {wanted!r}"
-    told, diagnosis = f"{exercise.entry}{case} is {result!r:.300}{asked}.", "value"
+    mine, right = _shown(result, wanted)
+    asked = "" if case.hidden else f", should be {right}"
+    told, diagnosis = f"{exercise.entry}{case} is {mine:.300}{asked}.", "value"
+    if isinstance(wanted, list) and isinstance(result, list) and len(result) != len(wanted):
+        told = f"{told} {len(wanted)} values are asked for."
+    if exercise.accepts is not None:
+        told = f"{told} {why}"
     if result is None:
         told, diagnosis = f"{told} Does it end at a `return`?", "nothing"
     for slip in exercise.slips:
@@ -255,6 +263,18 @@ def _call(exercise: Exercise, case: Call, worker: pool.Worker) -> None:
             told, diagnosis = f"{told} {slip.message}", slip.diagnosis
             break
     raise Stop("WRONG", diagnosis, told)
+
+
+def _shown(result: Any, wanted: Any) -> tuple[str, str]:
+    """Return both as text: floats with six digits, unless the two would look the same."""
+    short = repr(_short(result)), repr(_short(wanted))
+    return short if short[0] != short[1] else (repr(result), repr(wanted))
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_short(part) for part in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def called(exercise: Exercise, case: Call, worker: pool.Worker) -> Any:
@@ -282,7 +302,8 @@ def _slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
         if _alike(result, wanted):
             return False
     with contextlib.suppress(ArithmeticError):
-        return _alike(result, json.loads(json.dumps(slip.answer(*arguments))))
+        made = slip.answer(*arguments)
+        return made is not None and _alike(result, json.loads(json.dumps(made)))
     return False
 
 
@@ -326,7 +347,8 @@ def _look_at_findings(exercise: Exercise, findings: list[dict]) -> None:
 
     A hint may be for one array alone: "race of c".
     """
-    order = (*RACES, "swapped indices", "out of bounds", "negative index", "uninitialised read")
+    order = (*RACES, "swapped indices", "out of bounds", "negative index")
+    order += ("never copied", "uninitialised read")
     order += ("no tile", "unmasked tail", "stored twice", "not stored", "not read")
     for kind in order:
         for found in findings:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tiled_matmul.grader.spec import Exercise, Rules
+from tiled_matmul.grader.spec import CUDA, Exercise, Rules
 
 MAX_SOURCE = 20_000  # characters
 MAX_DEPTH = 60
@@ -45,6 +45,9 @@ WORDS = {
     ast.ListComp: "a list in a line",
     ast.List: "a list",
     ast.Dict: "a dictionary",
+    ast.DictComp: "a dictionary in a line",
+    ast.SetComp: "a set in a line",
+    ast.Set: "a set",
 }
 LIBRARIES = ("torch", "np", "numpy", "scipy", "cupy", "cublas", "operator", "numba", "tiled_matmul")
 PRODUCTS = ("matmul", "dot", "mm", "bmm", "einsum", "tensordot", "inner", "gemm", "vdot", "linalg")
@@ -53,6 +56,10 @@ LAUNCH = {  # what the cell of a launch calls its sizes, and how a kernel asks f
     "GRID": "cuda.gridDim.x` and `cuda.gridDim.y",
 }
 REACH = ("getattr", "eval", "exec", "compile", "open", "globals", "locals", "vars", "input", "type")
+
+
+# The course's own words for a kernel: a notebook may have imported them for another exercise.
+COURSE = ("copy_async", "commit_copies", "wait_copies", "tile", "copy_tile_async")
 
 
 class Refused(Exception):
@@ -246,7 +253,7 @@ class _Function:
         if not isinstance(node, self.allowed):
             word = WORDS.get(type(node), f"a {type(node).__name__}")
             if isinstance(node, ast.FunctionDef):
-                word = "a function within a function"
+                word = "a function within a function (write it above, in the same cell)"
             where = f"`{_quote(self.source, node)}`, line {getattr(node, 'lineno', '?')}"
             raise Refused(
                 f"The answer needs no {word.removeprefix('a ').removeprefix('an ')}: {where}."
@@ -306,15 +313,13 @@ class _Function:
             )
         if name in ("cuda.syncthread", "cuda.syncthreads_", "cuda.sync_threads"):
             raise Refused(f"{at}: the barrier is called cuda.syncthreads().")
+        if rest:
+            raise Refused(f"{name} is not known here: {at}. This exercise needs no such thing.")
+        own = self.rules.names - CUDA.names if self.exercise.kind == "cuda" else frozenset()
+        given = ", ".join(sorted({*self.exercise.given, *self.exercise.parameters, *own}))
+        known = "is not for this exercise" if name in COURSE else "is not known here"
         raise Refused(
-            f"{root if not rest else name} is not known here: {at}. "
-            + (
-                "The given names are "
-                + ", ".join(sorted((*self.exercise.given, *self.exercise.parameters)))
-                + ", and what this function assigns."
-                if not rest
-                else "This exercise needs no such thing."
-            )
+            f"{name} {known}: {at}. The given names are {given}, and what this function assigns."
         )
 
     def attribute(self, node: ast.Attribute) -> None:

@@ -182,8 +182,8 @@ def _tuned(exercise: Exercise, source: str, seed: int, gpu: Gpu, confined: bool)
         define(exercise, source, worker)
         call = Call((speed.case.m, speed.case.n))
         result = called(exercise, call, worker)
-    if not exercise.accepts(call.arguments, result):
-        raise Stop("WRONG", "value", f"{exercise.entry}{call} is {result!r:.300} now.")
+    if (told := exercise.accepts(call.arguments, result)) != "":
+        raise Stop("WRONG", "value", f"{exercise.entry}{call} is {result!r:.300} now. {told}")
     header = {"of": speed.of, "settings": speed.settings(result), "corner": False}
     header |= {"shapes": speed.case.shapes, "dtype": speed.case.dtype, "by_columns": ""}
     with LOCK:

@@ -73,7 +73,9 @@ class Case:
         return (self.m, self.k), (self.k, self.n), (*parts, self.m, self.n)
 
     def __str__(self) -> str:
-        return f"A {self.m}×{self.k} times B {self.k}×{self.n}"
+        given = ", ".join(f"{name} = {value}" for name, value in self.given.items())
+        sizes = f"A {self.m}×{self.k} times B {self.k}×{self.n}"
+        return f"{sizes} with {given}" if given else sizes
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Slip:
 
     `answer` computes what comes of the mistake, `message` says in sentences which one it is. For
     the kind "values" `answer` is called with the call's arguments; where C is the result, with
-    (case, a, b), and it returns the C that comes of it, or None where the mistake does not show;
+    (case, a, b), and it returns the C that comes of it. None is where the mistake does not show;
     an element that is NaN there may be anything.
     Where a result is a list, `part` may be the place of the one value that is to be compared.
     """
@@ -192,8 +194,8 @@ class Exercise:
     `launch` gives grid and block of a case for the kinds "cuda" and "triton", for "loops" the words
     of the cache that is watched. `given` are the constants that the notebook defines for the
     answer. `answer` is the judge's own result for the kind "values"; where others are right as
-    well, `accepts` says whether a result for some arguments is. `slips` are usual mistakes. `hints`
-    maps a diagnosis to the number of the hint that it calls for.
+    well, `accepts` returns "" for such a result, else in a sentence what it is. `slips` are usual
+    mistakes. `hints` maps a diagnosis to the number of the hint that it calls for.
 
     On a GPU whose compute capability is `since` or later the first case is run, those that are
     `large` too, and `speed` is timed.
@@ -213,7 +215,7 @@ class Exercise:
     tile: int | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     answer: Callable[..., Any] | None = None
-    accepts: Callable[[tuple, Any], bool] | None = None
+    accepts: Callable[[tuple, Any], str] | None = None
     counts: tuple[Count, ...] = ()
     slips: tuple[Slip, ...] = ()
     version: int = 1

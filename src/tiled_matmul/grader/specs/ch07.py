@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tiled_matmul.grader.spec import CUDA, VALUES, Call, Case, Count, Exercise, Slip, Speed, cover
@@ -212,9 +214,103 @@ def _any_tiles(random: np.random.Generator) -> tuple[int, ...]:
     return (*(int(x) for x in random.choice((8, 16, 32, 48, 64, 128), 2)), own_m, own_n)
 
 
-def _both_high(*tiles: int) -> bool:
-    return roofs(*tiles)[2] == "arithmetic"
+def _low(roof: float) -> float | None:
+    """A mistake's roof below PEAK: where it is cut, nothing tells one mistake from another."""
+    return roof if roof < PEAK else None
 
+
+def _named(word: str, when: Callable[[float, float], bool]) -> Callable[..., tuple | None]:
+    """Return what has both roofs right, and this word for some roofs."""
+
+    def made(*tiles: int) -> tuple | None:
+        of_global, of_shared, right = roofs(*tiles)
+        return (
+            (of_global, of_shared, word) if word != right and when(of_global, of_shared) else None
+        )
+
+    return made
+
+
+def _above(roof: float) -> float | None:
+    return roof if roof > PEAK else None
+
+
+OF_GLOBAL = (
+    (
+        lambda m, n, r, s: _intensity(m, n) / 2 * GLOBAL,
+        "flops",
+        "The first value is half of it: a multiply-add is two FLOPs.",
+    ),
+    (
+        lambda m, n, r, s: _intensity(m, n) * FLOAT * GLOBAL,
+        "bytes",
+        "The first value is as if a float were one byte.",
+    ),
+    (
+        lambda m, n, r, s: _intensity(m, n) / 8 * GLOBAL,
+        "bytes",
+        "The first value counts bits: bandwidths are bytes a second.",
+    ),
+    (
+        lambda m, n, r, s: _intensity(m, n) * SHARED,
+        "bandwidth",
+        "The first value is the block's tile with the bandwidth of shared memory.",
+    ),
+    (
+        lambda m, n, r, s: _intensity(r, s) * GLOBAL,
+        "tiles",
+        "The first value is a thread's tile: what a block loads from global memory, it loads for "
+        "its own tile of tile_m × tile_n.",
+    ),
+)
+OF_SHARED = (
+    (
+        lambda m, n, r, s: _intensity(r, s) / 2 * SHARED,
+        "flops",
+        "The second value is half of it: a multiply-add is two FLOPs.",
+    ),
+    (
+        lambda m, n, r, s: _intensity(r, s) * FLOAT * SHARED,
+        "bytes",
+        "The second value is as if a float were one byte.",
+    ),
+    (
+        lambda m, n, r, s: _intensity(r, s) * GLOBAL,
+        "bandwidth",
+        "The second value is a thread's tile with the bandwidth of global memory.",
+    ),
+    (
+        lambda m, n, r, s: _intensity(m, n) * SHARED,
+        "tiles",
+        "The second value is the block's tile: a thread loads from shared memory for its own own_m "
+        "× own_n.",
+    ),
+    (
+        lambda m, n, r, s: _intensity(1, 1) * SHARED,
+        "registers",
+        "The second value is a kernel with one element for each thread: a float that lies in a "
+        "register is multiplied with each of the other side.",
+    ),
+)
+WORDS = (
+    (
+        "arithmetic",
+        lambda x, y: max(x, y) == PEAK,
+        "one roof reaches PEAK, the other one is lower.",
+    ),
+    (
+        "global memory",
+        lambda x, y: min(x, y) == PEAK,
+        'no memory is in the way here, "arithmetic" is.',
+    ),
+    (
+        "shared memory",
+        lambda x, y: min(x, y) == PEAK,
+        'no memory is in the way here, "arithmetic" is.',
+    ),
+    ("global memory", lambda x, y: y < x, "a kernel is under the lower roof."),
+    ("shared memory", lambda x, y: x < y, "a kernel is under the lower roof."),
+)
 
 ROOFS = Exercise(
     name="07.3",
@@ -228,93 +324,52 @@ ROOFS = Exercise(
     given={"FLOAT": FLOAT, "PEAK": PEAK, "GLOBAL": GLOBAL, "SHARED": SHARED},
     answer=roofs,
     cases=(
-        Call((8, 16, 1, 2)),  # another number by each of the slips
+        Call((4, 12, 1, 2)),  # another number by each of the slips
         Call((16, 16, 1, 1)),
         Call((64, 64, 8, 1)),
         Call((128, 128, 8, 8)),
         Call((16, 32, 4, 8)),
+        Call((128, 128, 8, 16)),  # both above PEAK
+        Call((16, 16, 8, 16), hidden=True),
         Call((8, 8, 2, 2), hidden=True),
         Call((128, 64, 4, 4), hidden=True),  # 67 to the last digit
         Call((128, 8, 8, 8), hidden=True),
         *(Call(hidden=True, draw=_any_tiles) for _ in range(8)),
     ),
     slips=(
+        *(
+            Slip(lambda *t, f=of: _low(f(*t)), diagnosis, message, part=0)
+            for of, diagnosis, message in OF_GLOBAL
+        ),
+        *(
+            Slip(lambda *t, f=of: _low(f(*t)), diagnosis, message, part=1)
+            for of, diagnosis, message in OF_SHARED
+        ),
         Slip(
-            lambda m, n, r, s: _intensity(m, n) * GLOBAL,
+            lambda *t: _above(_intensity(*t[:2]) * GLOBAL),
             "peak",
             "The first value is above PEAK: no memory makes the arithmetic faster than that.",
             part=0,
         ),
         Slip(
-            lambda m, n, r, s: _intensity(r, s) * SHARED,
+            lambda *t: _above(_intensity(*t[2:]) * SHARED),
             "peak",
             "The second value is above PEAK: no memory makes the arithmetic faster than that.",
             part=1,
         ),
         Slip(
-            lambda m, n, r, s: min(PEAK, _intensity(m, n) / 2 * GLOBAL),
-            "flops",
-            "The first value is half of it: a multiply-add is two FLOPs.",
-            part=0,
+            lambda *t: (roofs(*t)[1], roofs(*t)[0], roofs(*t)[2]),
+            "order",
+            "The two roofs are in the other order: global memory's comes first.",
         ),
-        Slip(
-            lambda m, n, r, s: min(PEAK, _intensity(m, n) * FLOAT * GLOBAL),
-            "bytes",
-            "The first value is as if a float were one byte.",
-            part=0,
-        ),
-        Slip(
-            lambda m, n, r, s: min(PEAK, _intensity(m, n) * SHARED),
-            "bandwidth",
-            "The first value is the block's tile with the bandwidth of shared memory.",
-            part=0,
-        ),
-        Slip(
-            lambda m, n, r, s: min(PEAK, _intensity(r, s) * GLOBAL),
-            "tiles",
-            "The first value is a thread's tile: what a block loads from global memory, it loads "
-            "for its own tile of tile_m × tile_n.",
-            part=0,
-        ),
-        Slip(
-            lambda m, n, r, s: min(PEAK, _intensity(m, n) * SHARED),
-            "tiles",
-            "The second value is the block's tile: a thread loads from shared memory for its own "
-            "own_m × own_n.",
-            part=1,
-        ),
-        Slip(
-            lambda m, n, r, s: min(PEAK, _intensity(1, 1) * SHARED),
-            "registers",
-            "The second value is a kernel with one element for each thread: a float that lies in a "
-            "register is multiplied with each of the other side.",
-            part=1,
-        ),
-        Slip(
-            lambda m, n, r, s: {
-                "global memory": "shared memory",
-                "shared memory": "global memory",
-            }.get(roofs(m, n, r, s)[2]),
-            "lowest",
-            "Both roofs are right and the word is not: a kernel is under the lower one.",
-            part=2,
-        ),
-        Slip(
-            lambda m, n, r, s: "global memory" if _both_high(m, n, r, s) else None,
-            "arithmetic",
-            'No memory is in the way here: the word is "arithmetic".',
-            part=2,
-        ),
-        Slip(
-            lambda m, n, r, s: "shared memory" if _both_high(m, n, r, s) else None,
-            "arithmetic",
-            'No memory is in the way here: the word is "arithmetic".',
-            part=2,
+        *(
+            Slip(_named(word, when), "lowest", f"Both roofs are right and the word is not: {why}")
+            for word, when, why in WORDS
         ),
     ),
     hints={
         **{"nothing": 1, "flops": 1, "bytes": 1, "tiles": 2, "registers": 2, "bandwidth": 2},
-        **{"peak": 3, "lowest": 3, "arithmetic": 3, "value": 1, "error": 3, "other": 2},
+        **{"peak": 3, "lowest": 3, "order": 3, "value": 2, "error": 3, "other": 2},
     },
 )
 

@@ -177,7 +177,8 @@ VIEWS = Exercise(
     ),
     hints={
         **{"race": 3, "uninitialised read": 3, "divergent barrier": 3, "plain": 1, "depth": 2},
-        **{"sharing": 1, "out of bounds": 2, "part of k": 2, "stale": 2, "error": 1, "other": 2},
+        **{"never copied": 1, "copied twice": 1, "forbidden": 1, "sharing": 1},
+        **{"out of bounds": 2, "part of k": 2, "stale": 2, "error": 1, "other": 2},
     },
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tiled_matmul.grader.spec import VALUES, Call, Case, Exercise, Slip, Speed, cover
@@ -331,17 +333,15 @@ def choose(m: int, n: int) -> tuple[int, ...]:
     return max(SETTINGS, key=lambda setting: expected(m, n, setting))
 
 
-def as_good(arguments: tuple[int, int], result: object) -> bool:
-    """Is a setting expected to be as fast as the fastest?"""
-    return (
-        isinstance(result, list)
-        and tuple(result) in SETTINGS
-        and bool(
-            np.isclose(
-                expected(*arguments, tuple(result)), expected(*arguments, choose(*arguments))
-            )
-        )
-    )
+def as_good(arguments: tuple[int, int], result: object) -> str:
+    """Return "" for a setting that is expected to be as fast as the fastest, else what it is."""
+    setting = tuple(result) if isinstance(result, list) else result
+    if setting not in SETTINGS:
+        return "That is none of SETTINGS: return one of them, all five numbers."
+    mine, most = (expected(*arguments, one) for one in (setting, choose(*arguments)))
+    if np.isclose(mine, most):
+        return ""
+    return f"By the two shares it comes to {mine:.0%} of the peak, and another one to {most:.0%}."
 
 
 def _full(m: int, n: int, block_m: int, block_n: int) -> float:
@@ -349,8 +349,39 @@ def _full(m: int, n: int, block_m: int, block_n: int) -> float:
     return tiles / (cover(tiles, SMS) * SMS)
 
 
-def _best(value) -> tuple[int, ...]:
+def _best(value: Callable[[tuple[int, ...]], float]) -> tuple[int, ...]:
     return max(SETTINGS, key=value)
+
+
+def _counted(waves: Callable[..., float]) -> Callable[[int, int], tuple[int, ...]]:
+    """Return what chooses a setting with another count of waves, of (m, n, rows, columns)."""
+
+    def made(m: int, n: int) -> tuple[int, ...]:
+        return _best(
+            lambda s: m * n / (max(1e-9, waves(m, n, *s[:2])) * s[0] * s[1]) * _roof(*s[:2])
+        )
+
+    return made
+
+
+def _tiles(m: int, n: int, rows: int, columns: int) -> int:
+    return cover(m, rows) * cover(n, columns)
+
+
+def _largest(m: int, n: int) -> tuple[int, ...] | None:
+    """The setting for a large C, where it leaves more than half of the multiprocessors idle."""
+    return SETTINGS[0] if _full(m, n, *SETTINGS[0][:2]) < 0.5 else None
+
+
+COUNTED = "Are tiles counted upwards along both axes, rows along m, and the waves upwards again?"
+WAVES = (
+    lambda m, n, r, c: _tiles(m, n, r, c) / SMS,
+    lambda m, n, r, c: max(1, _tiles(m, n, r, c) // SMS),
+    lambda m, n, r, c: _tiles(m, n, r, c) // SMS + 1,
+    lambda m, n, r, c: max(1, cover((m // r) * (n // c), SMS)),
+    lambda m, n, r, c: cover(m * n, r * c * SMS),
+    lambda m, n, r, c: cover(_tiles(n, m, r, c), SMS),
+)
 
 
 def _any_c(random: np.random.Generator) -> tuple[int, int]:
@@ -384,11 +415,14 @@ TUNED = Exercise(
         Call((5000, 100), hidden=True),
         Call((1, 1), hidden=True),
         Call((4160, 4160), hidden=True),
+        Call((1408, 3072), hidden=True),  # one full wave
+        Call((7331, 775), hidden=True),  # another setting by each wrong count, or product
+        Call((2459, 808), hidden=True),
         *(Call(hidden=True, draw=_any_c) for _ in range(12)),
     ),
     slips=(
         Slip(
-            lambda m, n: SETTINGS[0],
+            _largest,
             "always",
             "That is the setting for a large C. Here it leaves most multiprocessors without a "
             "tile: count the waves.",
@@ -404,6 +438,12 @@ TUNED = Exercise(
             "edges",
             "Its waves are full, of tiles that stick out of C: what counts is the work that is "
             "part of C.",
+        ),
+        *(Slip(_counted(waves), "count", COUNTED) for waves in WAVES),
+        Slip(
+            lambda m, n: _best(lambda s: min(_busy(m, n, *s[:2]), _roof(*s[:2]))),
+            "product",
+            "That is the best of the smaller share: the two are multiplied.",
         ),
         Slip(
             lambda m, n: min(SETTINGS, key=lambda s: expected(m, n, s)),
@@ -426,8 +466,8 @@ TUNED = Exercise(
         },
     ),
     hints={
-        **{"nothing": 1, "always": 1, "roof": 2, "edges": 3, "worst": 3, "value": 2},
-        **{"forbidden": 1, "error": 3, "slow": 3, "other": 2},
+        **{"nothing": 1, "always": 1, "roof": 2, "edges": 3, "worst": 1, "value": 2, "count": 3},
+        **{"product": 3, "forbidden": 2, "error": 3, "slow": 3, "other": 2},
     },
 )
 

@@ -1,0 +1,21 @@
+# status: WRONG
+# words: with TILE = 8, DEPTH = 16; hint 2 of
+# exercise 08.3: take this tile
+@cuda.jit
+def by_views(a, b, c):
+    a_tile = cuda.shared.array((TILE, 8), a.dtype)
+    b_tile = cuda.shared.array((8, TILE), b.dtype)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    c_tile = tile(c, TILE, TILE)[cuda.blockIdx.y, cuda.blockIdx.x]
+    acc = c.dtype.type(0)
+    for step in range((a.shape[1] + 8 - 1) // 8):
+        copy_tile_async(a_tile, tile(a, TILE, 8)[cuda.blockIdx.y, step], (TILE, TILE))
+        copy_tile_async(b_tile, tile(b, 8, TILE)[step, cuda.blockIdx.x], (TILE, TILE))
+        commit_copies()
+        wait_copies(0)
+        cuda.syncthreads()
+        for k in range(8):
+            acc += a_tile[y, k] * b_tile[k, x]
+        cuda.syncthreads()
+    if y < c_tile.shape[0] and x < c_tile.shape[1]:
+        c_tile[y, x] = acc
