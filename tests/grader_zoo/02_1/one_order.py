@@ -1,5 +1,5 @@
 # status: WRONG
-# words: nothing is returned
+# words: Does it end at a `return`
 # exercise 02.1: the strides of the six orders
 def moves(order, m, n, k):
     if order == "ijk":

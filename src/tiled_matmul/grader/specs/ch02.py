@@ -78,11 +78,6 @@ MOVES = Exercise(
     answer=_moves,
     slips=(
         Slip(
-            lambda *arguments: None,
-            "nothing",
-            "For this order nothing is returned: which letter is the innermost loop's?",
-        ),
-        Slip(
             _loop(0),
             "outermost",
             "These are the strides of the outermost loop. An order is named from the outermost "
