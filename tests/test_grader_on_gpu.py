@@ -83,6 +83,7 @@ def test_30_an_impossible_time_is_nobodys_mark():
 def test_30_every_timed_output_is_compared():
     found, _ = judged("unchecked")
     assert (found.status, found.points) == ("WRONG", 0) and found.diagnosis == "zero"
+    assert found.message.startswith("On the GPU, A 70×90 times B 90×50 with BLOCK_M = 128")
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,14 @@ def test_26_what_an_answer_says_of_its_kernel_is_not_believed(numbers, code):
     source = PATCHED.format(numbers=numbers, code=code) + ANSWERS["09.1"]
     found, _ = judged("fair", source=source, gated=False)
     assert (found.status, found.points) == ("CRASH", 0), found.message
+
+
+def test_what_does_not_compile_is_the_answers_fault():
+    source = PATCHED.format(numbers="4, 0, 0", code="b''").replace("(Built, {", "(1 / 0, {")
+    found, _ = judged("fair", source=source + ANSWERS["09.1"], gated=False)
+    assert (found.status, found.points) == ("WRONG", 0)
+    assert found.message.startswith("Compiled for the GPU, A 20×40"), found.message
+    assert "ZeroDivisionError" in found.message
 
 
 def test_a_machine_without_a_gpu_says_so(tmp_path, capsys):

@@ -219,7 +219,8 @@ def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, i
     """Have a worker compile the answer for a case."""
     header, _ = request(exercise, dataclasses.replace(case, m=1, n=1, k=1), 0)
     header |= {"cc": cc, "launch": exercise.launch(case), "numbers": _numbers(case)}
-    reply, data = ask(exercise, worker, header, [], MOST_CODE)
+    with _on_the_gpu(case, "Compiled for the GPU"):
+        reply, data = ask(exercise, worker, header, [], MOST_CODE)
     said = reply.get("built")
     nonsense = Stop("CRASH", "crash", NONSENSE)
     if not isinstance(said, dict) or len(data) != 1:
@@ -262,7 +263,18 @@ def _run(exercise: Exercise, case: Case, built: Built, seed: int, gpu: Gpu) -> N
     header = {"do": "run", **_header(exercise, case, built)}
     with _blamed(exercise, case, gpu, built, seed):
         _, data = _asked(gpu.start(), header, [built.code, *blobs], exercise.limits.gpu_seconds)
-    compare(exercise, case, seed, blobs, data)
+    with _on_the_gpu(case):
+        compare(exercise, case, seed, blobs, data)
+
+
+@contextmanager
+def _on_the_gpu(case: Case, where: str = "On the GPU") -> Iterator[None]:
+    """Say of what is found within this where it was found."""
+    try:
+        yield
+    except Stop as stop:
+        told = f"{where}, {case}: {stop}"
+        raise Stop(stop.status, stop.diagnosis, told, stop.share) from None
 
 
 def _asked(
@@ -379,8 +391,9 @@ def _time(
     with _blamed(exercise, case, gpu, built, seed):
         code = [built.code] if built is not None else []
         reply, data = _asked(gpu.start(), header, code, exercise.limits.gpu_seconds)
-    for number, c in enumerate(data):
-        product(exercise, case, seed + number, c)
+    with _on_the_gpu(case):
+        for number, c in enumerate(data):
+            product(exercise, case, seed + number, c)
     answer, other = (_median(reply[name]) for name in ("answer", "baseline"))
     floor = least_ms(case, reply["peak"])
     if answer < TAKEN * floor:
@@ -391,8 +404,8 @@ def _time(
     ratio = other / answer
     told = {"against": speed.against, "ratio": round(ratio, 3), "timed": len(data)}
     if ratio < speed.least:
-        message = f"{case}: right, and at {ratio:.2f} of the speed of {speed.against}, of which "
-        message += f"{speed.least:g} was asked. {speed.message}"
+        message = f"On the GPU, {case}: right, and at {ratio:.2f} of the speed of {speed.against}, "
+        message += f"of which {speed.least:g} was asked. {speed.message}"
         raise Stop("WRONG", "slow", message, exercise.points / exercise.points_on(gpu.cc))
     return told
 
