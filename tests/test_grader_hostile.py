@@ -539,6 +539,34 @@ def test_19_what_reaches_out_of_a_cell_is_refused(text):
         gate.admit(PUZZLE, exit_code(text))
 
 
+FIRST = exercise("09.1")
+HEAD = f"def {FIRST.entry}({', '.join(FIRST.parameters)}):"
+TWO_READINGS = {
+    # Triton's interpreter takes the last line that begins with "def ".
+    "a docstring": f'@triton.jit\n{HEAD}\n    """.\n    {HEAD}\n        1 / 0\n    """\n    pass\n',
+    "a text that goes on": f"@triton.jit\n{HEAD}\n    '.\\\n{HEAD} 1 / 0\\\n'\n    pass\n",
+    **{
+        f"a comment with {odd!a}": f"#{odd}{HEAD} 1 / 0\n@triton.jit\n{HEAD}\n    pass\n"
+        for odd in "\x0b\x0c\x1c\x85\u2028\r"
+    },
+}
+
+
+@pytest.mark.parametrize("source", TWO_READINGS.values(), ids=TWO_READINGS)
+def test_19_what_others_read_otherwise_than_python_is_refused(source):
+    with pytest.raises((gate.Refused, gate.NotPython)):
+        gate.admit(FIRST, source)
+
+
+def test_19_lines_are_pythons_lines_for_who_reads_the_kernel():
+    """Behind the gate: a comment stays a comment, and the kernel is the one that was looked at."""
+    body = ANSWERS["05.1"].partition("def puzzle(a, b, c):")[2]
+    hidden = f'"""\n@cuda.jit\ndef puzzle(a, b, c):{body}"""' + "\x0c" * 30
+    source = f"{hidden}\n@cuda.jit\ndef puzzle(a, b, c):\n    pass\n"
+    assert judge(PUZZLE, source, gated=False).status != "PASS"
+    assert judge(PUZZLE, source).status == "FORBIDDEN"
+
+
 @pytest.mark.parametrize("text", ["def puzzle(", "%time x", "a\0b", "(" * 5000, "\ud800"])
 def test_what_is_no_python_is_said_to_be_none(text):
     with pytest.raises((gate.NotPython, gate.Refused)):
@@ -752,6 +780,27 @@ def test_26_a_forged_reply_is_no_pass(text, monkeypatch):
     assert judge(PUZZLE, exit_code(write), gated=False).status == "CRASH"
 
 
+def test_26_a_result_that_is_too_deep_is_nonsense():
+    from tiled_matmul.grader import compare
+
+    assert not compare._deep([[1, {"a": [2]}], 3])
+    deep = []
+    for _ in range(900):
+        deep = [deep]
+    assert compare._deep(deep)
+    source = "def pair(n):\n    return [n]\nimport json\n"
+    source += "json.dumps = lambda *x, **y: '[' * 900 + ']' * 900\n"
+    found = judge(PAIR, source, gated=False)
+    assert (found.status, found.points) == ("CRASH", 0), found.message
+
+
+def test_21_many_slow_cases_end_together():
+    slow = "def pair(n):\n    for i in range(10 ** 7):\n        n += 0\n    return [n, n + 1]"
+    many = dataclasses.replace(PAIR, cases=(Call((3,)),) * 60, limits=Limits(in_all=1.5))
+    found = judge(many, slow)
+    assert found.status == "TIMEOUT" and "over 1.5 s together" in found.message
+
+
 def test_28_waiting_for_another_thread_ends():
     body = "    x = cuda.threadIdx.x\n    if x == 1:\n        c[0, 0] = 1\n    if x == 0:\n"
     body += "        while c[0, 0] != 1:\n            pass\n"
@@ -804,6 +853,48 @@ def test_the_formats_hold_whatever_a_submission_says(tmp_path):
     assert "'=1+1" in teacher.as_csv(reports)
     assert ElementTree.fromstring(teacher.as_junit(reports).encode())[0].get("failures") == "1"
     assert "<script>" not in teacher.as_html(reports)
+
+
+EVIL = "\ud800\x1b[2J\r\u202e"
+
+
+@in_sandbox
+def test_what_no_format_and_no_terminal_should_get_does_not_come_through(tmp_path, capsys):
+    from tiled_matmul.__main__ import main
+
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (path,) = [path for path in starters.solutions() if path.name.startswith("10")]
+    data = json.loads(path.read_text(encoding="utf-8"))
+    cell_of(data, "exercise-10-1")["cell_type"] = EVIL
+    (source,) = [solved for name, (_, solved) in starters.answers(path).items() if name == "10.2"]
+    assert source.count("tl.load(") > 0
+    cell_of(data, "exercise-10-2")["source"] = source.replace(
+        "tl.load(", "tl.load(cache_modifier='\\ud800', pointer=", 1
+    )
+    data["metadata"]["tiled_matmul"]["version"] = EVIL
+    name = "zed\n  10.1  PASS  3 of 3.ipynb"
+    (folder / name).write_text(json.dumps(data), encoding="utf-8")
+    files = {name: tmp_path / f"out.{name}" for name in teacher.FORMATS}
+    options = [text for name, path in files.items() for text in (f"--{name}", str(path))]
+    assert main(["grade", "--teacher", str(folder), *options]) == 0
+    assert main(["grade", "--teacher", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "10.1  MISSING" in said and "\n  10.1  PASS" not in said
+    for text in (said, *(path.read_text(encoding="utf-8") for path in files.values())):
+        assert not set(EVIL.replace("[2J", "")) & set(text)
+
+
+def test_a_link_is_not_followed_to_a_classmates_answers(tmp_path, notebook):
+    for name in ("alice", "bob"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "alice" / "05.ipynb").write_text(json.dumps(notebook))
+    (tmp_path / "bob" / "05.ipynb").symlink_to("../alice/05.ipynb")
+    (tmp_path / "carol.ipynb").symlink_to("alice/05.ipynb")
+    (tmp_path / "dan").symlink_to("alice")
+    found = {str(path.relative_to(tmp_path)): why for path, why in teacher.submissions(tmp_path)}
+    assert found.pop("alice/05.ipynb") is None and len(found) == 3
+    assert all("is not followed" in why for why in found.values())
 
 
 @in_sandbox

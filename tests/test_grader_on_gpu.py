@@ -147,6 +147,7 @@ own.build = lambda *arguments: (Built, {{name: "i32" for name in "abc"}})
         ("4, 10**9, 0", "b'x'"),
         ("'4', 0, 0", "b'x'"),
         ("4, 0, 0", "b'x' * 2**25"),
+        ("0, 0, 0", "b'x'"),
     ],
 )
 def test_26_what_an_answer_says_of_its_kernel_is_not_believed(numbers, code):

@@ -21,8 +21,10 @@ def advise(t: Any, found: Any) -> tuple[str, str]:
     """Return the kind of a finding of the trace `t`, narrowed where it can be, and the remedy."""
     if found.kind == "out of bounds" and found.space == "global" and _swapped(t, found):
         axes = AXES.get(found.array, "the row's index comes first, the column's second")
-        places = "here, in the guard, or where they are computed"
-        return "swapped indices", f"The two indices are swapped, {places}: {axes}."
+        said = "Or are the two indices swapped, here, in the guard, or where they are computed?"
+        return "swapped indices", f"{found.remedy} {said} {axes}."
+    if found.kind == "out of bounds" and found.space == "global" and _along_k(t, found):
+        return "along K", f"{found.remedy} Or does the loop along K go too far, or in wrong steps?"
     if found.kind == "out of bounds" and found.space == "shared":
         return found.kind, _too_small(t, found)
     if found.kind == "uninitialised read" and _copies_to(t, found) and not _begun(t, found):
@@ -151,6 +153,16 @@ def _swapped(t: Any, found: Any) -> bool:
         return False
     i, j = np.divmod(_at(t, found)["element"], columns)
     return bool((j < rows).all() and (i < columns).all())
+
+
+def _along_k(t: Any, found: Any) -> bool:
+    """Is it the index along K that is too large, and the other one inside?"""
+    info = next((info for info in t.arrays if info.name == found.array), None)
+    if found.array not in ("a", "b") or info is None or len(found.index) != 2:
+        return False
+    axis = 1 if found.array == "a" else 0
+    other = 1 - axis
+    return found.index[axis] >= info.shape[axis] and 0 <= found.index[other] < info.shape[other]
 
 
 def _at(t: Any, found: Any, who: tuple | None = None) -> np.ndarray:

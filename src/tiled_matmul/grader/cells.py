@@ -19,10 +19,23 @@ from typing import Any
 from tiled_matmul import ROOT
 from tiled_matmul.grader.spec import Exercise, exercises
 
-MAX_BYTES = 20 << 20
+MAX_BYTES = 10 << 20
 MAX_CELLS = 2000
+KINDS = ("code", "markdown", "raw")
 MARKER = re.compile(r"\s*#\s*exercise\s+(\d\d\.\d{1,2})\b", re.IGNORECASE)
 FOLDER = ROOT / "exercises"
+
+
+# Control characters, halves of characters, and what turns the direction of writing.
+UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def printable(text: str, lines: bool = False) -> str:
+    """Return text that every format can hold, and no terminal acts on; in one line, or in lines."""
+    text = UNPRINTABLE.sub("?", text)
+    return text if lines else re.sub("[\t\n]", "?", text)
 
 
 class Unreadable(ValueError):
@@ -114,9 +127,7 @@ def _cell(number: int, cell: Any) -> Cell:
     source = source.replace("\r\n", "\n")
     # Lone surrogates are no text.
     source = source.encode("utf-8", "replace").decode("utf-8")
-    return Cell(
-        kind if isinstance(kind, str) else "", name if isinstance(name, str) else "", source
-    )
+    return Cell(kind if kind in KINDS else "", name if isinstance(name, str) else "", source)
 
 
 def collect(path: str | os.PathLike) -> Submission:
@@ -185,10 +196,11 @@ def _notices(chapter: str, cells: Sequence[Cell], metadata: dict):
         if there is None:
             yield f"TAMPERED: the course's cell {cell.id!r} is gone"
         elif there.kind != "code":
-            yield f"TAMPERED: the course's cell {cell.id!r} is {there.kind} now"
+            yield f"TAMPERED: the course's cell {cell.id!r} is {there.kind or 'nothing'} now"
         else:
             yield f"TAMPERED: the course's cell {cell.id!r} has been changed"
     mine = metadata.get("tiled_matmul")
     theirs = str(mine.get("version", "")) if isinstance(mine, dict) else ""
     if theirs and theirs != version:
-        yield f"made from version {theirs[:20]} of the exercises; this is version {version}"
+        said = printable(theirs[:20])
+        yield f"made from version {said} of the exercises; this is version {version}"

@@ -22,13 +22,15 @@ UNDEFINED = (
 )
 GARBAGE = (
     "An array of cuda.local or cuda.shared begins with garbage, here NaN: write every element of "
-    "it before any is read."
+    "it before any is read. What threads stage for each other lies in cuda.shared.array: a local "
+    "array is each thread's own."
 )
 FLOATS = (
     "Every element is near its value, and not it: somewhere on the way the numbers are float32, "
     "which holds whole numbers up to 2**24 = 16,777,216 and of those beyond only every second, "
     "fourth, eighth. Which of the tiles, the products and the sum is no integer?"
 )
+RESTARTED = "Is the sum set to zero again, or overwritten, within the loop?"
 BEGINNINGS = {"triton": UNDEFINED, "cuda": GARBAGE}  # where NaN comes from
 NEAR_FLOATS = 2.0**-20  # of the sum of the sizes: what rounding to float32 leaves, with room
 # What a diagnosis is called where an exercise has no hint for it in particular.
@@ -40,11 +42,15 @@ BROADER = {
     "never copied": "uninitialised read",
     "copied twice": "race",
     "rounded": "value",
+    "along K": "out of bounds",
+    "restarted": "part of k",
 }
 RACES = ("divergent barrier", "same element", "copied twice", "race", "race on the next turn")
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
 MOST_OF_A_LINE, MOST_TOLD = 60, 8000
+MOST_DEPTH = 8  # as kinds.py has it, of a result
+MOST_NAMED = 80  # characters of what a finding is called
 NONSENSE = "The answer's process sent nonsense."
 
 
@@ -113,7 +119,7 @@ def failed(error: Any) -> Stop:
         return Stop("CRASH", "crash", NONSENSE)
     kind, message = (str(error.get(name, ""))[:2000] for name in ("type", "message"))
     line = error.get("line")
-    where = f" (line {line})" if type(line) is int and line else ""
+    where = f" (line {line})" if type(line) is int and 0 < line < 10**6 else ""
     if kind == "StepLimit":
         return Stop("TIMEOUT", "timeout", message.partition(" (Threads")[0])
     if kind == "MemoryError":
@@ -202,6 +208,8 @@ def product(exercise: Exercise, case: Case, seed: int, data: bytes) -> None:
         told, diagnosis = report.message, report.pattern or "value"
         if diagnosis == "not finite" and exercise.kind in BEGINNINGS:
             told = f"{told} {BEGINNINGS[exercise.kind]}"
+        elif diagnosis == "part of k" and "starts at" in told:
+            told, diagnosis = f"{told} {RESTARTED}", "restarted"
         elif report.pattern is None and _near_floats(case, c, a, b):
             told, diagnosis = f"{told}\n{FLOATS}", "rounded"
         told = f"Of the sum of the parts: {told}" if case.parts else told
@@ -288,9 +296,21 @@ def called(exercise: Exercise, case: Call, worker: pool.Worker) -> Any:
     _, data = ask(exercise, worker, header, [], 64 << 10)
     try:
         (text,) = data
-        return json.loads(text.decode())
+        result = json.loads(text.decode())
     except (ValueError, RecursionError):
         raise Stop("CRASH", "crash", NONSENSE) from None
+    if _deep(result):
+        raise Stop("CRASH", "crash", NONSENSE)
+    return result
+
+
+def _deep(value: Any) -> bool:
+    """Are there more lists within lists than a worker lets pass?"""
+    level = [value]
+    for _ in range(MOST_DEPTH + 1):
+        parts = [list(x.values()) if isinstance(x, dict) else x for x in level]
+        level = [part for x in parts if isinstance(x, list) for part in x]
+    return bool(level)
 
 
 def _slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
@@ -337,6 +357,8 @@ def _facts(reply: dict) -> tuple[list[dict], dict[str, int]]:
             raise nonsense
         if not all(isinstance(found[word], str) for word in words):
             raise nonsense
+        if max(len(found["kind"]), len(found["array"])) > MOST_NAMED:
+            raise nonsense
     if not all(type(number) is int and number >= 0 for number in counts.values()):
         raise nonsense
     return findings, counts
@@ -347,7 +369,7 @@ def _look_at_findings(exercise: Exercise, findings: list[dict]) -> None:
 
     A hint may be for one array alone: "race of c".
     """
-    order = (*RACES, "swapped indices", "out of bounds", "negative index")
+    order = (*RACES, "swapped indices", "along K", "out of bounds", "negative index")
     order += ("never copied", "uninitialised read")
     order += ("no tile", "unmasked tail", "stored twice", "not stored", "not read")
     for kind in order:

@@ -7,6 +7,7 @@ what stands there. So `a @ b` is refused, and so is every other way to it.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -51,6 +52,21 @@ WORDS = {
 }
 LIBRARIES = ("torch", "np", "numpy", "scipy", "cupy", "cublas", "operator", "numba", "tiled_matmul")
 PRODUCTS = ("matmul", "dot", "mm", "bmm", "einsum", "tensordot", "inner", "gemm", "vdot", "linalg")
+ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]")
+TYPE = "a type is called np.int32 or np.float32, or asked of an array, as in a.dtype"
+MEANT = {  # a name that is near, and what is meant
+    **dict.fromkeys(
+        ("cuda.syncthread", "cuda.syncthreads_", "cuda.sync_threads", "cuda.barrier"),
+        "the barrier is called cuda.syncthreads()",
+    ),
+    "cuda.synchronize": "that is for the host; a block's barrier is cuda.syncthreads()",
+    "cuda.shared_array": "it is called cuda.shared.array",
+    "cuda.local_array": "it is called cuda.local.array",
+    **dict.fromkeys(
+        (f"{m}.{t}" for m in ("cuda", "np") for t in ("int", "int_", "float", "float_")), TYPE
+    ),
+    **dict.fromkeys((f"cuda.{t}" for t in ("int32", "int64", "float32", "float64")), TYPE),
+}
 LAUNCH = {  # what the cell of a launch calls its sizes, and how a kernel asks for them
     "BLOCK": "cuda.blockDim.x` and `cuda.blockDim.y",
     "GRID": "cuda.gridDim.x` and `cuda.gridDim.y",
@@ -102,9 +118,31 @@ def _parsed(source: str) -> ast.Module:
         raise NotPython(f"Line {error.lineno} is not Python{said} ({error.msg}).") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise NotPython(f"The cell is not Python: {str(error)[:80] or 'it is too deep'}.") from None
+    _one_reading(tree, source)
     if _depth(tree) > MAX_DEPTH:
         raise Refused("The cell has brackets within brackets, too deep for an answer.")
     return tree
+
+
+def _one_reading(tree: ast.Module, source: str) -> None:
+    """Refuse what other readers of the source would take for something else than Python does.
+
+    Some end a line at more characters, and Triton's interpreter takes the last line that begins
+    with "def " for the kernel, be it within a string.
+    """
+    odd = ODD.search(source)
+    if odd:
+        line = source.count("\n", 0, odd.start()) + 1
+        raise Refused(f"Line {line} has a character that is not for answers: {odd[0]!a}.")
+    for node in ast.walk(tree):
+        if not _is_text(node):
+            continue
+        text = ast.get_source_segment(source, node) or ""
+        if any(part.strip().startswith(("def ", "@")) for part in text.split("\n")):
+            raise Refused(
+                f"The text in line {node.lineno} has a line that begins like a function: leave "
+                "that out."
+            )
 
 
 def _depth(tree: ast.AST) -> int:
@@ -311,8 +349,8 @@ class _Function:
                 f"{at}: {root} is for the launch, and may be another in the next one. A kernel "
                 f"asks `{LAUNCH[root]}`."
             )
-        if name in ("cuda.syncthread", "cuda.syncthreads_", "cuda.sync_threads"):
-            raise Refused(f"{at}: the barrier is called cuda.syncthreads().")
+        if name in MEANT:
+            raise Refused(f"{at}: {MEANT[name]}.")
         if rest:
             raise Refused(f"{name} is not known here: {at}. This exercise needs no such thing.")
         own = self.rules.names - CUDA.names if self.exercise.kind == "cuda" else frozenset()

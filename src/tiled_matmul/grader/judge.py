@@ -7,6 +7,7 @@ with a product of its own in float64, under the bound of `check`.
 from __future__ import annotations
 
 import secrets
+import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -143,11 +144,15 @@ def _here(
 
 def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> Verdict:
     evidence: dict[str, Any] = {"seed": seed}
+    began = time.monotonic()
     shown, long_way = None, None
     try:
         define(exercise, source, worker)
         for number, case in enumerate(exercise.cases):
             shown = case = case.drawn(seed + number) if isinstance(case, Call) else case
+            if time.monotonic() - began > exercise.limits.in_all:
+                told = f"The cases so far took over {exercise.limits.in_all:g} s together."
+                raise Stop("TIMEOUT", "timeout", told)
             try:
                 run_case(exercise, case, worker, seed + number)
             except Stop as stop:

@@ -172,6 +172,8 @@ def judge_there(
         if speed is None:
             return {}
         built = _built(slow, speed.case, worker, gpu.cc)
+        if sanitize and shutil.which(SANITIZER):
+            _sanitize(exercise, speed.case, built, seed)
         header = _header(exercise, speed.case, built)
         return _time(exercise, header, built, seed, gpu)
 
@@ -236,6 +238,8 @@ def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, i
     if not all(
         type(said[name]) is int and 0 <= said[name] <= most for name, most in ranges.items()
     ):
+        raise nonsense
+    if (said["warps"] == 0) != (exercise.kind == "cuda"):
         raise nonsense
     return Built(data[0], tuple(passed), said["warps"], said["shared"], said["scratch"])
 

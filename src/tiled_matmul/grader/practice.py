@@ -158,7 +158,22 @@ def grade(
     With `gpu`, kernels are launched and timed on this machine's GPU as well, with `sanitize` under
     compute-sanitizer too, where that is present.
     """
-    report: dict[str, Any] = {"path": str(path), "exercises": []}
+    return _printable(_graded(path, confined, seed, gpu, sanitize))
+
+
+def _printable(value: Any) -> Any:
+    """Return a report whose texts every format can hold."""
+    if isinstance(value, dict):
+        return {name: _printable(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_printable(part) for part in value]
+    return cells.printable(value, lines=True) if isinstance(value, str) else value
+
+
+def _graded(
+    path: str | os.PathLike, confined: bool, seed: int | None, gpu: bool, sanitize: bool
+) -> dict[str, Any]:
+    report: dict[str, Any] = {"path": cells.printable(str(path)), "exercises": []}
     try:
         submission = cells.collect(path)
     except cells.Unreadable as error:

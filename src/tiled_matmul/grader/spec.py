@@ -20,9 +20,9 @@ from tiled_matmul.problem import Problem
 
 KINDS = ("cuda", "triton", "loops", "values")
 NAME = re.compile(r"\d\d\.\d{1,2}")
-WHOLE = {"wide": 32, "bytes": 127, "thousands": 8_000, "wrapping": 100_000}
+WHOLE = {"wide": 32, "bytes": 127, "thousands": 8_000, "wrapping": 100_000, "full": 2**31 - 1}
 """The largest of the whole numbers of a draw, with either sign. Sums of six products are beyond
-2**24 for "thousands", and beyond 2**31 for "wrapping"."""
+2**24 for "thousands", beyond 2**31 for "wrapping", and beyond 2**53 for "full"."""
 
 
 @dataclass(frozen=True)
@@ -173,12 +173,13 @@ class Rules:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one answer may take: seconds for each case, bytes of memory, bytes of output kept.
+    """What one answer may take: seconds for each case and in all, bytes of memory and of output.
 
     On a GPU `build_seconds` are for compiling it, `gpu_seconds` for a launch and for a timing.
     """
 
     seconds: float = 8.0
+    in_all: float = 60.0
     memory: int = 4 << 30
     output: int = 64 << 10
     processes: int = 16

@@ -12,7 +12,6 @@ import html
 import io
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -24,34 +23,33 @@ from tiled_matmul.grader import cells, practice
 from tiled_matmul.grader.spec import exercises
 
 COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
-UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 MAX_ENTRIES = 20_000
+LINK = "a link, which may lead to what is not the learner's: it is not followed"
 
 
 def submissions(folder: Path) -> Iterator[tuple[Path, str | None]]:
     """Yield (path, None) for each notebook, (path, why) for what is none. Raises ValueError.
 
-    Links are not followed out of the folder, and not into folders at all.
+    Links are not followed: what they lead to may be somebody else's.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder")
-    root = folder.resolve()
     entries = sorted(folder.iterdir())
     if not entries:
         raise ValueError(f"{folder} is empty")
     for entry in entries:
-        if _leads_out(entry, root):
-            yield entry, "a link out of the folder"
-        elif entry.is_dir() and not entry.is_symlink():
-            yield from _in_folder(entry, root)
+        if entry.is_symlink():
+            yield entry, LINK
+        elif entry.is_dir():
+            yield from _in_folder(entry)
         elif entry.suffix != ".ipynb":
             yield entry, "not a notebook: its name does not end in .ipynb"
         else:
             yield entry, None
 
 
-def _in_folder(folder: Path, root: Path) -> Iterator[tuple[Path, str | None]]:
+def _in_folder(folder: Path) -> Iterator[tuple[Path, str | None]]:
     found = 0
     for place, inner, names in os.walk(folder):
         inner[:] = sorted(name for name in inner if name != ".ipynb_checkpoints")
@@ -63,20 +61,15 @@ def _in_folder(folder: Path, root: Path) -> Iterator[tuple[Path, str | None]]:
             if found > MAX_ENTRIES:
                 yield folder, f"more than {MAX_ENTRIES:,} notebooks"
                 return
-            yield path, "a link out of the folder" if _leads_out(path, root) else None
+            yield path, LINK if path.is_symlink() else None
     if not found:
         yield folder, "no notebook in it"
-
-
-def _leads_out(path: Path, root: Path) -> bool:
-    # os.path.realpath, unlike Path.resolve, also answers for a link to itself.
-    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root)
 
 
 def shown(path: Path, folder: Path) -> str:
     """Return a submission's name under the folder, as text that every format can hold."""
     name = os.fsencode(path.relative_to(folder)).decode("utf-8", "backslashreplace")
-    return UNPRINTABLE.sub("?", name)
+    return cells.printable(name)
 
 
 def grade(
@@ -190,7 +183,7 @@ def _rows(reports: Sequence[dict]) -> Iterator[dict]:
 
 
 def _clean(text: Any) -> str:
-    return UNPRINTABLE.sub("?", str(text))
+    return cells.printable(str(text), lines=True)
 
 
 def as_csv(reports: Sequence[dict]) -> str:

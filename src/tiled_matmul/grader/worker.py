@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import linecache
 import os
+import re
 import resource
 import sys
 import traceback
@@ -55,7 +56,7 @@ def main() -> None:
 def _defined(space: dict[str, Any], header: dict) -> dict[str, Any]:
     """Return a namespace in which the answer has been defined."""
     source = header["source"]
-    lines = source.splitlines(keepends=True)
+    lines = re.split(r"(?<=\n)", source)  # as Python does: no other character ends a line
     # The interpreter of kernels reads their source, as inspect finds it.
     linecache.cache[ANSWER] = (len(source), None, lines, ANSWER)
     made = {**space, **header["given"], "__name__": "answer"}

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: the tile of A is made of one element for each line; goes by y, not by x; hint 2 of
+# words: A's column has to be start + x; hint 2 of
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

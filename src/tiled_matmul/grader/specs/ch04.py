@@ -90,7 +90,8 @@ GUARD = Exercise(
     hints={
         **{"out of bounds": 2, "negative index": 1, "race": 1, "stale": 1, "never written": 1},
         **{"transposed": 1, "part of k": 3, "sum in C": 3, "error": 3, "timeout": 3, "other": 2},
-        **{"on top": 3, "swapped indices": 3, "out of bounds of c": 2},
+        **{"on top": 3, "swapped indices": 3, "out of bounds of c": 2, "along K": 3},
+        **{"restarted": 3},
     },
 )
 

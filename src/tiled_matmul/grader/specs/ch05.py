@@ -43,9 +43,20 @@ STAGED: tuple[tuple[str, Place, str, Place, str], ...] = (
         *(lambda row, col, k: (_corner(k) + col % TPB, _corner(col) + k % TPB), "x and y are"),
     ),
     (
-        "In shared memory {tiles} made of one element for each line: {index}.",
-        *(lambda row, col, k: (row, _corner(k) + row % TPB), "the column of A goes by y, not by x"),
-        *(lambda row, col, k: (_corner(k) + col % TPB, col), "the row of B goes by x, not by y"),
+        "In the lines that stage, {tiles} loaded by the wrong index of the thread: {index}.",
+        *(lambda row, col, k: (row, _corner(k) + row % TPB), "A's column has to be start + x"),
+        *(lambda row, col, k: (_corner(k) + col % TPB, col), "B's row has to be start + y"),
+    ),
+    (
+        "In the products {tiles} read by the wrong index: {index}.",
+        *(lambda row, col, k: (_corner(row) + col % TPB, k), "it is a_tile[y, k]"),
+        *(lambda row, col, k: (k, _corner(col) + row % TPB), "it is b_tile[k, x]"),
+    ),
+    (
+        "From turn to turn {tiles} moved by one element, not by a tile: {index} has to go on in "
+        "steps of TPB.",
+        *(lambda row, col, k: (row, k // TPB + k % TPB), "the column of A"),
+        *(lambda row, col, k: (k // TPB + k % TPB, col), "the row of B"),
     ),
     (
         "In every block {tiles} those of the first: the block's offset is missing in {index}.",
@@ -54,8 +65,8 @@ STAGED: tuple[tuple[str, Place, str, Place, str], ...] = (
     ),
     (
         "In every turn of the loop {tiles} the same, where the block stands in C: {index}.",
-        *(lambda row, col, k: (row, _corner(col) + k % TPB), "the column of A goes by `start`"),
-        *(lambda row, col, k: (_corner(row) + k % TPB, col), "the row of B goes by `start`"),
+        *(lambda row, col, k: (row, _corner(col) + k % TPB), "A's column has to be start + x"),
+        *(lambda row, col, k: (_corner(row) + k % TPB, col), "B's row has to be start + y"),
     ),
 )
 
@@ -88,6 +99,17 @@ def _staging() -> tuple[Slip, ...]:
             told = text.format(tiles=tiles, index=index)
             found.append(Slip(_staged(*of), "staging", told))
     return tuple(found)
+
+
+def _one_matrix(which: int) -> Callable:
+    def made(case: Case, *matrices: np.ndarray) -> np.ndarray | None:
+        only = matrices[which]
+        return only @ only if case.m == case.k == case.n else None
+
+    return made
+
+
+ONE = "Both tiles come from {}: look at the two lines that stage."
 
 
 def _left_over(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -190,12 +212,17 @@ PUZZLE = Exercise(
     ),
     large=(Case(516, 387, 300, draw="normal"),),
     counts=(_count(TPB),),
-    slips=_staging(),
+    slips=(
+        *_staging(),
+        Slip(_one_matrix(0), "staging", ONE.format("A")),
+        Slip(_one_matrix(1), "staging", ONE.format("B")),
+    ),
     hints={
         **{"stale": 1, "zero": 1, "out of bounds": 2, "transposed": 2, "part of k": 2},
         **{"negative index": 2, "race": 3, "uninitialised read": 3, "divergent barrier": 3},
-        **{"scaled": 2, "counts": 1, "error": 1, "other": 2, "on top": 3, "not finite": 3},
-        **{"out of bounds of c": 1, "same element": 1, "staging": 2},
+        **{"scaled": 2, "counts": 2, "error": 2, "other": 2, "on top": 3, "not finite": 3},
+        **{"out of bounds of c": 1, "same element": 1, "staging": 2, "along K": 1},
+        **{"restarted": 3},
     },
 )
 
@@ -283,6 +310,7 @@ INTEGERS = Exercise(
         Case(5, 9, 6, "int32", draw="thousands", order="shuffle"),
         Case(9, 3, 7, "int32", draw="wrapping", order="reverse"),
         Case(1, 1, 1, "int32", draw="thousands", hidden=True),
+        Case(7, 6, 5, "int32", draw="full"),
     ),
     large=(Case(517, 389, 301, "int32", given={"TILE": 16}),),
     counts=(_count(TILE),),

@@ -336,8 +336,8 @@ def choose(m: int, n: int) -> tuple[int, ...]:
 def as_good(arguments: tuple[int, int], result: object) -> str:
     """Return "" for a setting that is expected to be as fast as the fastest, else what it is."""
     setting = tuple(result) if isinstance(result, list) else result
-    if setting not in SETTINGS:
-        return "That is none of SETTINGS: return one of them, all five numbers."
+    if setting not in SETTINGS or not all(type(number) is int for number in setting):
+        return "That is none of SETTINGS: return one of them, all five whole numbers."
     mine, most = (expected(*arguments, one) for one in (setting, choose(*arguments)))
     if np.isclose(mine, most):
         return ""
