@@ -56,9 +56,11 @@ def test_swapped_indices_and_a_guard_that_is_missing():
 
     ((kind, said),) = kinds(swapped, (7, 5), (5, 7))
     assert kind == "swapped indices" and "b has K rows and N columns, b[k, col]" in said
-    for shape in ((4, 7), (5, 6), (4, 5), (2, 3)):
+    for shape in ((5, 6), (4, 5), (2, 3)):
         ((kind, _),) = kinds(unguarded, (7, 5), shape)
         assert kind == "out of bounds", shape
+    ((kind, said),) = kinds(unguarded, (7, 5), (4, 7))  # the rows of b are along K
+    assert kind == "along K" and "Or does the loop along K go too far" in said
 
 
 def test_which_of_two_barriers_is_missing():
