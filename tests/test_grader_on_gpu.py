@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tiled_matmul.device import Peak
 from tiled_matmul.grader import on_gpu, pool, practice, starters
 from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import Case, Limits, exercise, exercises
@@ -185,7 +186,7 @@ def test_a_process_of_an_answer_sees_no_gpu():
 
 @pytest.mark.parametrize(("dtype", "ms"), [("float16", 137.4 / 989), ("float32", 137.4 / 67)])
 def test_the_shortest_time_is_the_rooflines(dtype, ms):
-    peak = {"fp16_tensor_tflops": 989, "fp32_tflops": 67, "bandwidth_gbps": 4800}
+    peak = Peak("a GPU", 67, 989, 4800, 60, 132, "for a test")
     assert on_gpu.least_ms(Case(4096, 4096, 4096, dtype), peak) == pytest.approx(ms, rel=1e-3)
     thin = on_gpu.least_ms(Case(4096, 4096, 1, dtype), peak)
     size = {"float16": 2, "float32": 4}[dtype]

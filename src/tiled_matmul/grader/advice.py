@@ -51,7 +51,7 @@ def advise(t: Any, found: Any) -> tuple[str, str]:
 
 def _too_small(t: Any, found: Any) -> str:
     """Return what mends an index beyond the end of a shared array, which needs no guard."""
-    info = next(info for info in t.arrays if info.name == found.array)
+    info = _info(t, found)
     shape = "×".join(map(str, info.shape))
     if _swapped(t, found):
         return f"{found.array} is {shape}: is its shape the wrong way round, or are the indices?"
@@ -60,10 +60,7 @@ def _too_small(t: Any, found: Any) -> str:
 
 def _copies_to(t: Any, found: Any) -> bool:
     """Is anything copied to the array asynchronously, in any block?"""
-    numbers = [info.id for info in t.arrays if info.name == found.array]
-    copies = [number for number, site in enumerate(t.sites) if site.asynchronous]
-    rows = t.accesses(None)
-    return bool((np.isin(rows["array"], numbers) & np.isin(rows["site"], copies)).any())
+    return _copied(t, found, None).size > 0
 
 
 def _begun(t: Any, found: Any) -> bool:
@@ -83,13 +80,30 @@ def _copied_twice(t: Any, found: Any) -> bool:
 
 def _copiers(t: Any, found: Any, block: tuple) -> np.ndarray:
     """Return which threads of a block copy to a finding's element."""
-    info = next(info for info in t.arrays if info.name == found.array)
-    copies = [number for number, site in enumerate(t.sites) if site.asynchronous]
+    rows = _copied(t, found, block)
+    return np.unique(rows["thread"][rows["element"] == _place(t, found)])
+
+
+def _copied(t: Any, found: Any, block: tuple | None) -> np.ndarray:
+    """Return the asynchronous copies to a finding's array, in a block or in all."""
     rows = t.accesses(block)
-    numbers = [one.id for one in t.arrays if one.name == found.array]
-    rows = rows[np.isin(rows["array"], numbers) & np.isin(rows["site"], copies)]
-    place = int(np.ravel_multi_index(found.index, info.shape))
-    return np.unique(rows["thread"][rows["element"] == place])
+    copies = np.array([site.asynchronous for site in t.sites], bool)[rows["site"]]
+    return rows[np.isin(rows["array"], _ids(t, found)) & copies]
+
+
+def _ids(t: Any, found: Any) -> list[int]:
+    """Return the ids of a finding's array: one for each block, if it is a shared one."""
+    return [info.id for info in t.arrays if info.name == found.array]
+
+
+def _info(t: Any, found: Any) -> Any:
+    """Return what the trace knows of a finding's array, None if nothing."""
+    return next((info for info in t.arrays if info.name == found.array), None)
+
+
+def _place(t: Any, found: Any) -> int:
+    """Return the number of a finding's element in its array."""
+    return int(np.ravel_multi_index(found.index, _info(t, found).shape))
 
 
 def _number(t: Any, thread: tuple[int, int, int]) -> int:
@@ -134,8 +148,7 @@ def _first_lines(t: Any, found: Any, who: tuple) -> set[int]:
 
 def _one_element(t: Any, found: Any) -> bool:
     """Do both threads store to the element that they race for, in global memory?"""
-    info = next(info for info in t.arrays if info.name == found.array)
-    place = int(np.ravel_multi_index(found.index, info.shape))
+    place = _place(t, found)
     for who in found.threads:
         rows = _at(t, found, who)
         if not any(t.sites[s].op == "store" for s in rows["site"][rows["element"] == place]):
@@ -145,7 +158,7 @@ def _one_element(t: Any, found: Any) -> bool:
 
 def _swapped(t: Any, found: Any) -> bool:
     """Would all that is asked for there be inside, were the two indices swapped?"""
-    info = next((info for info in t.arrays if info.name == found.array), None)
+    info = _info(t, found)
     if info is None or len(info.shape) != 2 or len(found.index) != 2:
         return False
     (rows, columns), (i, j) = info.shape, found.index
@@ -157,7 +170,7 @@ def _swapped(t: Any, found: Any) -> bool:
 
 def _along_k(t: Any, found: Any) -> bool:
     """Is it the index along K that is too large, and the other one inside?"""
-    info = next((info for info in t.arrays if info.name == found.array), None)
+    info = _info(t, found)
     if found.array not in ("a", "b") or info is None or len(found.index) != 2:
         return False
     axis = 1 if found.array == "a" else 0
@@ -169,9 +182,8 @@ def _at(t: Any, found: Any, who: tuple | None = None) -> np.ndarray:
     """Return the accesses to a finding's array in its lines, of all threads or of one."""
     block, thread = who or (None, None)
     rows = t.accesses(block)
-    numbers = [info.id for info in t.arrays if info.name == found.array]
     lines = np.array([site.line for site in t.sites])[rows["site"]]
-    rows = rows[np.isin(rows["array"], numbers) & np.isin(lines, found.lines)]
+    rows = rows[np.isin(rows["array"], _ids(t, found)) & np.isin(lines, found.lines)]
     if thread is None:
         return rows
     return rows[rows["thread"] == _number(t, thread)]

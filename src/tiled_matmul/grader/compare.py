@@ -6,12 +6,14 @@ import contextlib
 import json
 import math
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tiled_matmul.check import diagnose
 from tiled_matmul.grader import pool, wire
+from tiled_matmul.grader.kinds import MOST_DEPTH
 from tiled_matmul.grader.spec import Call, Case, Exercise, Slip
 
 NEAR_SUMS = 1e-5  # of the sum of the sizes: rounding is less, a mistake is more
@@ -49,7 +51,6 @@ RACES = ("divergent barrier", "same element", "copied twice", "race", "race on t
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
 MOST_OF_A_LINE, MOST_TOLD = 60, 8000
-MOST_DEPTH = 8  # as kinds.py has it, of a result
 MOST_NAMED = 80  # characters of what a finding is called
 NONSENSE = "The answer's process sent nonsense."
 
@@ -141,11 +142,11 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> N
     if isinstance(case, Call):
         _call(exercise, case, worker)
         return
-    header, blobs = request(exercise, case, seed)
-    reply, data = ask(exercise, worker, header, blobs, sum(map(len, blobs)))
+    said, blobs = request(exercise, case, seed)
+    reply, data = ask(exercise, worker, said, blobs, sum(map(len, blobs)))
     findings, counts = _facts(reply)
     _look_at_findings(exercise, findings)
-    compare(exercise, case, seed, blobs, data)
+    compare(exercise, case, blobs, data)
     for count in exercise.counts:
         found, most = counts.get(count.what), count.most(case)
         if found is None:
@@ -156,9 +157,18 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> N
 
 
 def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes]]:
-    """Return what a worker is sent for a case: a header, and the bytes of A, B and an old C."""
-    a, b = case.inputs(seed)
-    header = {
+    """Return what a worker is sent for a case: a header, and the bytes of A, B and an old C.
+
+    The old C holds large whole numbers: an element that nobody writes shows, so does a sum on top.
+    """
+    stale = np.random.default_rng(seed).integers(10_000, 20_000, case.shapes[2])
+    arrays = *case.inputs(seed), stale.astype(case.dtype)
+    return header(exercise, case), [x.tobytes() for x in arrays]
+
+
+def header(exercise: Exercise, case: Case) -> dict:
+    """Return what is sent for a case beside its data."""
+    said = {
         "kind": exercise.kind,
         "entry": exercise.entry,
         "given": {**exercise.given, **case.given},
@@ -169,19 +179,11 @@ def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes
         "corner": case.corner,
     }
     if exercise.launch is not None:
-        header["launch"] = exercise.launch(case)
-    return header, [x.tobytes() for x in (a, b, _stale(case, seed))]
+        said["launch"] = exercise.launch(case)
+    return said
 
 
-def _stale(case: Case, seed: int) -> np.ndarray:
-    """Return large whole numbers: an element that nobody writes shows, so does a sum on top."""
-    values = np.random.default_rng(seed).integers(10_000, 20_000, case.shapes[2])
-    return values.astype(case.dtype)
-
-
-def compare(
-    exercise: Exercise, case: Case, seed: int, blobs: list[bytes], data: list[bytes]
-) -> None:
+def compare(exercise: Exercise, case: Case, blobs: list[bytes], data: list[bytes]) -> None:
     """Raise Stop unless C is the product, and A and B are as they were sent.
 
     `blobs` are the bytes of A, B and the old C as sent, `data` those of C, A and B as they came.
@@ -193,13 +195,13 @@ def compare(
             raise Stop(
                 "WRONG", "inputs", f"The answer changes its input {name}; it may only read it."
             )
-    product(exercise, case, seed, data[0])
+    product(exercise, case, blobs, data[0])
 
 
-def product(exercise: Exercise, case: Case, seed: int, data: bytes) -> None:
-    """Raise Stop unless the bytes of C are the product of the inputs that the seed draws."""
-    (a, b), stale = case.inputs(seed), _stale(case, seed)
-    c = np.frombuffer(data, case.dtype).reshape(case.shapes[2])
+def product(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -> None:
+    """Raise Stop unless the bytes of C are the product of A and B, as `request` drew them."""
+    a, b, stale = map(partial(_array, case.dtype), blobs, case.shapes)
+    c = _array(case.dtype, data, case.shapes[2])
     if case.parts:
         c, stale = (x.sum(axis=0, dtype=np.float64).astype(case.dtype) for x in (c, stale))
     report = diagnose(c, a, b, tile=exercise.tile, previous=stale)
@@ -214,6 +216,10 @@ def product(exercise: Exercise, case: Case, seed: int, data: bytes) -> None:
             told, diagnosis = f"{told}\n{FLOATS}", "rounded"
         told = f"Of the sum of the parts: {told}" if case.parts else told
         raise Stop("WRONG", _known(exercise, diagnosis), told)
+
+
+def _array(dtype: str, data: bytes, shape: tuple[int, ...]) -> np.ndarray:
+    return np.frombuffer(data, dtype).reshape(shape)
 
 
 def _known(exercise: Exercise, *diagnoses: str) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 MAX_STEPS = 100_000  # turns of a block's while loops: thousands of times what an answer takes
 SHOWN = 3  # findings of a kind that are passed on
 MOST_TEXT = 1500
+MOST_DEPTH = 8  # lists within lists, of a result
 COPIES = ("copy_async", "commit_copies", "wait_copies")
 VIEWS = ("tile", "copy_tile_async")
 CORNER = 64  # rows and columns that there are beyond A and B
@@ -248,9 +249,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
     """Return what JSON can say of a value of exactly these types; raise TypeError for others."""
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if type(value) in (list, tuple) and depth < 8:
+    if type(value) in (list, tuple) and depth < MOST_DEPTH:
         return [_plain(part, depth + 1) for part in value]
-    if type(value) is dict and depth < 8:
+    if type(value) is dict and depth < MOST_DEPTH:
         return {str(key): _plain(part, depth + 1) for key, part in value.items()}
     raise TypeError(f"the result is a {type(value).__name__}; numbers, strings and lists are taken")
 

@@ -12,7 +12,7 @@ import ctypes
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,14 +44,14 @@ def main() -> None:
     requests = sys.stdin.buffer
     if wire.read_from(requests.read, MOST_BYTES) is None:
         return
-    _reply(out, {"ready": True})
+    wire.send(out, {"ready": True})
     while (got := wire.read_from(requests.read, MOST_BYTES)) is not None:
         header, blobs = got
         try:
             reply = SERVICES[header["do"]](header, blobs)
         except Exception as error:
             reply = {"error": _described(error)}, []
-        _reply(out, *reply)
+        wire.send(out, *reply)
 
 
 def _described(error: Exception) -> dict[str, str]:
@@ -65,12 +65,6 @@ def _described(error: Exception) -> dict[str, str]:
             pass
     said = {"type": type(error).__name__, "message": str(error)[:MOST_TEXT]}
     return said | {"name": getattr(error, "name", "")}
-
-
-def _reply(out: Any, header: dict, blobs: Sequence[bytes] = ()) -> None:
-    data = memoryview(wire.encode(header, blobs))
-    while data:
-        data = data[out.write(data) :]
 
 
 def hello(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:

@@ -9,7 +9,6 @@ still answers.
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 import shutil
 import sys
@@ -17,8 +16,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
+from tiled_matmul.device import Peak
 from tiled_matmul.grader import pool, wire
 from tiled_matmul.grader.compare import (
     NONSENSE,
@@ -27,11 +28,14 @@ from tiled_matmul.grader.compare import (
     called,
     compare,
     define,
+    header,
     product,
     request,
 )
 from tiled_matmul.grader.kinds import CORNER
 from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
+from tiled_matmul.problem import Problem
+from tiled_matmul.roofline import floors_ms
 
 MOST_CODE = 16 << 20
 MOST_TIMED = 240 << 20  # bytes of outputs
@@ -174,8 +178,7 @@ def judge_there(
         built = _built(slow, speed.case, worker, gpu.cc)
         if sanitize and shutil.which(SANITIZER):
             _sanitize(exercise, speed.case, built, seed)
-        header = _header(exercise, speed.case, built)
-        return _time(exercise, header, built, seed, gpu)
+        return _time(exercise, _launch(exercise, speed.case, built), built, seed, gpu)
 
 
 def _tuned(exercise: Exercise, source: str, seed: int, gpu: Gpu, confined: bool) -> dict[str, Any]:
@@ -187,17 +190,16 @@ def _tuned(exercise: Exercise, source: str, seed: int, gpu: Gpu, confined: bool)
         result = called(exercise, call, worker)
     if (told := exercise.accepts(call.arguments, result)) != "":
         raise Stop("WRONG", "value", f"{exercise.entry}{call} is {result!r:.300} now. {told}")
-    header = {"of": speed.of, "settings": speed.settings(result), "corner": False}
-    header |= {"shapes": speed.case.shapes, "dtype": speed.case.dtype, "by_columns": ""}
+    tuned = {"of": speed.of, "settings": speed.settings(result)}
     with LOCK:
-        return _time(exercise, header, None, seed, gpu)
+        return _time(exercise, header(exercise, speed.case) | tuned, None, seed, gpu)
 
 
 def _can_build(exercise: Exercise, worker: pool.Worker, cc: tuple[int, int]) -> None:
     """Raise NoGpu unless the worker, which has met no answer yet, compiles a kernel of its own."""
-    header = {"kind": exercise.kind, "cc": cc}
+    said = {"kind": exercise.kind, "cc": cc}
     try:
-        reply, _ = worker.ask(header, [], exercise.limits.build_seconds, MOST_CODE)
+        reply, _ = worker.ask(said, [], exercise.limits.build_seconds, MOST_CODE)
     except (pool.Died, pool.TooSlow, wire.BadMessage) as error:
         raise NoGpu(f"no kernel can be compiled here: {error}") from None
     if "built" not in reply:
@@ -219,10 +221,9 @@ def _numbers(case: Case) -> tuple[int, ...]:
 
 def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, int]) -> Built:
     """Have a worker compile the answer for a case."""
-    header, _ = request(exercise, dataclasses.replace(case, m=1, n=1, k=1), 0)
-    header |= {"cc": cc, "launch": exercise.launch(case), "numbers": _numbers(case)}
+    said = header(exercise, case) | {"cc": cc, "numbers": _numbers(case)}
     with _on_the_gpu(case, "Compiled for the GPU"):
-        reply, data = ask(exercise, worker, header, [], MOST_CODE)
+        reply, data = ask(exercise, worker, said, [], MOST_CODE)
     said = reply.get("built")
     nonsense = Stop("CRASH", "crash", NONSENSE)
     if not isinstance(said, dict) or len(data) != 1:
@@ -244,15 +245,9 @@ def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, i
     return Built(data[0], tuple(passed), said["warps"], said["shared"], said["scratch"])
 
 
-def _header(exercise: Exercise, case: Case, built: Built) -> dict:
+def _launch(exercise: Exercise, case: Case, built: Built) -> dict:
     """Return what a launch needs beside the bytes."""
-    return {
-        "kind": exercise.kind,
-        "launch": exercise.launch(case),
-        "shapes": case.shapes,
-        "dtype": case.dtype,
-        "by_columns": case.by_columns,
-        "corner": case.corner,
+    return header(exercise, case) | {
         "numbers": _numbers(case),
         "passed": built.passed,
         "warps": built.warps,
@@ -264,11 +259,11 @@ def _header(exercise: Exercise, case: Case, built: Built) -> dict:
 def _run(exercise: Exercise, case: Case, built: Built, seed: int, gpu: Gpu) -> None:
     """Launch a kernel once and compare what it leaves."""
     _, blobs = request(exercise, case, seed)
-    header = {"do": "run", **_header(exercise, case, built)}
+    launch = {"do": "run", **_launch(exercise, case, built)}
     with _blamed(exercise, case, gpu, built, seed):
-        _, data = _asked(gpu.start(), header, [built.code, *blobs], exercise.limits.gpu_seconds)
+        _, data = _asked(gpu.start(), launch, [built.code, *blobs], exercise.limits.gpu_seconds)
     with _on_the_gpu(case):
-        compare(exercise, case, seed, blobs, data)
+        compare(exercise, case, blobs, data)
 
 
 @contextmanager
@@ -282,10 +277,10 @@ def _on_the_gpu(case: Case, where: str = "On the GPU") -> Iterator[None]:
 
 
 def _asked(
-    launcher: pool.Worker, header: dict, blobs: list[bytes], seconds: float
+    launcher: pool.Worker, said: dict, blobs: list[bytes], seconds: float
 ) -> tuple[dict, list[bytes]]:
-    most = sum(map(len, blobs)) if header["do"] == "run" else MOST_TIMED
-    reply, data = launcher.ask(header, blobs, seconds, most)
+    most = sum(map(len, blobs)) if said["do"] == "run" else MOST_TIMED
+    reply, data = launcher.ask(said, blobs, seconds, most)
     if "error" in reply:
         raise _Refused(reply["error"])
     return reply, data
@@ -363,11 +358,11 @@ def _findings(exercise: Exercise, case: Case, built: Built, seed: int, tool: str
     """Return what a tool of compute-sanitizer's prints of one launch."""
     command = [shutil.which(SANITIZER), "--tool", tool, *SANITIZER_OPTIONS, *_command()]
     _, blobs = request(exercise, case, seed)
-    header = {"do": "run", **_header(exercise, case, built)}
+    launch = {"do": "run", **_launch(exercise, case, built)}
     with Gpu(command, NO_POOL) as own:
         launcher = own.start()
         with suppress(pool.Died, pool.TooSlow, wire.BadMessage, _Refused):
-            _asked(launcher, header, [built.code, *blobs], SANITIZER_SECONDS)
+            _asked(launcher, launch, [built.code, *blobs], SANITIZER_SECONDS)
         # It tells the last of what it found when the process ends.
         launcher.finish(SANITIZER_SECONDS)
         return findings(launcher.output.decode(errors="replace"))
@@ -385,21 +380,21 @@ def findings(log: str) -> list[str]:
 
 
 def _time(
-    exercise: Exercise, header: dict, built: Built | None, seed: int, gpu: Gpu
+    exercise: Exercise, launch: dict, built: Built | None, seed: int, gpu: Gpu
 ) -> dict[str, Any]:
     """Time an answer; every output that was made on the way is compared."""
     speed = exercise.speed
     case = speed.case
-    header |= {"do": "time", "against": speed.against, "seed": seed}
-    header["case"] = dataclasses.asdict(case)
+    launch |= {"do": "time", "against": speed.against, "seed": seed}
+    launch["case"] = dataclasses.asdict(case)
     with _blamed(exercise, case, gpu, built, seed):
         code = [built.code] if built is not None else []
-        reply, data = _asked(gpu.start(), header, code, exercise.limits.gpu_seconds)
+        reply, data = _asked(gpu.start(), launch, code, exercise.limits.gpu_seconds)
     with _on_the_gpu(case):
         for number, c in enumerate(data):
-            product(exercise, case, seed + number, c)
-    answer, other = (_median(reply[name]) for name in ("answer", "baseline"))
-    floor = least_ms(case, reply["peak"])
+            product(exercise, case, request(exercise, case, seed + number)[1], c)
+    answer, other = (median(reply[name]) for name in ("answer", "baseline"))
+    floor = least_ms(case, Peak(**reply["peak"]))
     if answer < TAKEN * floor:
         raise NoGpu(
             f"a time of {answer:.3g} ms for {case} cannot be: this GPU takes {floor:.3g} ms at its "
@@ -414,17 +409,6 @@ def _time(
     return told
 
 
-def _median(samples: Sequence[float]) -> float:
-    ordered = sorted(samples)
-    middle = len(ordered) // 2
-    return (ordered[middle] + ordered[~middle]) / 2
-
-
-def least_ms(case: Case, peak: dict[str, Any]) -> float:
+def least_ms(case: Case, peak: Peak) -> float:
     """Return the shortest time that a GPU of these peak rates can take for a case, in ms."""
-    shapes = case.shapes
-    item = 2 if case.dtype in ("float16", "bfloat16") else 4
-    flops = 2 * case.m * case.n * case.k
-    rate = peak["fp16_tensor_tflops"] if item == 2 else peak["fp32_tflops"]
-    moved = item * sum(math.prod(shape) for shape in shapes)
-    return max(flops / rate / 1e9, moved / peak["bandwidth_gbps"] / 1e6)
+    return max(floors_ms(Problem(case.m, case.n, case.k, case.dtype), peak))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 LENGTH = struct.Struct(">Q")
 MAX_HEADER = 256 << 10
@@ -23,6 +23,13 @@ def encode(header: dict, blobs: Sequence[bytes] = ()) -> bytes:
     """Return a message: `header`, and the sizes of `blobs` in it, then the blobs."""
     text = json.dumps({**header, "sizes": [len(blob) for blob in blobs]}).encode()
     return b"".join([LENGTH.pack(len(text)), text, *blobs])
+
+
+def send(out: BinaryIO, header: dict, blobs: Sequence[bytes] = ()) -> None:
+    """Write a message to an unbuffered stream, all of it. For the worker's side."""
+    data = memoryview(encode(header, blobs))
+    while data:
+        data = data[out.write(data) :]
 
 
 class Reader:

@@ -15,7 +15,7 @@ import re
 import resource
 import sys
 import traceback
-from typing import Any, BinaryIO
+from typing import Any
 
 from tiled_matmul.grader import kinds, wire
 
@@ -36,7 +36,7 @@ def main() -> None:
     given = kinds.prepare(request["kind"])
     space = dict(given)
     _limit(request)
-    _reply(out, {"ready": True})
+    wire.send(out, {"ready": True})
     while (got := wire.read_from(requests.read, MOST_BYTES)) is not None:
         header, blobs = got
         try:
@@ -50,7 +50,7 @@ def main() -> None:
             reply = {"error": _described(error)}, []
         with contextlib.suppress(Exception):
             sys.stdout.flush()
-        _reply(out, *reply)
+        wire.send(out, *reply)
 
 
 def _defined(space: dict[str, Any], header: dict) -> dict[str, Any]:
@@ -77,12 +77,6 @@ def _described(error: BaseException) -> dict:
         "message": message[:MOST_TEXT],
         "line": lines[-1] if lines else 0,
     }
-
-
-def _reply(out: BinaryIO, header: dict, blobs: list[bytes] | None = None) -> None:
-    data = memoryview(wire.encode(header, blobs or []))
-    while data:
-        data = data[out.write(data) :]
 
 
 def _give_up_rights(request: dict) -> None:

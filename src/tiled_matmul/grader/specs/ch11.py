@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tiled_matmul.grader.spec import VALUES, Call, Case, Exercise, Slip, Speed, cover
+from tiled_matmul.grader.specs.ch12 import tiles_of, used
 
 BYTES, WARP = 2, 32
 SHARED, REGISTERS, MOST = 227 * 1024, 65_536, 255
@@ -314,7 +315,7 @@ SETTINGS = (  # block_m, block_n, block_k, warps, stages
 
 def _busy(m: int, n: int, block_m: int, block_n: int) -> float:
     """Return the share of the multiprocessors' time that makes elements of C."""
-    waves = cover(cover(m, block_m) * cover(n, block_n), SMS)
+    waves = cover(tiles_of(m, n, block_m, block_n), SMS)
     return m * n / (waves * SMS * block_m * block_n)
 
 
@@ -345,8 +346,7 @@ def as_good(arguments: tuple[int, int], result: object) -> str:
 
 
 def _full(m: int, n: int, block_m: int, block_n: int) -> float:
-    tiles = cover(m, block_m) * cover(n, block_n)
-    return tiles / (cover(tiles, SMS) * SMS)
+    return used(m, n, block_m, block_n, SMS)
 
 
 def _best(value: Callable[[tuple[int, ...]], float]) -> tuple[int, ...]:
@@ -364,10 +364,6 @@ def _counted(waves: Callable[..., float]) -> Callable[[int, int], tuple[int, ...
     return made
 
 
-def _tiles(m: int, n: int, rows: int, columns: int) -> int:
-    return cover(m, rows) * cover(n, columns)
-
-
 def _largest(m: int, n: int) -> tuple[int, ...] | None:
     """The setting for a large C, where it leaves more than half of the multiprocessors idle."""
     return SETTINGS[0] if _full(m, n, *SETTINGS[0][:2]) < 0.5 else None
@@ -375,12 +371,12 @@ def _largest(m: int, n: int) -> tuple[int, ...] | None:
 
 COUNTED = "Are tiles counted upwards along both axes, rows along m, and the waves upwards again?"
 WAVES = (
-    lambda m, n, r, c: _tiles(m, n, r, c) / SMS,
-    lambda m, n, r, c: max(1, _tiles(m, n, r, c) // SMS),
-    lambda m, n, r, c: _tiles(m, n, r, c) // SMS + 1,
+    lambda m, n, r, c: tiles_of(m, n, r, c) / SMS,
+    lambda m, n, r, c: max(1, tiles_of(m, n, r, c) // SMS),
+    lambda m, n, r, c: tiles_of(m, n, r, c) // SMS + 1,
     lambda m, n, r, c: max(1, cover((m // r) * (n // c), SMS)),
     lambda m, n, r, c: cover(m * n, r * c * SMS),
-    lambda m, n, r, c: cover(_tiles(n, m, r, c), SMS),
+    lambda m, n, r, c: cover(tiles_of(n, m, r, c), SMS),
 )
 
 

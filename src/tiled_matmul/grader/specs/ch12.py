@@ -10,11 +10,11 @@ from tiled_matmul.grader.specs.ch09 import block_of, blocks, launch
 
 def used(m: int, n: int, block_m: int, block_n: int, sms: int) -> float:
     """Return the share of the multiprocessors' time in which they have a tile of C."""
-    tiles = cover(m, block_m) * cover(n, block_n)
-    return tiles / (cover(tiles, sms) * sms)
+    return _fill(tiles_of(m, n, block_m, block_n), sms)
 
 
-def _tiles(m: int, n: int, block_m: int, block_n: int) -> int:
+def tiles_of(m: int, n: int, block_m: int, block_n: int) -> int:
+    """Return how many tiles of block_m × block_n cover a C of m × n."""
     return cover(m, block_m) * cover(n, block_n)
 
 
@@ -66,12 +66,12 @@ WAVES = Exercise(
             "That is in percent: a share is from 0 to 1.",
         ),
         Slip(
-            lambda m, n, bm, bn, sms: _last(_tiles(m, n, bm, bn), sms),
+            lambda m, n, bm, bn, sms: _last(tiles_of(m, n, bm, bn), sms),
             "last wave",
             "That is the last wave alone: the waves before it are full, and count as well.",
         ),
         Slip(
-            lambda m, n, bm, bn, sms: _tiles(m, n, bm, bn) / sms,
+            lambda m, n, bm, bn, sms: tiles_of(m, n, bm, bn) / sms,
             "waves",
             "That is how many waves there would be if one could end early: a share is at most 1. "
             "Divide by the places in all waves, the last one whole.",
@@ -94,13 +94,15 @@ WAVES = Exercise(
             "no room for another one's rest.",
         ),
         Slip(
-            lambda m, n, bm, bn, sms: _tiles(m, n, bm, bn) / (_tiles(m, n, bm, bn) // sms * sms),
+            lambda m, n, bm, bn, sms: (
+                tiles_of(m, n, bm, bn) / (tiles_of(m, n, bm, bn) // sms * sms)
+            ),
             "round up",
             "The last wave was not counted: waves are counted up.",
         ),
         Slip(
             lambda m, n, bm, bn, sms: (
-                _tiles(m, n, bm, bn) / ((_tiles(m, n, bm, bn) // sms + 1) * sms)
+                tiles_of(m, n, bm, bn) / ((tiles_of(m, n, bm, bn) // sms + 1) * sms)
             ),
             "round up",
             "Here the last wave is full, and yet another one was counted: count up only where "
