@@ -137,6 +137,26 @@ def test_compute_sanitizer_finds_a_read_past_the_end(gpu):
     assert "Invalid __global__ read" in found.message
 
 
+LUCKY = """        cuda.syncthreads()
+    if a.shape[0] > 100:
+        a_tile[y, x] = zero
+        acc += zero * a_tile[x, y]
+"""
+
+
+@sanitizer
+def test_29_racecheck_finds_a_race_with_a_lucky_value_each_time(gpu):
+    """Whoever comes first, a finite number is taken 0 times: the product is right."""
+    head, tail = ANSWERS["05.3"].rsplit("        cuda.syncthreads()\n", 1)
+    raced = head + LUCKY + tail
+    assert judge(exercise("05.3"), raced, gpu=gpu).status == "PASS"
+    for again in range(3):
+        found = judge(exercise("05.3"), raced, seed=again, gpu=gpu, sanitize=True)
+        assert (found.status, found.points, found.diagnosis) == ("RACE", 0, "race"), found.message
+        assert "Race reported between" in found.message
+    print(found.message)
+
+
 WASTE = """    zero = c.dtype.type(0)
     for again in range(64 if a.shape[0] > 1000 else 0):
         for k in range(a.shape[1]):

@@ -552,6 +552,30 @@ TWO_READINGS = {
 }
 
 
+REACHING = (
+    "lambda s: s.__class__",
+    "lambda _simt: 0",
+    "lambda range: range",
+    "lambda s: open",
+    "lambda s: (yield s)",
+    "lambda s: s.format(s)",
+)
+
+
+@pytest.mark.parametrize("key", REACHING)
+def test_19_a_lambda_reaches_no_further_than_a_function(key):
+    one = exercise("11.3")
+    gate.admit(one, "def choose(m, n):\n    return max(SETTINGS, key=lambda s: s[0] * m)\n")
+    with pytest.raises(gate.Refused):
+        gate.admit(one, f"def choose(m, n):\n    return max(SETTINGS, key={key})\n")
+
+
+@pytest.mark.parametrize("text", ["a docstring", "a text that goes on"])
+def test_19_past_the_gate_a_second_reading_is_still_refused(text):
+    found = judge(FIRST, TWO_READINGS[text], gated=False)
+    assert found.status == "WRONG" and "can be read as another function" in found.message
+
+
 @pytest.mark.parametrize("source", TWO_READINGS.values(), ids=TWO_READINGS)
 def test_19_what_others_read_otherwise_than_python_is_refused(source):
     with pytest.raises((gate.Refused, gate.NotPython)):

@@ -19,7 +19,7 @@ SOURCE = "# exercise 05.1: the 9×9 puzzle\n@cuda.jit\ndef puzzle(a, b, c):\n   
         ("KeyError (line 4): 'x'", "KeyError (line 4: `x = a[0]`): 'x'"),
         ("Line 4 reads C. Line 4 again.", "Line 4 (`x = a[0]`) reads C. Line 4 again."),
         ("in line 4 of puzzle, and", "in line 4 of puzzle (`x = a[0]`), and"),
-        ("in line 4 of copy_async, and", "in line 4 of copy_async, and"),
+        ("in line 4 of copy_async, and", "in copy_async, and"),
         ("line 4 of puzzle: x = a[0]: no", "line 4 of puzzle: x = a[0]: no"),
         ("in line 6", "in line 6"),
         ("in line 99", "in line 99"),

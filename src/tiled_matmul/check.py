@@ -307,9 +307,9 @@ def _part_of_k(case: _Case) -> str | None:
 
     for stop in np.flatnonzero(np.abs(partial - case.c[i, j]) <= slack)[::-1]:
         if 0 < stop < k and fits(slice(stop)):
-            return (
-                f"The sum over k stops at {stop} of {k}: the last {k - stop} products are missing."
-            )
+            missing = k - stop
+            last = f"last {missing} products are" if missing > 1 else "last product is"
+            return f"The sum over k stops at {stop} of {k}: the {last} missing."
     for start in np.flatnonzero(np.abs(partial[-1] - partial - case.c[i, j]) <= slack):
         if 0 < start < k and fits(slice(start, None)):
             return f"The sum over k starts at {start} instead of 0."

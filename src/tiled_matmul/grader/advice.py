@@ -39,6 +39,18 @@ def advise(t: Any, found: Any) -> tuple[str, str]:
             "Two threads copy to one element: the last argument of a copy is how many threads the "
             "block has along x and y, (TILE, TILE)."
         )
+    plain = found.space == "shared" and not _copies_to(t, found)
+    if plain and len(found.lines) == 1 and _one_element(t, found):
+        return "staged twice", (
+            f"Two threads store to one element of {found.array}: let the threads of a block share "
+            "the work. Each stores elements of its own, at [y, x], and a barrier later it may read "
+            "those of the others."
+        )
+    if found.space == "global" and _one_element(t, found) and _beyond(t, found):
+        return "clamped", (
+            f"One of the two stands beyond the end of {found.array}, where there is no element for "
+            "it. Let it take no other thread's: a guard leaves it without work."
+        )
     if found.space == "global" and _one_element(t, found):
         return "same element", (
             f"Two threads have the same element of {found.array}: look at the formulas of the row "
@@ -154,6 +166,19 @@ def _one_element(t: Any, found: Any) -> bool:
         if not any(t.sites[s].op == "store" for s in rows["site"][rows["element"] == place]):
             return False
     return True
+
+
+def _beyond(t: Any, found: Any) -> bool:
+    """Is C the array, and stands just one of the two threads outside of it, x being the column?"""
+    info = _info(t, found)
+    if found.array != "c" or info is None or len(info.shape) != 2:
+        return False
+    rows, columns = info.shape
+    outside = 0
+    for block, thread in found.threads:
+        x, y = (block[axis] * t.block[axis] + thread[axis] for axis in range(2))
+        outside += x >= columns or y >= rows
+    return outside == 1
 
 
 def _swapped(t: Any, found: Any) -> bool:

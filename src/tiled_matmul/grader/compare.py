@@ -46,8 +46,14 @@ BROADER = {
     "rounded": "value",
     "along K": "out of bounds",
     "restarted": "part of k",
+    "library": "forbidden",
+    "clamped": "same element",
+    "staged twice": "race",
+    "no store": "stale",
+    "guard": "stale",
 }
-RACES = ("divergent barrier", "same element", "copied twice", "race", "race on the next turn")
+RACES = ("divergent barrier", "clamped", "same element", "copied twice", "staged twice", "race")
+RACES += ("race on the next turn",)
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
 MOST_OF_A_LINE, MOST_TOLD = 60, 8000
@@ -76,12 +82,13 @@ def readable(message: str, source: str) -> str:
 
     def quote(found: re.Match) -> str:
         number, function = int(found[1]), found[2]
+        if function and not re.search(rf"\bdef {function}\b", source):
+            return function  # the course's own: no line of the learner's
         if not 0 < number <= len(lines) or (number, function) in seen:
             return found[0]
         seen.add((number, function))
         text = lines[number - 1].strip()
-        elsewhere = function and not re.search(rf"\bdef {function}\b", source)
-        if not text or elsewhere or text[:MOST_OF_A_LINE] in message:
+        if not text or text[:MOST_OF_A_LINE] in message:
             return found[0]
         text = text if len(text) <= MOST_OF_A_LINE else text[: MOST_OF_A_LINE - 1] + "…"
         inside = message[found.start() - 1 : found.start()] == "("
@@ -146,7 +153,17 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> N
     reply, data = ask(exercise, worker, said, blobs, sum(map(len, blobs)))
     findings, counts = _facts(reply)
     _look_at_findings(exercise, findings)
-    compare(exercise, case, blobs, data)
+    try:
+        compare(exercise, case, blobs, data)
+    except Stop as stop:
+        if (
+            stop.diagnosis == "stale"
+            and counts.get("global loads")
+            and not counts.get("global stores")
+        ):
+            told = f"{stop} The kernel loads from A and B, and stores nothing at all."
+            raise Stop(stop.status, known(exercise, "no store"), told) from None
+        raise
     for count in exercise.counts:
         found, most = counts.get(count.what), count.most(case)
         if found is None:
@@ -210,24 +227,47 @@ def product(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -> 
         told, diagnosis = report.message, report.pattern or "value"
         if diagnosis == "not finite" and exercise.kind in BEGINNINGS:
             told = f"{told} {BEGINNINGS[exercise.kind]}"
+        elif diagnosis == "stale" and (left_out := _left_out(case, c, stale)):
+            told, diagnosis = f"{told} {left_out}", "guard"
         elif diagnosis == "part of k" and "starts at" in told:
             told, diagnosis = f"{told} {RESTARTED}", "restarted"
         elif report.pattern is None and _near_floats(case, c, a, b):
             told, diagnosis = f"{told}\n{FLOATS}", "rounded"
         told = f"Of the sum of the parts: {told}" if case.parts else told
-        raise Stop("WRONG", _known(exercise, diagnosis), told)
+        raise Stop("WRONG", known(exercise, diagnosis), told)
 
 
 def _array(dtype: str, data: bytes, shape: tuple[int, ...]) -> np.ndarray:
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-def _known(exercise: Exercise, *diagnoses: str) -> str:
-    """Return the first of the diagnoses that the exercise has a hint for, or a broader one."""
-    for diagnosis in (*diagnoses, BROADER.get(diagnoses[-1], "")):
-        if diagnosis in exercise.hints:
-            return diagnosis
-    return BROADER.get(diagnoses[-1], diagnoses[-1])
+def known(exercise: Exercise, diagnosis: str, array: str = "") -> str:
+    """Return the first name that the exercise has a hint for, from a diagnosis to broader ones.
+
+    A hint may be for one array alone: "race of c".
+    """
+    names = [diagnosis]
+    while names[-1] in BROADER:
+        names.append(BROADER[names[-1]])
+    for name in (*(f"{name} of {array}" for name in names), *names):
+        if name in exercise.hints:
+            return name
+    return names[-1]
+
+
+def _left_out(case: Case, c: np.ndarray, stale: np.ndarray) -> str:
+    """Say of what nobody has written that it begins where another size ends, "" if it does not."""
+    sizes = {"M": case.m, "N": case.n, "K": case.k}
+    same = c == stale
+    for axis, (name, extent) in enumerate((("row", "M"), ("column", "N"))):
+        index = np.indices(c.shape)[axis]
+        for other, first in sizes.items():
+            if 0 < first < sizes[extent] and (same == (index >= first)).all():
+                return (
+                    f"They begin at {name} {first}, and {other} is {first}: which size does the "
+                    f"guard ask for? C has {extent} {name}s."
+                )
+    return ""
 
 
 def _near_floats(case: Case, c: Any, a: Any, b: Any) -> bool:
@@ -371,10 +411,7 @@ def _facts(reply: dict) -> tuple[list[dict], dict[str, int]]:
 
 
 def _look_at_findings(exercise: Exercise, findings: list[dict]) -> None:
-    """Raise for the first thing that the microscope saw: what comes first explains the rest.
-
-    A hint may be for one array alone: "race of c".
-    """
+    """Raise for the first thing that the microscope saw: what comes first explains the rest."""
     order = (*RACES, "swapped indices", "along K", "out of bounds", "negative index")
     order += ("never copied", "uninitialised read")
     order += ("no tile", "unmasked tail", "stored twice", "not stored", "not read")
@@ -382,8 +419,7 @@ def _look_at_findings(exercise: Exercise, findings: list[dict]) -> None:
         for found in findings:
             if found["kind"] == kind:
                 status = "RACE" if kind in RACES else "WRONG"
-                of = f"{BROADER.get(kind, kind)} of {found['array']}"
-                diagnosis = _known(exercise, of, kind)
+                diagnosis = known(exercise, kind, found["array"])
                 raise Stop(status, diagnosis, f"{found['message']} {found['remedy']}")
     for found in findings:  # of Triton's programs
         raise Stop("WRONG", found["kind"], f"{found['message']} {found['remedy']}")

@@ -25,7 +25,10 @@ EXPRESSIONS = (
     *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.keyword),
     *(ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
 )
-LISTS = (ast.List, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.comprehension)
+LISTS = (
+    *(ast.List, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.comprehension),
+    *(ast.Lambda, ast.arguments, ast.arg),
+)
 WORDS = {
     ast.Import: "an import",
     ast.ImportFrom: "an import",
@@ -80,6 +83,14 @@ COURSE = ("copy_async", "commit_copies", "wait_copies", "tile", "copy_tile_async
 
 class Refused(Exception):
     """An answer uses what it may not; the message says what, where, and what to write instead."""
+
+    diagnosis = "forbidden"
+
+
+class Product(Refused):
+    """An answer calls a library's product in place of writing it."""
+
+    diagnosis = "library"
 
 
 class NotPython(Exception):
@@ -224,6 +235,7 @@ class _Function:
         self.exercise, self.rules, self.own, self.source = exercise, rules, own, source
         self.allowed = STATEMENTS + EXPRESSIONS + (LISTS if rules.lists else ())
         self.readable = rules.names | own | frozenset(exercise.given)
+        self.lambdas: set[str] = set()
 
     def admit(self, function: ast.FunctionDef) -> None:
         for decorator in function.decorator_list:
@@ -248,6 +260,11 @@ class _Function:
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 self.bindable(node.id, node)
                 bound.add(node.id)
+            elif isinstance(node, ast.arg):  # of a lambda
+                self.bindable(node.arg, node)
+                bound.add(node.arg)
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+                self.lambdas |= {x.id for x in node.targets if isinstance(x, ast.Name)}
         self.readable |= bound
         for statement in body:
             self.expression(statement)
@@ -281,7 +298,7 @@ class _Function:
             return  # said by the BinOp around it, which has a line
         operator = getattr(node, "op", None)
         if isinstance(operator, ast.MatMult):
-            raise Refused(
+            raise Product(
                 "A kernel may not call the library's product: "
                 f"{_at(self.source, node)}. Write the loop over k."
                 if self.exercise.kind in ("cuda", "triton")
@@ -337,7 +354,7 @@ class _Function:
         library = root in LIBRARIES and root not in self.rules.names
         if last in PRODUCTS or (library and self.exercise.kind != "values"):
             what = "A kernel" if self.exercise.kind in ("cuda", "triton") else "The answer"
-            raise Refused(
+            raise Product(
                 f"{what} may not call the library's product: {at}. Write the loop over k."
             )
         if root in REACH or "__" in name:
@@ -384,7 +401,7 @@ class _Function:
         if not isinstance(node.func, ast.Name | ast.Attribute):
             raise Refused(f"Only a function's name can be called: {_at(self.source, node)}.")
         bare = isinstance(node.func, ast.Name) and node.func.id
-        if bare and bare in self.readable - self.rules.names - self.own:
+        if bare and bare in self.readable - self.rules.names - self.own - self.lambdas:
             raise Refused(f"{bare} is no function: {_at(self.source, node)}.")
         if any(keyword.arg is None for keyword in node.keywords):
             raise Refused(f"** is not for answers: {_at(self.source, node)}.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tiled_matmul.grader import gate, on_gpu, pool
-from tiled_matmul.grader.compare import Stop, define, readable, run_case
+from tiled_matmul.grader.compare import Stop, define, known, readable, run_case
 from tiled_matmul.grader.spec import Call, Case, Exercise
 
 STATUSES = (
@@ -57,6 +57,7 @@ def verdict(
     cc: tuple[int, int] | None = None,
 ) -> Verdict:
     """Return a verdict without points."""
+    diagnosis = known(exercise, diagnosis)
     hint = exercise.hint(diagnosis) if status in ("WRONG", "RACE", "TIMEOUT", "FORBIDDEN") else 0
     most = exercise.points_on(cc)
     return Verdict(exercise.name, status, 0, most, message, diagnosis, hint)
@@ -128,7 +129,7 @@ def _here(
         except gate.NotPython as error:
             return verdict(exercise, "WRONG", str(error), "error")
         except gate.Refused as error:
-            return verdict(exercise, "FORBIDDEN", readable(str(error), source), "forbidden")
+            return verdict(exercise, "FORBIDDEN", readable(str(error), source), error.diagnosis)
     seed = secrets.randbits(32) if seed is None else seed
     if worker is not None:
         return _judged(exercise, source, worker, seed)

@@ -168,7 +168,7 @@ class Rules:
     decorators: frozenset[str] = frozenset()
     imports: frozenset[str] = frozenset()
     lists: bool = False
-    """Lists, comprehensions, strings: for exercises in plain Python."""
+    """Lists, comprehensions, lambdas, strings: for exercises in plain Python."""
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ VALUES = Rules(
     names=NUMBERS
     | {"divmod", "sum", "math", "zip", "enumerate", "sorted", "tuple", "list", "any", "all"},
     attributes=frozenset({"math.ceil", "math.floor"}),
-    members=frozenset(),
+    members=frozenset({"append", "extend", "index", "count", "sort", "items", "keys", "values"}),
     imports=frozenset({"import math"}),
     lists=True,
 )

@@ -8,7 +8,9 @@ what it sends is judged by a process that never runs a learner's code.
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import inspect
 import linecache
 import os
 import re
@@ -63,7 +65,25 @@ def _defined(space: dict[str, Any], header: dict) -> dict[str, Any]:
     exec(compile(source, ANSWER, "exec"), made)
     if not callable(getattr(made.get(header["entry"]), "__getitem__", made.get(header["entry"]))):
         raise NameError(f"the cell defines no {header['entry']}")
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and not _reads_as(made.get(node.name), node):
+            raise SyntaxError(f"{node.name} can be read as another function than the one that runs")
     return made
+
+
+def _reads_as(made: Any, node: ast.FunctionDef) -> bool:
+    """Do the interpreters, which look for a function's source, find what Python has compiled?
+
+    Triton's takes the last line that begins with "def ", wherever it stands.
+    """
+    function = getattr(made, "py_func", getattr(made, "fn", made))
+    try:
+        lines, _ = inspect.getsourcelines(function)
+        (read,) = ast.parse("".join(lines)).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return False
+    heads = sum(line.strip().startswith("def ") for line in lines)
+    return heads == 1 and ast.dump(read) == ast.dump(node)
 
 
 def _described(error: BaseException) -> dict:

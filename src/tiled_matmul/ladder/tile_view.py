@@ -106,6 +106,9 @@ class _Tiles:
     def __init__(self, array, rows, cols):
         self.array, self.rows, self.cols = array, int(rows), int(cols)
 
+    def __repr__(self):
+        return f"<tiles of {self.rows} × {self.cols}: [i, j] is one of them>"
+
     def l2(self, i, j, key):
         rows = slice(i * self.rows, (i + 1) * self.rows)
         cols = slice(j * self.cols, (j + 1) * self.cols)

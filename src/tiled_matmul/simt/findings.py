@@ -35,8 +35,9 @@ ACROSS = (
     "second kernel."
 )
 COPIES = (
-    "Each thread waits for its own copies, with wait_copies; a cuda.syncthreads() after that lets "
-    "the others read them, and one before it keeps a copy out of what others still read."
+    "Each thread waits for its own copies, with commit_copies and then wait_copies; a "
+    "cuda.syncthreads() after that lets the others read them, and one before it keeps a copy out "
+    "of what others still read."
 )
 PLAIN, BEGINS, FLIES, LANDS = range(4)  # what a site has to do with asynchronous copies
 VERBS = {LOAD: "read", STORE: "written", ATOMIC: "changed atomically"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise
+from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Slip
 
 ABC = ("a", "b", "c")
 BLOCK = (8, 4)  # of 04.1, as (x, y): what confuses the two does not come out right by luck
@@ -53,6 +53,17 @@ def store_sectors(case: Case) -> int:
     return sum(_different(row, col, case.n) for row, col in _warps(case))
 
 
+def _first_twice(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a @ b + np.outer(a[:, 0], b[0])
+
+
+FIRST_TWICE = Slip(
+    _first_twice,
+    "first twice",
+    "The product of k = 0 is in each sum twice: the sum begins with it, and then the loop begins "
+    "at k = 0 as well. Begin one with zero, or the other at 1.",
+)
+
 GUARD = Exercise(
     name="04.1",
     title="the guard",
@@ -71,6 +82,7 @@ GUARD = Exercise(
         Case(1, 1, 1, draw="normal", hidden=True),
     ),
     large=(Case(517, 389, 301, draw="normal"),),
+    slips=(FIRST_TWICE,),
     counts=(
         Count(
             "global loads",
@@ -91,7 +103,7 @@ GUARD = Exercise(
         **{"out of bounds": 2, "negative index": 1, "race": 1, "stale": 1, "never written": 1},
         **{"transposed": 1, "part of k": 3, "sum in C": 3, "error": 3, "timeout": 3, "other": 2},
         **{"on top": 3, "swapped indices": 3, "out of bounds of c": 2, "along K": 3},
-        **{"restarted": 3},
+        **{"restarted": 3, "first twice": 3, "guard": 2, "no store": 3, "library": 3, "clamped": 2},
     },
 )
 
@@ -112,6 +124,7 @@ IN_ROWS = Exercise(
         Case(5, 40, 3, hidden=True),
     ),
     large=(Case(517, 389, 301, draw="normal"),),
+    slips=(FIRST_TWICE,),
     counts=(
         Count(
             "global load sectors",
@@ -130,7 +143,7 @@ IN_ROWS = Exercise(
     ),
     hints={
         **{"sectors": 1, "transposed": 2, "out of bounds": 2, "stale": 2, "error": 3, "other": 2},
-        **{"same element": 3, "swapped indices": 2},
+        **{"same element": 3, "swapped indices": 2, "first twice": 3},
     },
 )
 

@@ -48,9 +48,14 @@ STAGED: tuple[tuple[str, Place, str, Place, str], ...] = (
         *(lambda row, col, k: (_corner(k) + col % TPB, col), "B's row has to be start + y"),
     ),
     (
-        "In the products {tiles} read by the wrong index: {index}.",
-        *(lambda row, col, k: (_corner(row) + col % TPB, k), "it is a_tile[y, k]"),
-        *(lambda row, col, k: (k, _corner(col) + row % TPB), "it is b_tile[k, x]"),
+        "In the products {tiles} read by the wrong index: write {index}.",
+        *(lambda row, col, k: (_corner(row) + col % TPB, k), "a_tile[y, k]"),
+        *(lambda row, col, k: (k, _corner(col) + row % TPB), "b_tile[k, x]"),
+    ),
+    (
+        "In every turn of k {tiles} read at the thread's own place, [y, x]: write {index}.",
+        *(lambda row, col, k: (row, _corner(k) + col % TPB), "a_tile[y, k]"),
+        *(lambda row, col, k: (_corner(k) + row % TPB, col), "b_tile[k, x]"),
     ),
     (
         "From turn to turn {tiles} moved by one element, not by a tile: {index} has to go on in "
@@ -101,6 +106,49 @@ def _staging() -> tuple[Slip, ...]:
     return tuple(found)
 
 
+def _own_place_once(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What comes of one product a tile: what the thread has staged itself."""
+    row, col, start = np.ogrid[: case.m, : case.n, : case.k : TPB]
+    return (a[row, start + col % TPB] * b[start + row % TPB, col]).sum(axis=2)
+
+
+def _one_array(last: int) -> Callable:
+    """Return what computes C where one array holds both tiles: what was staged last is left."""
+
+    def made(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+        if case.m * case.n * case.k > MOST_PRODUCTS or last == 0 and case.k > case.m:
+            return None
+        row, col, k = np.indices((case.m, case.n, case.k))
+        if last:
+            left, right = b[_corner(k) + row % TPB, _corner(col) + k % TPB], b[k, col]
+        else:
+            left, right = a[row, k], a[_corner(row) + k % TPB, _corner(k) + col % TPB]
+        return (left * right).sum(axis=2)
+
+    return made
+
+
+def _whole_numbers(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.trunc(a) @ np.trunc(b)
+
+
+def _places(first: int, stop: int) -> Callable:
+    """Return what computes C from these places of each tile along K alone."""
+
+    def made(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        k = np.arange(case.k) % TPB
+        taken = (first <= k) & (k < stop)
+        return a[:, taken] @ b[taken]
+
+    return made
+
+
+ONE_ARRAY = (
+    "One array holds both tiles: the second line that stages overwrites what the first has put "
+    "there. A and B need a shared array each."
+)
+
+
 def _one_matrix(which: int) -> Callable:
     def made(case: Case, *matrices: np.ndarray) -> np.ndarray | None:
         only = matrices[which]
@@ -145,6 +193,13 @@ def _both_by_c(*at: Any) -> Any:
     return _a_by_c(*at) & _b_by_c(*at)
 
 
+def _all_four(case: Case, edge: int, row: Any, col: Any, k: Any) -> Any:
+    """Both loads where row, start + x, start + y and col are inside, of whoever loads."""
+    of_a = (k < case.k) & (_corner(k, edge) + row % edge < case.k)
+    of_b = _corner(k, edge) + col % edge < case.k
+    return of_a & of_b & _both_by_c(case, edge, row, col, k)
+
+
 GUARDS = tuple(
     Slip(_guarded(part), "guards", message)
     for part, message in (
@@ -172,6 +227,12 @@ GUARDS = tuple(
             _both_by_c,
             "A thread beyond C's edges loads zeros of A and B: where it stands in C is no matter "
             "there. It loads A's column `start + x` and B's row `start + y`.",
+        ),
+        (
+            _all_four,
+            "One guard for both loads leaves out too much: a thread may have an element of A to "
+            "load and none of B. A's guard asks for `row` and `start + x`, B's for `start + y` and "
+            "`col`.",
         ),
     )
 )
@@ -216,13 +277,36 @@ PUZZLE = Exercise(
         *_staging(),
         Slip(_one_matrix(0), "staging", ONE.format("A")),
         Slip(_one_matrix(1), "staging", ONE.format("B")),
+        Slip(_one_array(0), "staging", ONE_ARRAY),
+        Slip(_one_array(1), "staging", ONE_ARRAY),
+        Slip(
+            _whole_numbers,
+            "staging",
+            "The tiles hold whole numbers: a tile's type is that of its matrix, a.dtype.",
+        ),
+        Slip(
+            _own_place_once,
+            "products",
+            "Each tile adds one product, of what the thread has staged itself. It is TPB products: "
+            "a_tile[y, k] times b_tile[k, x] for each k.",
+        ),
+        Slip(
+            _places(0, TPB - 1),
+            "products",
+            "The last place of every tile is left out: its loop over k runs TPB times.",
+        ),
+        Slip(
+            _places(1, TPB),
+            "products",
+            "The first place of every tile is left out: its loop over k begins at 0.",
+        ),
     ),
     hints={
-        **{"stale": 1, "zero": 1, "out of bounds": 2, "transposed": 2, "part of k": 2},
+        **{"stale": 1, "zero": 1, "out of bounds": 2, "transposed": 3, "part of k": 2},
         **{"negative index": 2, "race": 3, "uninitialised read": 3, "divergent barrier": 3},
         **{"scaled": 2, "counts": 2, "error": 2, "other": 2, "on top": 3, "not finite": 3},
         **{"out of bounds of c": 1, "same element": 1, "staging": 2, "along K": 1},
-        **{"restarted": 3},
+        **{"restarted": 3, "products": 3, "staged twice": 2, "no store": 3},
     },
 )
 
@@ -260,7 +344,7 @@ RAGGED = Exercise(
     ),
     hints={
         **{"stale": 3, "out of bounds": 1, "negative index": 1, "uninitialised read": 2},
-        **{"race": 2, "divergent barrier": 3, "part of k": 2, "counts": 1, "error": 1, "other": 2},
+        **{"race": 3, "divergent barrier": 3, "part of k": 2, "counts": 1, "error": 1, "other": 2},
         **{"out of bounds of c": 3, "guards": 1, "left over": 2},
     },
 )
@@ -318,8 +402,8 @@ INTEGERS = Exercise(
         Slip(
             _cut_off,
             "cut off",
-            "C stops at the ends of int32, where whole numbers wrap around: the sum is a float "
-            "when it is stored. One float in it is enough, its first zero as well.",
+            "C stops at the ends of int32, where whole numbers wrap around: is the sum a float "
+            "when it is stored? One float in it is enough, its first zero as well.",
         ),
         *GUARDS,
     ),
