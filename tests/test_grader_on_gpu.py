@@ -202,12 +202,24 @@ def test_every_kernel_is_tried_on_a_gpu_at_a_size_that_fills_it():
             assert grid[1] <= limits[0] and (one.kind != "cuda" or block[0] * block[1] <= limits[1])
 
 
-RACE = "========= Error: Race reported between Write access at k+0x1 and Read access at k+0x2\n"
-READ = """========= Invalid __global__ read of size 4 bytes
-=========     at guarded(Array<float, 2>)+0x4d0
-=========     by thread (7,0,0) in block (1,2,0)
-========= ERROR SUMMARY: 3 errors
+NUMBAS = "answer::repaired[abi:v1,cw51cXTLSU](Array<float, (int)2, C>, Array<float, (int)2, C>)"
+RACE = f"""========= COMPUTE-SANITIZER
+========= Error: Race reported between Write access at {NUMBAS}+0xab0 in <answer>:21
+=========     and Read access at {NUMBAS}+0xae0 in /some/where/<answer>:22 [792000 hazards]
+=========
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
 """
+READ = """========= COMPUTE-SANITIZER
+========= Invalid __global__ read of size 4 bytes
+=========     at product+0x4d0{where}
+=========     by thread (7,0,0) in block (1,2,0)
+=========     Access to 0x7fe1f2872b04 is out of bounds
+=========     and is 1,409 bytes after the nearest allocation at 0x7fe1f2800000 of 468,356 bytes
+=========
+========= ERROR SUMMARY: 3 errors
+========= ERROR SUMMARY: 2 errors were not printed. Use --print-limit option to adjust
+"""
+THREAD = "by thread (7,0,0) in block (1,2,0)"
 
 
 @pytest.mark.parametrize(
@@ -216,8 +228,22 @@ READ = """========= Invalid __global__ read of size 4 bytes
         ("========= ERROR SUMMARY: 0 errors\n", []),
         ("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n", []),
         ("========= Something new\n========= ERROR SUMMARY: 2 errors\n", ["2 errors"]),
-        (READ, ["Invalid __global__ read of size 4 bytes by thread (7,0,0) in block (1,2,0)"]),
-        (f"{RACE}========= RACECHECK SUMMARY: 1 hazard displayed\n", [RACE[17:].strip()]),
+        (READ.format(where=""), [f"Invalid __global__ read of size 4 bytes {THREAD}"]),
+        (
+            READ.format(where=" in <answer>:25"),
+            [f"Invalid __global__ read of size 4 bytes in line 25 {THREAD}"],
+        ),
+        (
+            READ.format(where=" in tile_view.py:58"),
+            [f"Invalid __global__ read of size 4 bytes in tile_view.py:58 {THREAD}"],
+        ),
+        (
+            RACE,
+            [
+                "Race reported between Write access in line 21 and Read access in line 22 "
+                "[792000 hazards]"
+            ],
+        ),
     ],
 )
 def test_a_sanitizers_log_is_read(log, told):

@@ -199,26 +199,36 @@ def _here(jobs: Mapping[str, tuple], cc: tuple[int, int]) -> dict[str, bytes]:
     return {name: cubin(kernel, signature, cc) for name, (kernel, signature) in jobs.items()}
 
 
-def cubin(kernel: Any, signature: tuple, cc: tuple[int, int]) -> bytes:
+def cubin(kernel: Any, signature: tuple, cc: tuple[int, int], source_lines: bool = False) -> bytes:
     """Return a kernel's machine code, by Numba's own compiler. Raises NoCompiler, or what it says.
 
-    `signature` are the Numba types of the arguments, `cc` a compute capability.
+    `signature` are the Numba types of the arguments, `cc` a compute capability. With `source_lines`
+    it also holds which line of the source each instruction comes from, for tools that look at it;
+    the instructions are the same.
     """
     from numba import cuda
 
     options = {o: v for o, v in kernel.targetoptions.items() if o in OPTIONS and v is not None}
     most = kernel.targetoptions.get("max_registers")
     build = partial(
-        cuda.compile, kernel.py_func, signature, device=False, abi="numba", cc=cc, **options
+        cuda.compile,
+        kernel.py_func,
+        signature,
+        device=False,
+        abi="numba",
+        cc=cc,
+        lineinfo=source_lines,
+        **options,
     )
     try:
         from cuda.bindings import nvjitlink
 
         nvjitlink.version()
     except Exception:  # missing, or its library is: the exceptions differ from version to version
-        return _assembled(_compile(build, "ptx"), cc, most)
+        return _assembled(_compile(build, "ptx"), cc, most, source_lines)
     code = _compile(build, "ltoir")
     flags = ["-lto", f"-arch=sm_{cc[0]}{cc[1]}"] + ([f"-maxrregcount={most}"] if most else [])
+    flags += ["-lineinfo"] if source_lines else []
     linker = nvjitlink.create(len(flags), flags)
     try:
         nvjitlink.add_data(linker, nvjitlink.InputType.LTOIR, code, len(code), "kernel")
@@ -239,7 +249,7 @@ def _compile(build: Any, output: str) -> Any:
         raise
 
 
-def _assembled(ptx: str, cc: tuple[int, int], most: int | None) -> bytes:
+def _assembled(ptx: str, cc: tuple[int, int], most: int | None, source_lines: bool) -> bytes:
     """Return the cubin that the first ptxas makes which knows this version of PTX."""
     said = ""
     with tempfile.TemporaryDirectory() as folder:
@@ -248,6 +258,7 @@ def _assembled(ptx: str, cc: tuple[int, int], most: int | None) -> bytes:
         for tool in _tools("ptxas"):
             command = [tool, f"-arch=sm_{cc[0]}{cc[1]}", str(source), "-o", str(target)]
             command += [f"-maxrregcount={most}"] if most else []
+            command += ["-lineinfo"] if source_lines else []
             done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
             if done.returncode == 0:
                 return target.read_bytes()

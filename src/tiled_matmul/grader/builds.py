@@ -56,7 +56,7 @@ def _cuda(kernel: Any, request: dict, cc: tuple[int, int]) -> tuple[dict, list[b
     dtype = from_dtype(np.dtype(request["dtype"]))
     layouts = ["F" if name in request["by_columns"] else "C" for name in "abc"]
     signature = tuple(types.Array(dtype, 2, layout) for layout in layouts)
-    return _reply([cubin(kernel, signature, cc)], [0, 1, 2])
+    return _reply([cubin(kernel, signature, cc, source_lines=True)], [0, 1, 2])
 
 
 def _triton(kernel: Any, request: dict, cc: tuple[int, int]) -> tuple[dict, list[bytes]]:

@@ -34,6 +34,7 @@ from tiled_matmul.grader.compare import (
 )
 from tiled_matmul.grader.kinds import CORNER
 from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
+from tiled_matmul.grader.worker import ANSWER
 from tiled_matmul.problem import Problem
 from tiled_matmul.roofline import floors_ms
 
@@ -47,11 +48,10 @@ SANITIZER_SECONDS = 120.0
 SANITIZER_OPTIONS = "--report-api-errors no --show-backtrace no --print-limit 10".split()
 # In torch's pool memcheck would miss the ends of the arrays.
 NO_POOL = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-FOUND = re.compile(
-    r"^=+ (?:Error: |Warning: )?((?:Invalid|Misaligned|Race|Potential) [^\n]*)"
-    r"(?:\n=+ +at [^\n]*)?(?:\n=+ +(by thread [^\n]*))?",
-    re.MULTILINE,
-)
+FOUND = re.compile(r"(?:Error: |Warning: )?((?:Invalid|Misaligned|Race|Potential) .*)")
+MORE = ("at ", "by thread ", "and Read access ", "and Write access ")  # lines of what was found
+PLACE = re.compile(r" at \S.*?\+0x[0-9a-f]+(?: in (\S+):(\d+))?")  # a symbol, a file, a line
+MOST_TEXT = 500
 SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+)", re.MULTILINE)
 LOCK = threading.Lock()
 NOT_LAUNCHED = (
@@ -373,10 +373,25 @@ def findings(log: str) -> list[str]:
     counts = SUMMARY.findall(log)
     if not counts:
         raise NoGpu(f"compute-sanitizer came to no end: {log[-300:]}")
-    found = [" ".join(filter(None, parts)) for parts in FOUND.findall(log)]
+    found: list[str] = []
+    for line in log.splitlines():
+        text = line.lstrip("=").strip()
+        if start := FOUND.fullmatch(text):
+            found.append(start[1])
+        elif found and text.startswith(MORE):
+            found[-1] = f"{found[-1]} {text}"
+    found = [PLACE.sub(_line, text)[:MOST_TEXT] for text in found]
     if not found and any(map(int, counts)):
         return [f"{max(map(int, counts))} errors"]
     return found
+
+
+def _line(place: re.Match) -> str:
+    """Return where a compiled instruction stands, for who wrote the source."""
+    file, line = place.groups()
+    if file is None:
+        return ""
+    return f" in line {line}" if file.endswith(ANSWER) else f" in {file}:{line}"
 
 
 def _time(
