@@ -26,9 +26,10 @@ MARKER = re.compile(r"\s*#\s*exercise\s+(\d\d\.\d{1,2})\b", re.IGNORECASE)
 FOLDER = ROOT / "exercises"
 
 
-# Control characters, halves of characters, and what turns the direction of writing.
+# Control characters, halves of characters, what nobody sees, what turns the direction of writing.
 UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufffe\uffff\U000e0000-\U000e007f]"
 )
 
 

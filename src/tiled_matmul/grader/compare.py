@@ -13,7 +13,7 @@ import numpy as np
 
 from tiled_matmul.check import diagnose
 from tiled_matmul.grader import pool, wire
-from tiled_matmul.grader.kinds import MOST_DEPTH
+from tiled_matmul.grader.kinds import MOST_DEPTH, MOST_NAME
 from tiled_matmul.grader.spec import Call, Case, Exercise, Slip
 
 NEAR_SUMS = 1e-5  # of the sum of the sizes: rounding is less, a mistake is more
@@ -57,7 +57,6 @@ RACES += ("race on the next turn",)
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
 MOST_OF_A_LINE, MOST_TOLD = 60, 8000
-MOST_NAMED = 80  # characters of what a finding is called
 NONSENSE = "The answer's process sent nonsense."
 
 
@@ -298,17 +297,16 @@ def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) 
 def _call(exercise: Exercise, case: Call, worker: pool.Worker) -> None:
     result = called(exercise, case, worker)
     wanted = json.loads(json.dumps(exercise.answer(*case.arguments)))
-    if _alike(result, wanted):
-        return
-    why = "no" if exercise.accepts is None else exercise.accepts(case.arguments, result)
-    if why == "":
+    accepts = exercise.accepts
+    why = "" if accepts is None else accepts(case.arguments, result)
+    if not why and (accepts is not None or _alike(result, wanted)):
         return
     mine, right = _shown(result, wanted)
     asked = "" if case.hidden else f", should be {right}"
     told, diagnosis = f"{exercise.entry}{case} is {mine:.300}{asked}.", "value"
     if isinstance(wanted, list) and isinstance(result, list) and len(result) != len(wanted):
         told = f"{told} {len(wanted)} values are asked for."
-    if exercise.accepts is not None:
+    if why:
         told = f"{told} {why}"
     if result is None:
         told, diagnosis = f"{told} Does it end at a `return`?", "nothing"
@@ -403,7 +401,7 @@ def _facts(reply: dict) -> tuple[list[dict], dict[str, int]]:
             raise nonsense
         if not all(isinstance(found[word], str) for word in words):
             raise nonsense
-        if max(len(found["kind"]), len(found["array"])) > MOST_NAMED:
+        if max(len(found["kind"]), len(found["array"])) > MOST_NAME:
             raise nonsense
     if not all(type(number) is int and number >= 0 for number in counts.values()):
         raise nonsense

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tiled_matmul.grader.spec import CUDA, Exercise, Rules
+from tiled_matmul.grader.spec import CUDA, PLACES, Exercise, Rules
 
 MAX_SOURCE = 20_000  # characters
 MAX_DEPTH = 60
@@ -69,7 +69,24 @@ MEANT = {  # a name that is near, and what is meant
         (f"{m}.{t}" for m in ("cuda", "np") for t in ("int", "int_", "float", "float_")), TYPE
     ),
     **dict.fromkeys((f"cuda.{t}" for t in ("int32", "int64", "float32", "float64")), TYPE),
+    "cuda.syncwarp": "it waits for one warp; the barrier of a block is cuda.syncthreads()",
+    "cuda.threadfence": "a fence makes nobody wait; the barrier of a block is cuda.syncthreads()",
+    "cuda.threadfence_block": "a fence makes nobody wait; the barrier is cuda.syncthreads()",
+    "cuda.atomic.*": "nothing has to be atomic where each element of C is one thread's",
+    **{f"cuda.{place}": f"it has an x and a y: cuda.{place}.x, cuda.{place}.y" for place in PLACES},
+    **dict.fromkeys(("sum", "np.sum", "enumerate", "zip", "map"), "write the loop over k"),
+    **dict.fromkeys(
+        (f"np.{make}" for make in ("zeros", "empty", "ones", "array")),
+        "an array of a block is cuda.shared.array, one of a thread cuda.local.array",
+    ),
 }
+NO_CALLS = {  # members that are no functions
+    "shape": "a shape is a pair of numbers: shape[0] is how many rows there are",
+    "dtype": "a zero of an array's type is c.dtype.type(0)",
+    "size": "size is a number",
+    "ndim": "ndim is a number",
+}
+MAKES = ("cuda.shared.array", "cuda.local.array")
 LAUNCH = {  # what the cell of a launch calls its sizes, and how a kernel asks for them
     "BLOCK": "cuda.blockDim.x` and `cuda.blockDim.y",
     "GRID": "cuda.gridDim.x` and `cuda.gridDim.y",
@@ -141,19 +158,15 @@ def _one_reading(tree: ast.Module, source: str) -> None:
     Some end a line at more characters, and Triton's interpreter takes the last line that begins
     with "def " for the kernel, be it within a string.
     """
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    heads = {line for f in functions for line in (f.lineno, *(d.lineno for d in f.decorator_list))}
     odd = ODD.search(source)
     if odd:
         line = source.count("\n", 0, odd.start()) + 1
         raise Refused(f"Line {line} has a character that is not for answers: {odd[0]!a}.")
-    for node in ast.walk(tree):
-        if not _is_text(node):
-            continue
-        text = ast.get_source_segment(source, node) or ""
-        if any(part.strip().startswith(("def ", "@")) for part in text.split("\n")):
-            raise Refused(
-                f"The text in line {node.lineno} has a line that begins like a function: leave "
-                "that out."
-            )
+    for number, line in enumerate(source.split("\n"), start=1):
+        if line.strip().startswith("def ") and number not in heads:
+            raise Refused(f"Line {number} begins like a function, and is none: leave that out.")
 
 
 def _depth(tree: ast.AST) -> int:
@@ -194,6 +207,11 @@ def _definitions(exercise: Exercise, tree: ast.Module, source: str) -> frozenset
             )
         elif isinstance(node, ast.Expr) and _is_text(node.value):
             continue
+        elif isinstance(node, ast.Assign):
+            raise Refused(
+                f"Outside of `def {exercise.entry}` only plain numbers are named, and there is "
+                f"{_at(source, node)}. Move that into the function."
+            )
         else:
             raise Refused(
                 f"This cell holds `def {exercise.entry}` and its helpers only, and there is "
@@ -235,7 +253,6 @@ class _Function:
         self.exercise, self.rules, self.own, self.source = exercise, rules, own, source
         self.allowed = STATEMENTS + EXPRESSIONS + (LISTS if rules.lists else ())
         self.readable = rules.names | own | frozenset(exercise.given)
-        self.lambdas: set[str] = set()
 
     def admit(self, function: ast.FunctionDef) -> None:
         for decorator in function.decorator_list:
@@ -255,7 +272,8 @@ class _Function:
         body = function.body
         if isinstance(body[0], ast.Expr) and _is_text(body[0].value):
             body = body[1:]
-        bound = {argument.arg for argument in given}
+        self.arguments = [argument.arg for argument in given]
+        bound = set(self.arguments)
         for node in self.walk(body):
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 self.bindable(node.id, node)
@@ -263,8 +281,6 @@ class _Function:
             elif isinstance(node, ast.arg):  # of a lambda
                 self.bindable(node.arg, node)
                 bound.add(node.arg)
-            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
-                self.lambdas |= {x.id for x in node.targets if isinstance(x, ast.Name)}
         self.readable |= bound
         for statement in body:
             self.expression(statement)
@@ -300,7 +316,7 @@ class _Function:
         if isinstance(operator, ast.MatMult):
             raise Product(
                 "A kernel may not call the library's product: "
-                f"{_at(self.source, node)}. Write the loop over k."
+                f"{_at(self.source, node)}. {self.instead()}"
                 if self.exercise.kind in ("cuda", "triton")
                 else f"The answer may not be the library's product: {_at(self.source, node)}. "
                 "Write the loops."
@@ -318,6 +334,8 @@ class _Function:
                 f"{_at(self.source, node)} names a function and does not call it: "
                 f"`{_dotted(node.value)}()`."
             )
+        if isinstance(node, ast.Compare):
+            self.compare(node)
         if isinstance(node, ast.Constant):
             self.constant(node, texts)
         elif isinstance(node, ast.Name):
@@ -333,6 +351,10 @@ class _Function:
         for child in ast.iter_child_nodes(node):
             self.expression(child, texts)
 
+    def instead(self) -> str:
+        triton = self.exercise.kind == "triton"
+        return "Two tiles are multiplied by tl.dot." if triton else "Write the loop over k."
+
     def constant(self, node: ast.Constant, texts: bool) -> None:
         value = node.value
         if isinstance(value, str) and (texts or self.rules.lists):
@@ -341,6 +363,22 @@ class _Function:
             raise Refused(f"The answer needs numbers only: {_at(self.source, node)}.")
         if type(value) is int and value.bit_length() > 64:
             raise Refused(f"No number of a kernel has more than 64 bits: {_at(self.source, node)}.")
+
+    def compare(self, node: ast.Compare) -> None:
+        """Refuse comparisons that mean something else than what they look like."""
+        sides = [node.left, *node.comparators]
+        for side in sides:
+            if isinstance(side, ast.Attribute) and side.attr == "shape":
+                raise Refused(
+                    f"{_at(self.source, node)}: a shape is a pair, shape[0] is how many rows there "
+                    "are, shape[1] how many columns."
+                )
+        for middle in sides[1:-1]:
+            if isinstance(middle, ast.BinOp) and isinstance(middle.op, ast.BitAnd | ast.BitOr):
+                raise Refused(
+                    f"{_at(self.source, node)}: & and | come before < and >. Between comparisons "
+                    "stands `and` or `or`; of Triton's tiles each comparison needs parentheses."
+                )
 
     def name(self, node: ast.Name) -> None:
         if node.id in self.readable:
@@ -354,9 +392,10 @@ class _Function:
         library = root in LIBRARIES and root not in self.rules.names
         if last in PRODUCTS or (library and self.exercise.kind != "values"):
             what = "A kernel" if self.exercise.kind in ("cuda", "triton") else "The answer"
-            raise Product(
-                f"{what} may not call the library's product: {at}. Write the loop over k."
-            )
+            if last not in PRODUCTS:
+                near = f" Here it is tl.{last}." if f"tl.{last}" in self.rules.attributes else ""
+                raise Product(f"{what} uses nothing of {root}: {at}.{near}")
+            raise Product(f"{what} may not call the library's product: {at}. {self.instead()}")
         if root in REACH or "__" in name:
             raise Refused(f"An answer does not reach out of its cell: {at}.")
         if self.exercise.kind == "cuda" and f"cuda.{name}" in self.rules.attributes:
@@ -368,10 +407,13 @@ class _Function:
             )
         if name in MEANT:
             raise Refused(f"{at}: {MEANT[name]}.")
+        alike = [known for known in self.rules.attributes if known.lower() == name.lower()]
+        if alike:
+            raise Refused(f"{at} is spelled {alike[0]}.")
         if rest:
             raise Refused(f"{name} is not known here: {at}. This exercise needs no such thing.")
         own = self.rules.names - CUDA.names if self.exercise.kind == "cuda" else frozenset()
-        given = ", ".join(sorted({*self.exercise.given, *self.exercise.parameters, *own}))
+        given = ", ".join(sorted({*self.exercise.given, *self.arguments, *own}))
         known = "is not for this exercise" if name in COURSE else "is not known here"
         raise Refused(
             f"{name} {known}: {at}. The given names are {given}, and what this function assigns."
@@ -401,7 +443,22 @@ class _Function:
         if not isinstance(node.func, ast.Name | ast.Attribute):
             raise Refused(f"Only a function's name can be called: {_at(self.source, node)}.")
         bare = isinstance(node.func, ast.Name) and node.func.id
-        if bare and bare in self.readable - self.rules.names - self.own - self.lambdas:
+        dotted = _dotted(node.func) or ""
+        number = dotted in self.rules.attributes and dotted.rpartition(".")[2] in ("x", "y", "z")
+        if number or (isinstance(node.func, ast.Attribute) and node.func.attr in NO_CALLS):
+            meant = "a number" if number else NO_CALLS[node.func.attr]
+            raise Refused(f"{_at(self.source, node)} calls what is no function: {meant}.")
+        if dotted in MAKES and len(node.args) > 2:
+            raise Refused(
+                f"{_at(self.source, node)}: the shape is a pair with parentheses of its own, as in "
+                f"{dotted}((2, 3), a.dtype)."
+            )
+        kinds = [*node.args[1:], *(word.value for word in node.keywords)]
+        plain = [x.id for x in kinds if isinstance(x, ast.Name) and x.id in ("float", "int")]
+        if dotted in MAKES and plain:
+            raise Refused(f"{_at(self.source, node)}: instead of {plain[0]}, {TYPE}.")
+        own = self.rules.names | self.own
+        if bare and bare in self.readable - own and not self.rules.lists:
             raise Refused(f"{bare} is no function: {_at(self.source, node)}.")
         if any(keyword.arg is None for keyword in node.keywords):
             raise Refused(f"** is not for answers: {_at(self.source, node)}.")

@@ -13,7 +13,7 @@ from typing import Any
 
 from tiled_matmul.grader import gate, on_gpu, pool
 from tiled_matmul.grader.compare import Stop, define, known, readable, run_case
-from tiled_matmul.grader.spec import Call, Case, Exercise
+from tiled_matmul.grader.spec import SLACK, Call, Case, Exercise
 
 STATUSES = (
     *("PASS", "WRONG", "TIMEOUT", "CRASH", "GPU_FAULT", "RACE", "FORBIDDEN", "MISSING"),
@@ -151,7 +151,7 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
         define(exercise, source, worker)
         for number, case in enumerate(exercise.cases):
             shown = case = case.drawn(seed + number) if isinstance(case, Call) else case
-            if time.monotonic() - began > exercise.limits.in_all:
+            if time.monotonic() - began > SLACK * exercise.limits.in_all:
                 told = f"The cases so far took over {exercise.limits.in_all:g} s together."
                 raise Stop("TIMEOUT", "timeout", told)
             try:

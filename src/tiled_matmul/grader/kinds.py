@@ -18,6 +18,7 @@ import numpy as np
 MAX_STEPS = 100_000  # turns of a block's while loops: thousands of times what an answer takes
 SHOWN = 3  # findings of a kind that are passed on
 MOST_TEXT = 1500
+MOST_NAME = 80
 MOST_DEPTH = 8  # lists within lists, of a result
 COPIES = ("copy_async", "commit_copies", "wait_copies")
 VIEWS = ("tile", "copy_tile_async")
@@ -65,6 +66,11 @@ def run(kind: str, space: dict, request: dict, blobs: list[bytes]) -> Reply:
 
         return build(kind, space, request)
     return DRIVERS[kind](space, request, blobs)
+
+
+def given(request: dict) -> dict[str, Any]:
+    """Return the constants that a request gives, which JSON has made lists of, as they were."""
+    return {name: _tuples(value) for name, value in request.get("given", {}).items()}
 
 
 def _operands(request: dict, blobs: list[bytes]) -> tuple[np.ndarray, ...]:
@@ -263,7 +269,7 @@ def _tuples(value: Any) -> Any:
 def _finding(found: Any, kind: str = "", remedy: str = "") -> dict:
     return {
         "kind": kind or found.kind,
-        "array": found.array,
+        "array": found.array[:MOST_NAME],
         "message": found.message[:MOST_TEXT],
         "remedy": (remedy or found.remedy)[:MOST_TEXT],
         "count": int(found.count),

@@ -16,7 +16,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tiled_matmul.device import Peak
@@ -51,7 +53,7 @@ NO_POOL = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 FOUND = re.compile(r"(?:Error: |Warning: )?((?:Invalid|Misaligned|Race|Potential) .*)")
 MORE = ("at ", "by thread ", "and Read access ", "and Write access ")  # lines of what was found
 PLACE = re.compile(r" at \S.*?\+0x[0-9a-f]+(?: in (\S+):(\d+))?")  # a symbol, a file, a line
-MOST_TEXT = 500
+MOST_LOG, MOST_TEXT, MOST_TOLD = 1 << 20, 4000, 500
 SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+)", re.MULTILINE)
 LOCK = threading.Lock()
 NOT_LAUNCHED = (
@@ -356,16 +358,28 @@ def _sanitize(exercise: Exercise, case: Case, built: Built, seed: int) -> None:
 
 def _findings(exercise: Exercise, case: Case, built: Built, seed: int, tool: str) -> list[str]:
     """Return what a tool of compute-sanitizer's prints of one launch."""
-    command = [shutil.which(SANITIZER), "--tool", tool, *SANITIZER_OPTIONS, *_command()]
     _, blobs = request(exercise, case, seed)
     launch = {"do": "run", **_launch(exercise, case, built)}
+    # What a kernel prints comes out where the sanitizer would write.
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        command = [shutil.which(SANITIZER), "--tool", tool, "--log-file", str(log)]
+        return _looked_at([*command, *SANITIZER_OPTIONS, *_command()], launch, built, blobs, log)
+
+
+def _looked_at(
+    command: list[str], launch: dict, built: Built, blobs: list[bytes], log: Path
+) -> list[str]:
     with Gpu(command, NO_POOL) as own:
         launcher = own.start()
         with suppress(pool.Died, pool.TooSlow, wire.BadMessage, _Refused):
             _asked(launcher, launch, [built.code, *blobs], SANITIZER_SECONDS)
         # It tells the last of what it found when the process ends.
         launcher.finish(SANITIZER_SECONDS)
-        return findings(launcher.output.decode(errors="replace"))
+    if not log.exists():
+        raise NoGpu(f"compute-sanitizer wrote nothing: {launcher.said[-300:]}")
+    with log.open(encoding="utf-8", errors="replace") as file:
+        return findings(file.read(MOST_LOG))
 
 
 def findings(log: str) -> list[str]:
@@ -373,6 +387,8 @@ def findings(log: str) -> list[str]:
     counts = SUMMARY.findall(log)
     if not counts:
         raise NoGpu(f"compute-sanitizer came to no end: {log[-300:]}")
+    if not any(map(int, counts)):
+        return []
     found: list[str] = []
     for line in log.splitlines():
         text = line.lstrip("=").strip()
@@ -380,10 +396,8 @@ def findings(log: str) -> list[str]:
             found.append(start[1])
         elif found and text.startswith(MORE):
             found[-1] = f"{found[-1]} {text}"
-    found = [PLACE.sub(_line, text)[:MOST_TEXT] for text in found]
-    if not found and any(map(int, counts)):
-        return [f"{max(map(int, counts))} errors"]
-    return found
+    told = [PLACE.sub(_line, text[:MOST_TEXT])[:MOST_TOLD] for text in found]
+    return told or [f"{max(map(int, counts))} errors"]
 
 
 def _line(place: re.Match) -> str:

@@ -195,7 +195,7 @@ def as_csv(reports: Sequence[dict]) -> str:
         safe = {}
         for name, value in row.items():
             text = _clean(value)
-            risky = isinstance(value, str) and text.startswith(FORMULA)
+            risky = isinstance(value, str) and text.lstrip().startswith(FORMULA)
             safe[name] = f"'{text}" if risky else text
         writer.writerow(safe)
     return out.getvalue()

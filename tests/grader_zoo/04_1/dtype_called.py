@@ -1,5 +1,5 @@
-# status: WRONG
-# words: line 7 of guarded: acc = c.dtype(0); hint 3 of
+# status: FORBIDDEN
+# words: calls what is no function; c.dtype.type(0)
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

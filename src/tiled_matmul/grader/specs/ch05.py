@@ -106,8 +106,10 @@ def _staging() -> tuple[Slip, ...]:
     return tuple(found)
 
 
-def _own_place_once(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _own_place_once(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """What comes of one product a tile: what the thread has staged itself."""
+    if case.m * case.n * case.k > MOST_PRODUCTS:
+        return None
     row, col, start = np.ogrid[: case.m, : case.n, : case.k : TPB]
     return (a[row, start + col % TPB] * b[start + row % TPB, col]).sum(axis=2)
 
