@@ -825,6 +825,22 @@ def test_21_many_slow_cases_end_together():
     assert found.status == "TIMEOUT" and "over 1.5 s together" in found.message
 
 
+def test_21_seconds_are_a_processors_so_a_busy_machine_is_nobodys_fault():
+    def after(seconds):
+        slept = f"import time\ndef pair(n):\n    time.sleep({seconds})\n    return [n, n + 1]"
+        return judge(dataclasses.replace(PAIR, limits=Limits(seconds=1)), slept, gated=False)
+
+    assert after(1.5).status == "PASS"
+    assert after(4).status == "TIMEOUT"
+
+
+def test_21_who_reads_the_source_takes_no_time():
+    began = time.monotonic()
+    texts = f"def choose(m, n):\n    return [{'``,' * 6_600}]\n".replace("`", "'")
+    gate.admit(exercise("11.3"), texts)
+    assert time.monotonic() - began < 2
+
+
 def test_28_waiting_for_another_thread_ends():
     body = "    x = cuda.threadIdx.x\n    if x == 1:\n        c[0, 0] = 1\n    if x == 0:\n"
     body += "        while c[0, 0] != 1:\n            pass\n"

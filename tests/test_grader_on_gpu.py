@@ -161,7 +161,7 @@ def test_what_does_not_compile_is_the_answers_fault():
     source = PATCHED.format(numbers="4, 0, 0", code="b''").replace("(Built, {", "(1 / 0, {")
     found, _ = judged("fair", source=source + ANSWERS["09.1"], gated=False)
     assert (found.status, found.points) == ("WRONG", 0)
-    assert found.message.startswith("Compiled for the GPU, A 20×40"), found.message
+    assert found.message.startswith("Compiled for a GPU, A 20×40"), found.message
     assert "ZeroDivisionError" in found.message
 
 
@@ -226,6 +226,7 @@ THREAD = "by thread (7,0,0) in block (1,2,0)"
     ("log", "told"),
     [
         ("========= ERROR SUMMARY: 0 errors\n", []),
+        ("Invalid text of a kernel's own\n========= ERROR SUMMARY: 0 errors\n", []),
         ("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n", []),
         ("========= Something new\n========= ERROR SUMMARY: 2 errors\n", ["2 errors"]),
         (READ.format(where=""), [f"Invalid __global__ read of size 4 bytes {THREAD}"]),
@@ -253,6 +254,13 @@ def test_a_sanitizers_log_is_read(log, told):
 def test_a_sanitizers_log_without_its_end_is_no_mark():
     with pytest.raises(on_gpu.NoGpu, match="no end: killed"):
         on_gpu.findings("killed")
+
+
+def test_a_machine_that_compiles_nothing_is_nobodys_mark_without_a_gpu_either(monkeypatch):
+    monkeypatch.setitem(pool.WITHOUT_GPU, "TRITON_CACHE_MANAGER", "nowhere:Nothing")
+    found = judge(FIRST, ANSWERS["09.1"])
+    assert (found.status, found.points) == ("INFRA", 0), found.message
+    assert "no kernel can be compiled here" in found.message
 
 
 def test_a_machine_that_compiles_nothing_is_nobodys_mark(monkeypatch):

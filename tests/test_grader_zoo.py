@@ -7,6 +7,7 @@ holds, with semicolons between them.
 import ast
 import zlib
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,21 @@ def test_the_verdict_is_the_one_that_is_meant(path, workers):
     else:
         assert found.points <= found.max_points / 2
         assert 1 <= found.hint <= HINTS and f"hint {found.hint} of" in explained(found)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in ANSWERS if told(path)[1] in ("WRONG", "RACE") and path.stem != "hard_coded"],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_a_mistake_is_seen_without_the_hidden_cases_too(path, workers):
+    """Nobody who passed with the copy for learners should lose points in class."""
+    name, _, _, source = told(path)
+    one = exercise(name)
+    seen = replace(one, cases=tuple(case for case in one.cases if not case.hidden))
+    seed = zlib.crc32(f"{name} {path.stem}".encode())
+    found = judge(seen, source, worker=workers(one.kind), seed=seed)
+    assert found.points < found.max_points
 
 
 @pytest.mark.parametrize("name", sorted(SOLUTIONS))

@@ -17,8 +17,21 @@ AXES = {
 }
 
 
+NO_BARRIER = ", with no barrier between them"
+
+
+def said(kind: str, message: str) -> str:
+    """Return a finding's message, without the barrier where none would help."""
+    return message.replace(NO_BARRIER, "") if kind in ("same element", "clamped") else message
+
+
 def advise(t: Any, found: Any) -> tuple[str, str]:
     """Return the kind of a finding of the trace `t`, narrowed where it can be, and the remedy."""
+    if found.kind == "out of bounds" and found.space == "global" and " if " in found.texts[0]:
+        return found.kind, (
+            "There is a guard, and it lets this through: it has to ask of both indices, the very "
+            "ones that are used, whether they are below their own axis's size, with < and `and`."
+        )
     if found.kind == "out of bounds" and found.space == "global" and _swapped(t, found):
         axes = AXES.get(found.array, "the row's index comes first, the column's second")
         said = "Or are the two indices swapped, here, in the guard, or where they are computed?"
@@ -26,7 +39,7 @@ def advise(t: Any, found: Any) -> tuple[str, str]:
     if found.kind == "out of bounds" and found.space == "global" and _along_k(t, found):
         return "along K", f"{found.remedy} Or does the loop along K go too far, or in wrong steps?"
     if found.kind == "out of bounds" and found.space == "shared":
-        return found.kind, _too_small(t, found)
+        return "beyond a tile", _too_small(t, found)
     if found.kind == "uninitialised read" and _copies_to(t, found) and not _begun(t, found):
         return "never copied", (
             "No thread has begun a copy to it: all threads of the block take part in a copy of a "
@@ -53,8 +66,9 @@ def advise(t: Any, found: Any) -> tuple[str, str]:
         )
     if found.space == "global" and _one_element(t, found):
         return "same element", (
-            f"Two threads have the same element of {found.array}: look at the formulas of the row "
-            "and the column. They have to differ for any two threads, of any two blocks."
+            f"Two threads have the same element of {found.array}: look at its indices there, and "
+            "at the formulas of the row and the column. Each element has one owner, and a thread "
+            "owns what no other one does, of any block."
         )
     if found.space == "shared" and len(found.lines) == 2:
         return _between(t, found)
@@ -67,7 +81,11 @@ def _too_small(t: Any, found: Any) -> str:
     shape = "×".join(map(str, info.shape))
     if _swapped(t, found):
         return f"{found.array} is {shape}: is its shape the wrong way round, or are the indices?"
-    return f"{found.array} is {shape}: make it as large as what you keep in it, or end the loop."
+    return (
+        f"{found.array} is {shape}, and each block has its own: indices count from 0 within it, "
+        "be it the thread's place in the block or a k of the tile. If that is so, make it as large "
+        "as what you keep in it."
+    )
 
 
 def _copies_to(t: Any, found: Any) -> bool:

@@ -33,6 +33,14 @@ FLOATS = (
     "fourth, eighth. Which of the tiles, the products and the sum is no integer?"
 )
 RESTARTED = "Is the sum set to zero again, or overwritten, within the loop?"
+FROM_ONE = "Does its loop begin at 1, and the sum at zero?"
+TYPES = (
+    "The tiles and the sum have to fit each other: tl.dot returns `out_dtype`, which is float32 "
+    "unless it says otherwise, and the sum that it takes is of that type."
+)
+UNBOUND = "Where does it get its first value, before the loop?"
+STORES_NOTHING = "The kernel loads from A and B, and stores nothing at all."
+READS_NO_TILE = "What is staged, nobody reads: the products have to come from the tiles."
 BEGINNINGS = {"triton": UNDEFINED, "cuda": GARBAGE}  # where NaN comes from
 NEAR_FLOATS = 2.0**-20  # of the sum of the sizes: what rounding to float32 leaves, with room
 # What a diagnosis is called where an exercise has no hint for it in particular.
@@ -48,6 +56,10 @@ BROADER = {
     "restarted": "part of k",
     "library": "forbidden",
     "clamped": "same element",
+    "beyond a tile": "out of bounds",
+    "types": "error",
+    "unbound": "error",
+    "unread": "value",
     "staged twice": "race",
     "no store": "stale",
     "guard": "stale",
@@ -56,7 +68,7 @@ RACES = ("divergent barrier", "clamped", "same element", "copied twice", "staged
 RACES += ("race on the next turn",)
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
-MOST_OF_A_LINE, MOST_TOLD = 60, 8000
+MOST_OF_A_LINE, MOST_OF_COMPILER, MOST_TOLD = 60, 600, 8000
 NONSENSE = "The answer's process sent nonsense."
 
 
@@ -117,7 +129,8 @@ def ask(
     error = reply.get("error")
     if error is None:
         return reply, data
-    raise failed(error)
+    stop = failed(error)
+    raise Stop(stop.status, known(exercise, stop.diagnosis), str(stop))
 
 
 def failed(error: Any) -> Stop:
@@ -127,13 +140,30 @@ def failed(error: Any) -> Stop:
     kind, message = (str(error.get(name, ""))[:2000] for name in ("type", "message"))
     line = error.get("line")
     where = f" (line {line})" if type(line) is int and 0 < line < 10**6 else ""
+    if kind == "CompilationError":
+        message = _compilers(message)
     if kind == "StepLimit":
         return Stop("TIMEOUT", "timeout", message.partition(" (Threads")[0])
     if kind == "MemoryError":
         return Stop("CRASH", "memory", f"The answer takes more memory than there is{where}.")
     if kind in ("SystemExit", "KeyboardInterrupt", "GeneratorExit"):
         return Stop("CRASH", "crash", f"The answer stops its process with {kind}{where}.")
-    return Stop("WRONG", "error", f"{kind}{where}: {message}")
+    told = f"{kind}{where}: {message}"
+    if kind == "UnboundLocalError":
+        return Stop("WRONG", "unbound", f"{told}. {UNBOUND}")
+    if message.endswith("AssertionError") or "Loop-carried variable" in message:
+        return Stop("WRONG", "types", f"{told}. {TYPES}")
+    return Stop("WRONG", "error", told)
+
+
+def _compilers(message: str) -> str:
+    """Return the line that Triton's compiler points at, and what it says, without the rest."""
+    lines = message.splitlines()
+    marks = [number for number, line in enumerate(lines) if line.strip() == "^"]
+    if not marks or not marks[-1]:
+        return message
+    said = " ".join(line.strip() for line in lines[marks[-1] + 1 :])
+    return f"`{lines[marks[-1] - 1].strip()}`: {said}"[:MOST_OF_COMPILER]
 
 
 def define(exercise: Exercise, source: str, worker: pool.Worker) -> None:
@@ -155,13 +185,14 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> N
     try:
         compare(exercise, case, blobs, data)
     except Stop as stop:
-        if (
-            stop.diagnosis == "stale"
-            and counts.get("global loads")
-            and not counts.get("global stores")
-        ):
-            told = f"{stop} The kernel loads from A and B, and stores nothing at all."
+        if not counts.get("global loads"):
+            raise
+        if stop.diagnosis == "stale" and not counts.get("global stores"):
+            told = f"{stop} {STORES_NOTHING}"
             raise Stop(stop.status, known(exercise, "no store"), told) from None
+        if counts.get("shared bytes") and not counts.get("shared loads"):
+            told = "\n".join([*str(stop).split("\n")[:2], READS_NO_TILE])
+            raise Stop(stop.status, known(exercise, "unread"), told) from None
         raise
     for count in exercise.counts:
         found, most = counts.get(count.what), count.most(case)
@@ -226,10 +257,12 @@ def product(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -> 
         told, diagnosis = report.message, report.pattern or "value"
         if diagnosis == "not finite" and exercise.kind in BEGINNINGS:
             told = f"{told} {BEGINNINGS[exercise.kind]}"
-        elif diagnosis == "stale" and (left_out := _left_out(case, c, stale)):
-            told, diagnosis = f"{told} {left_out}", "guard"
+        elif diagnosis == "stale" and exercise.kind == "cuda":
+            left_out, diagnosis = _left_out(case, c, stale)
+            told = f"{told} {left_out}".strip()
         elif diagnosis == "part of k" and "starts at" in told:
-            told, diagnosis = f"{told} {RESTARTED}", "restarted"
+            told = f"{told} {FROM_ONE if 'starts at 1 ' in told else RESTARTED}"
+            diagnosis = "restarted"
         elif report.pattern is None and _near_floats(case, c, a, b):
             told, diagnosis = f"{told}\n{FLOATS}", "rounded"
         told = f"Of the sum of the parts: {told}" if case.parts else told
@@ -254,19 +287,29 @@ def known(exercise: Exercise, diagnosis: str, array: str = "") -> str:
     return names[-1]
 
 
-def _left_out(case: Case, c: np.ndarray, stale: np.ndarray) -> str:
-    """Say of what nobody has written that it begins where another size ends, "" if it does not."""
-    sizes = {"M": case.m, "N": case.n, "K": case.k}
+def _left_out(case: Case, c: np.ndarray, stale: np.ndarray) -> tuple[str, str]:
+    """Return what it means that all from a row or a column on is unwritten, and its diagnosis."""
     same = c == stale
-    for axis, (name, extent) in enumerate((("row", "M"), ("column", "N"))):
-        index = np.indices(c.shape)[axis]
-        for other, first in sizes.items():
-            if 0 < first < sizes[extent] and (same == (index >= first)).all():
+    row, column = np.indices(c.shape)
+    ends = [int(np.argmax(x)) if x.any() else len(x) for x in (same.all(axis=1), same.all(axis=0))]
+    if not any(ends) or (same != ((row >= ends[0]) | (column >= ends[1]))).any():
+        return "", "stale"
+    sizes = {"M": case.m, "N": case.n, "K": case.k}
+    for first, extent, name in zip(ends, "MN", ("row", "column"), strict=True):
+        for other in "MNK":
+            if first == sizes[other] < sizes[extent]:
                 return (
                     f"They begin at {name} {first}, and {other} is {first}: which size does the "
                     f"guard ask for? C has {extent} {name}s."
-                )
-    return ""
+                ), "guard"
+    if all(sizes[extent] - first <= 1 for first, extent in zip(ends, "MN", strict=True)):
+        return "Only the last row or column is left out: does a guard leave out too much?", "guard"
+    beyond = [
+        f"{name}s from {first} on"
+        for first, extent, name in zip(ends, "MN", ("row", "column"), strict=True)
+        if first < sizes[extent]
+    ]
+    return f"No thread owns the {' and the '.join(beyond)}: x is the column, y the row.", "stale"
 
 
 def _near_floats(case: Case, c: Any, a: Any, b: Any) -> bool:
@@ -410,14 +453,15 @@ def _facts(reply: dict) -> tuple[list[dict], dict[str, int]]:
 
 def _look_at_findings(exercise: Exercise, findings: list[dict]) -> None:
     """Raise for the first thing that the microscope saw: what comes first explains the rest."""
-    order = (*RACES, "swapped indices", "along K", "out of bounds", "negative index")
-    order += ("never copied", "uninitialised read")
+    order = ("negative index", *RACES, "swapped indices", "along K", "beyond a tile")
+    order += ("out of bounds", "never copied", "uninitialised read")
     order += ("no tile", "unmasked tail", "stored twice", "not stored", "not read")
     for kind in order:
         for found in findings:
             if found["kind"] == kind:
                 status = "RACE" if kind in RACES else "WRONG"
                 diagnosis = known(exercise, kind, found["array"])
-                raise Stop(status, diagnosis, f"{found['message']} {found['remedy']}")
+                remedy = exercise.remedies.get(kind, found["remedy"])
+                raise Stop(status, diagnosis, f"{found['message']} {remedy}")
     for found in findings:  # of Triton's programs
         raise Stop("WRONG", found["kind"], f"{found['message']} {found['remedy']}")

@@ -282,6 +282,7 @@ class _Function:
                 self.bindable(node.arg, node)
                 bound.add(node.arg)
         self.readable |= bound
+        self.pairs = {id(part) for node in self.walk(body) for part in _pairs(node)}
         for statement in body:
             self.expression(statement)
 
@@ -333,6 +334,13 @@ class _Function:
             raise Refused(
                 f"{_at(self.source, node)} names a function and does not call it: "
                 f"`{_dotted(node.value)}()`."
+            )
+        kept = isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load)
+        keeps_nothing = self.exercise.kind == "loops" and not self.rules.lists
+        if kept and keeps_nothing and id(node) not in self.pairs:
+            raise Refused(
+                f"The answer needs no tuple: {_at(self.source, node)}. Ask for each element where "
+                "it is multiplied."
             )
         if isinstance(node, ast.Compare):
             self.compare(node)
@@ -405,8 +413,9 @@ class _Function:
                 f"{at}: {root} is for the launch, and may be another in the next one. A kernel "
                 f"asks `{LAUNCH[root]}`."
             )
-        if name in MEANT:
-            raise Refused(f"{at}: {MEANT[name]}.")
+        for meant in (name, f"{name.rpartition('.')[0]}.*"):
+            if meant in MEANT:
+                raise Refused(f"{at}: {MEANT[meant]}.")
         alike = [known for known in self.rules.attributes if known.lower() == name.lower()]
         if alike:
             raise Refused(f"{at} is spelled {alike[0]}.")
@@ -462,6 +471,16 @@ class _Function:
             raise Refused(f"{bare} is no function: {_at(self.source, node)}.")
         if any(keyword.arg is None for keyword in node.keywords):
             raise Refused(f"** is not for answers: {_at(self.source, node)}.")
+
+
+def _pairs(node: ast.AST) -> list[ast.AST]:
+    """Return the tuples of a node that keep nothing: an index, and values that are unpacked."""
+    if isinstance(node, ast.Subscript):
+        return [node.slice]
+    unpacked = isinstance(node, ast.Assign) and all(
+        isinstance(target, ast.Tuple) for target in node.targets
+    )
+    return [node.value] if unpacked else []
 
 
 def _dotted(node: ast.AST) -> str | None:

@@ -161,6 +161,9 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
                     raise
                 # Part of the points is for what is right in the other cases as well.
                 long_way = long_way or (stop, case)
+        if exercise.kind == "triton":
+            shown = None
+            on_gpu.compiles(exercise, worker)
         if long_way:
             stop, shown = long_way
             raise stop

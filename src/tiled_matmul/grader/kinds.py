@@ -6,7 +6,6 @@ the header of the reply with the bytes of its outputs. It judges nothing.
 
 from __future__ import annotations
 
-import bisect
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -87,7 +86,7 @@ def _outputs(*arrays: np.ndarray) -> list[bytes]:
 
 def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """Run a kernel of Numba in the interpreter, and report what it saw."""
-    from tiled_matmul.grader.advice import advise
+    from tiled_matmul.grader.advice import advise, said
     from tiled_matmul.simt import trace
 
     named = zip("abc", _operands(request, blobs), strict=True)
@@ -99,6 +98,8 @@ def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     findings = []
     for found in (t.divergent_barriers, t.out_of_bounds, t.races, t.uninitialised_reads):
         findings += [_finding(one, *advise(t, one)) for one in found[:SHOWN]]
+    for one in findings:
+        one["message"] = said(one["kind"], one["message"])
     counts = {
         "global loads": t.global_loads.lanes,
         "global load sectors": t.global_loads.sectors,
@@ -128,37 +129,31 @@ def _barriers(t: Any) -> int:
 def _flights(t: Any) -> dict[str, int]:
     """Return how many elements asynchronous copies brought, and how many of them nothing covers.
 
-    A copy is covered if its thread reads shared memory after it has begun the copy and before the
-    phase in which somebody reads what it brought. Copies that nobody reads are left out.
+    A copy is covered if its thread reads shared memory after it has begun the copy and before it
+    has waited for it. Copies that nobody waits for are left out.
     """
     plain = t.count("global", "load", asynchronous=False).lanes
     counts = {"plain global loads": plain, "copies": 0, "bare copies": 0}
-    copies = np.array([site.asynchronous for site in t.sites], np.bool_)
-    if not copies.any():
+    if not any(site.asynchronous for site in t.sites):
         return counts
     shared = np.array([array.space == "shared" for array in t.arrays])
     for block in t.blocks:
-        rows = t.accesses(block)
+        rows = t.accesses(block, landings=True)
         rows = rows[shared[rows["array"]]]
-        # Of each element the phases in which it is read, of each thread when it reads what.
-        used: dict[tuple, list[int]] = {}
-        reads: dict[int, list[tuple[int, int]]] = {}
-        begun = []
-        fields = (rows[name].tolist() for name in ("site", "thread", "phase", "array", "element"))
-        for moment, (site, thread, phase, *place) in enumerate(zip(*fields, strict=True)):
-            if copies[site]:
-                begun.append((moment, thread, phase, tuple(place)))
-            elif t.sites[site].op == "load":
-                used.setdefault(tuple(place), []).append(phase)
-                reads.setdefault(thread, []).append((moment, phase))
-        for moment, thread, phase, place in begun:
-            first = min((p for p in used.get(place, ()) if p > phase), default=None)
-            if first is None:
-                continue
-            mine = reads.get(thread, [])
-            later = bisect.bisect(mine, (moment, 0))
-            counts["copies"] += 1
-            counts["bare copies"] += later == len(mine) or mine[later][1] >= first
+        begun: dict[tuple, int] = {}
+        latest: dict[int, int] = {}  # when a thread has last read
+        fields = (rows[name].tolist() for name in ("site", "thread", "array", "element"))
+        for moment, (site, thread, *place) in enumerate(zip(*fields, strict=True)):
+            copy = (thread, *place)
+            if not t.sites[site].asynchronous:
+                if t.sites[site].op == "load":
+                    latest[thread] = moment
+            elif t.sites[site].op == "landing":
+                if copy in begun:
+                    counts["copies"] += 1
+                    counts["bare copies"] += latest.get(thread, -1) < begun.pop(copy)
+            else:
+                begun[copy] = moment
     return counts
 
 
@@ -182,6 +177,7 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
         dots[event.program] += event.elements
     counts = {
         "elements loaded": sum(event.elements for event in t.select(op="load")),
+        "elements stored": sum(event.elements for event in t.select(op="store")),
         "products of a program": max(dots.values()),
     }
     outputs = _outputs(c.numpy(), a.numpy(), b.numpy())

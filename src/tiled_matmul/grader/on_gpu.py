@@ -42,7 +42,7 @@ from tiled_matmul.roofline import floors_ms
 
 MOST_CODE = 16 << 20
 MOST_TIMED = 240 << 20  # bytes of outputs
-HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "TILED_MATMUL_BACKEND": "compiler"}
+HIDDEN = pool.WITHOUT_GPU
 NO_GPU = "a GPU was asked for, and {}"
 TAKEN = 0.95  # of the hardware's own rates: a kernel cannot be faster than that
 SANITIZER = "compute-sanitizer"
@@ -55,6 +55,7 @@ MORE = ("at ", "by thread ", "and Read access ", "and Write access ")  # lines o
 PLACE = re.compile(r" at \S.*?\+0x[0-9a-f]+(?: in (\S+):(\d+))?")  # a symbol, a file, a line
 MOST_LOG, MOST_TEXT, MOST_TOLD = 1 << 20, 4000, 500
 SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+)", re.MULTILINE)
+USUAL = (9, 0)  # the GPU that is compiled for where there is none
 LOCK = threading.Lock()
 NOT_LAUNCHED = (
     *("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"),
@@ -197,6 +198,22 @@ def _tuned(exercise: Exercise, source: str, seed: int, gpu: Gpu, confined: bool)
         return _time(exercise, header(exercise, speed.case) | tuned, None, seed, gpu)
 
 
+def compiles(exercise: Exercise, worker: pool.Worker) -> None:
+    """Raise Stop unless the answer compiles: the interpreter takes more than the compiler does.
+
+    Raises pool.NoWorker where nothing does.
+    """
+    try:
+        _built(exercise, exercise.cases[0], worker, USUAL)
+    except Stop:
+        with pool.Worker(exercise.kind, exercise.limits, worker.confined) as fresh:
+            try:
+                _can_build(exercise, fresh, USUAL)
+            except NoGpu as error:
+                raise pool.NoWorker(str(error)) from None
+        raise
+
+
 def _can_build(exercise: Exercise, worker: pool.Worker, cc: tuple[int, int]) -> None:
     """Raise NoGpu unless the worker, which has met no answer yet, compiles a kernel of its own."""
     said = {"kind": exercise.kind, "cc": cc}
@@ -224,7 +241,7 @@ def _numbers(case: Case) -> tuple[int, ...]:
 def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, int]) -> Built:
     """Have a worker compile the answer for a case."""
     said = header(exercise, case) | {"cc": cc, "numbers": _numbers(case)}
-    with _on_the_gpu(case, "Compiled for the GPU"):
+    with _on_the_gpu(case, "Compiled for a GPU"):
         reply, data = ask(exercise, worker, said, [], MOST_CODE)
     said = reply.get("built")
     nonsense = Stop("CRASH", "crash", NONSENSE)

@@ -25,6 +25,7 @@ NO_BWRAP = (
     "the teacher's mode runs answers in a sandbox, and bubblewrap is not there: "
     "apt install bubblewrap"
 )
+WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": "", "TILED_MATMUL_BACKEND": "compiler"}
 USERS = itertools.cycle(range(200_000, 250_000))  # a user each: one's processes count for one
 POLL_S = 0.25
 GRACE_S = 1.0
@@ -118,8 +119,11 @@ def _toolkit() -> list[Path]:
     return [place.resolve() for place in places if place.is_dir()][:1]
 
 
-def _environment() -> dict[str, str]:
-    """Return what a worker is told: nothing of the user's own."""
+def _environment(kind: str) -> dict[str, str]:
+    """Return what a worker is told: nothing of the user's own.
+
+    Triton's kernels are run in the course's interpreter and compiled as well, without a GPU.
+    """
     paths = [PACKAGE.parent, *_library_folders()]
     return {
         "PATH": "/usr/bin:/bin",
@@ -130,7 +134,7 @@ def _environment() -> dict[str, str]:
         "PYTHONSAFEPATH": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",
-        "TILED_MATMUL_BACKEND": "simulator",
+        **(WITHOUT_GPU if kind == "triton" else {"TILED_MATMUL_BACKEND": "simulator"}),
         "NUMBA_CACHE_DIR": "/tmp",
         **({"CUDA_HOME": str(_toolkit()[0])} if _toolkit() else {}),
         **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")},
@@ -181,7 +185,7 @@ class Worker:
                 pass_fds=[reply_write],
                 start_new_session=True,
                 cwd=self.folder,
-                env=_environment() | {"TRITON_CACHE_DIR": cached} | dict(self.environment),
+                env=_environment(self.kind) | {"TRITON_CACHE_DIR": cached} | dict(self.environment),
                 umask=0o022,
                 bufsize=0,
             )

@@ -201,7 +201,8 @@ class Exercise:
     of the cache that is watched. `given` are the constants that the notebook defines for the
     answer. `answer` is the judge's own result for the kind "values"; where others are right as
     well, `accepts` returns "" for such a result, else in a sentence what it is. `slips` are usual
-    mistakes. `hints` maps a diagnosis to the number of the hint that it calls for.
+    mistakes. `hints` maps a diagnosis to the number of the hint that it calls for, `remedies` a
+    kind of finding to what the microscope's own advice is replaced by.
 
     On a GPU whose compute capability is `since` or later the first case is run, those that are
     `large` too, and `speed` is timed.
@@ -224,6 +225,7 @@ class Exercise:
     accepts: Callable[[tuple, Any], str] | None = None
     counts: tuple[Count, ...] = ()
     slips: tuple[Slip, ...] = ()
+    remedies: Mapping[str, str] = field(default_factory=dict)
     version: int = 1
     limits: Limits = Limits()
     large: tuple[Case, ...] = ()
@@ -340,6 +342,14 @@ LOOPS = Rules(
 
 
 # What the cases of several chapters ask for.
+
+ONCE = Count(
+    "global stores",
+    lambda case: case.m * case.n,
+    "C is right, but it is written again and again: the sum is ready behind the loop over tiles, "
+    "and is stored there, once.",
+    "once",
+)
 
 
 def square_blocks(name: str, usual: int) -> Callable[[Case], tuple]:

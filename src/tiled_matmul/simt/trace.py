@@ -300,15 +300,20 @@ class Trace:
 
     # Every access.
 
-    def accesses(self, block: tuple[int, ...] | None = None) -> np.ndarray:
+    def accesses(self, block: tuple[int, ...] | None = None, landings: bool = False) -> np.ndarray:
         """Return a row of ACCESS for each thread's access, in the order in which they ran.
 
         `block` (x, y, z) restricts it. `element` is flat and row-major, `width` the access's bytes,
-        `request` numbers the instructions of all warps of a block in program order.
+        `request` numbers the instructions of all warps of a block in program order. With
+        `landings` there is a row for each asynchronous copy that has been waited for, too, whose
+        site's op is "landing".
         """
+        ops = self._ops
+        if landings:
+            ops = np.where([site.op == "landing" for site in self.sites], OPS["store"], ops)
         wanted = None if block is None else self._block_number(block)
         parts = []
-        for piece in table.pieces(self._log, self._ops):
+        for piece in table.pieces(self._log, ops):
             if wanted is not None:
                 piece = piece.take(piece.block == wanted)
             if not piece.size:

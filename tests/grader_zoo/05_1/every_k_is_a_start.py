@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Or does the loop along K go too far, or in wrong steps; hint 1 of
+# words: the loop goes on by TPB; hint 2 of
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

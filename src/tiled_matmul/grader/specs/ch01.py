@@ -130,8 +130,8 @@ COSTS = Exercise(
     cases=(
         Call((64, 64, 64, 4)),
         Call((4, 6, 5, 8)),
-        Call(hidden=True, draw=_sizes),
-        Call(hidden=True, draw=_sizes),
+        Call(draw=_sizes),
+        Call(draw=_sizes),
         Call((4096, 1, 4096, 4), hidden=True),
         Call((8192, 8192, 8192, 2), hidden=True),
     ),

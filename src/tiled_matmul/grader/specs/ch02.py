@@ -73,7 +73,7 @@ MOVES = Exercise(
     limits=Limits(seconds=3),
     cases=(
         *(Call((order, *VISIBLE)) for order in ORDERS),
-        *(Call(hidden=True, draw=_drawn(order)) for order in ORDERS),
+        *(Call(draw=_drawn(order)) for order in ORDERS),
     ),
     answer=_moves,
     slips=(

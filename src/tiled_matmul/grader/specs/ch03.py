@@ -269,9 +269,9 @@ FIT = Exercise(
         Call((48 * 1024, 8)),
         Call((2 << 20, 2), hidden=True),
         Call((3 * 8 * 50 * 50 - 1, 8), hidden=True),
-        *(Call(hidden=True, draw=_cache) for _ in range(6)),
+        *(Call(draw=_cache) for _ in range(6)),
         Call((12, 4), hidden=True),
-        Call((11, 4), hidden=True),
+        Call((11, 4)),
     ),
     answer=_largest,
     slips=(

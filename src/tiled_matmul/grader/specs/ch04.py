@@ -13,8 +13,8 @@ SECTOR = 8  # floats
 
 
 def _tall(case: Case) -> tuple:
-    x, y = BLOCK
-    return (-(-case.n // x), -(-case.m // y)), BLOCK
+    x, y = block = case.given.get("BLOCK", BLOCK)
+    return (-(-case.n // x), -(-case.m // y)), block
 
 
 def _both_ways(case: Case) -> tuple:
@@ -64,6 +64,14 @@ FIRST_TWICE = Slip(
     "at k = 0 as well. Begin one with zero, or the other at 1.",
 )
 
+ONCE = Count(
+    "global stores",
+    lambda case: case.m * case.n,
+    "C is right, but it is written again and again. Keep the sum in a variable of the thread, and "
+    "store it once, behind the loop over k.",
+    "sum in C",
+)
+
 GUARD = Exercise(
     name="04.1",
     title="the guard",
@@ -78,11 +86,18 @@ GUARD = Exercise(
         Case(5, 10, 7),
         Case(8, 16, 4, hidden=True),
         Case(9, 5, 3, draw="normal", hidden=True, order="reverse"),
-        Case(3, 17, 11, order="shuffle"),
+        Case(3, 17, 11, draw="normal", order="shuffle", given={"BLOCK": (4, 2)}),
         Case(1, 1, 1, draw="normal", hidden=True),
     ),
     large=(Case(517, 389, 301, draw="normal"),),
-    slips=(FIRST_TWICE,),
+    slips=(
+        FIRST_TWICE,
+        Slip(
+            lambda case, a, b: a.sum(axis=1)[:, None] + b.sum(axis=0),
+            "operation",
+            "The sums add a[row, k] and b[k, col]; a product multiplies the two.",
+        ),
+    ),
     counts=(
         Count(
             "global loads",
@@ -91,19 +106,14 @@ GUARD = Exercise(
             "sum in a variable of the thread, and never read C.",
             "sum in C",
         ),
-        Count(
-            "global stores",
-            lambda case: case.m * case.n,
-            "C is right, but it is written again and again. Keep the sum in a variable of the "
-            "thread, and store it once, behind the loop over k.",
-            "sum in C",
-        ),
+        ONCE,
     ),
     hints={
         **{"out of bounds": 2, "negative index": 1, "race": 1, "stale": 1, "never written": 1},
         **{"transposed": 1, "part of k": 3, "sum in C": 3, "error": 3, "timeout": 3, "other": 2},
         **{"on top": 3, "swapped indices": 3, "out of bounds of c": 2, "along K": 3},
         **{"restarted": 3, "first twice": 3, "guard": 2, "no store": 3, "library": 3, "clamped": 2},
+        **{"operation": 3, "unbound": 3},
     },
 )
 
@@ -134,6 +144,7 @@ IN_ROWS = Exercise(
             "sectors",
             share=0,
         ),
+        ONCE,
         Count(
             "global store sectors",
             store_sectors,
@@ -143,7 +154,7 @@ IN_ROWS = Exercise(
     ),
     hints={
         **{"sectors": 1, "transposed": 2, "out of bounds": 2, "stale": 2, "error": 3, "other": 2},
-        **{"same element": 3, "swapped indices": 2, "first twice": 3},
+        **{"same element": 3, "swapped indices": 2, "first twice": 3, "sum in C": 3},
     },
 )
 

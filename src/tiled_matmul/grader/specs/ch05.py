@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tiled_matmul.grader.spec import (
     CUDA,
+    ONCE,
     Case,
     Count,
     Exercise,
@@ -51,6 +53,14 @@ STAGED: tuple[tuple[str, Place, str, Place, str], ...] = (
         "In the products {tiles} read by the wrong index: write {index}.",
         *(lambda row, col, k: (_corner(row) + col % TPB, k), "a_tile[y, k]"),
         *(lambda row, col, k: (k, _corner(col) + row % TPB), "b_tile[k, x]"),
+    ),
+    (
+        "In the lines that stage, {tiles} loaded by the other matrix's indices: {index}.",
+        *(lambda row, col, k: (_corner(k) + row % TPB, _corner(col) + k % TPB), "A's row is row"),
+        *(
+            lambda row, col, k: (_corner(row) + k % TPB, _corner(k) + col % TPB),
+            "B's column is col",
+        ),
     ),
     (
         "In every turn of k {tiles} read at the thread's own place, [y, x]: write {index}.",
@@ -112,6 +122,32 @@ def _own_place_once(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | No
         return None
     row, col, start = np.ogrid[: case.m, : case.n, : case.k : TPB]
     return (a[row, start + col % TPB] * b[start + row % TPB, col]).sum(axis=2)
+
+
+def _one_tile(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What comes of the tiles alone that lie where the block stands in C."""
+    made = np.zeros((case.m, case.n))
+    for i in range(0, case.m, TPB):
+        for j in range(0, case.n, TPB):
+            rows, columns = slice(i, i + TPB), slice(j, j + TPB)
+            if max(i, j) + TPB <= case.k:
+                made[rows, columns] = a[rows, columns] @ b[rows, columns]
+    return made if max(case.m, case.n) <= case.k else None
+
+
+def _whole_block(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What comes of a thread that adds up all of its block's tile of C."""
+    c = a @ b
+    tiles = c.reshape(case.m // TPB, TPB, case.n // TPB, TPB).sum(axis=(1, 3))
+    return np.kron(tiles, np.ones((TPB, TPB)))
+
+
+def _turned(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """What comes of a row by x and a column by y, and of tiles that are filled by [y, x]."""
+    if case.m * case.n * case.k > MOST_PRODUCTS:
+        return None
+    row, col, k = np.indices((case.m, case.n, case.k))
+    return (a[_corner(row) + k % TPB, k] * b[k, _corner(col) + k % TPB]).sum(axis=2)
 
 
 def _one_array(last: int) -> Callable:
@@ -255,6 +291,11 @@ def _count(edge: int) -> Count:
     )
 
 
+NO_GUARD = (
+    "No guard is needed here, as TPB divides everything: which index is too large? It is `start + "
+    "x` along A's row and `start + y` down B's column, and the loop goes on by TPB."
+)
+
 PUZZLE = Exercise(
     name="05.1",
     title="the 9×9 puzzle",
@@ -262,7 +303,8 @@ PUZZLE = Exercise(
     entry="puzzle",
     parameters=ABC,
     kind="cuda",
-    rules=CUDA,
+    # Nine threads are one warp; the next block may have more.
+    rules=replace(CUDA, attributes=CUDA.attributes - {"cuda.syncwarp"}),
     lines=14,
     tile=TPB,
     given={"TPB": TPB},
@@ -271,10 +313,10 @@ PUZZLE = Exercise(
         Case(9, 9, 9, draw="puzzle"),
         Case(9, 9, 9, hidden=True),
         Case(9, 9, 9, draw="normal", order="reverse"),
-        Case(12, 6, 9, hidden=True, order="shuffle"),
+        Case(12, 6, 9, order="shuffle"),
     ),
     large=(Case(516, 387, 300, draw="normal"),),
-    counts=(_count(TPB),),
+    counts=(_count(TPB), ONCE),
     slips=(
         *_staging(),
         Slip(_one_matrix(0), "staging", ONE.format("A")),
@@ -285,6 +327,24 @@ PUZZLE = Exercise(
             _whole_numbers,
             "staging",
             "The tiles hold whole numbers: a tile's type is that of its matrix, a.dtype.",
+        ),
+        Slip(
+            _turned,
+            "axes",
+            "x is the column here and y the row: `row` goes by blockIdx.y and threadIdx.y, `col` "
+            "by blockIdx.x and threadIdx.x.",
+        ),
+        Slip(
+            _one_tile,
+            "one tile",
+            "One tile of each matrix is multiplied, the one where the block stands in C: the loop "
+            "along K is missing.",
+        ),
+        Slip(
+            _whole_block,
+            "products",
+            "A thread adds up the sums of its whole block. It owns one element: a row of A's tile "
+            "times a column of B's, one loop over k.",
         ),
         Slip(
             _own_place_once,
@@ -303,14 +363,25 @@ PUZZLE = Exercise(
             "The first place of every tile is left out: its loop over k begins at 0.",
         ),
     ),
+    remedies={
+        **dict.fromkeys(("along K", "out of bounds"), NO_GUARD),
+        "uninitialised read": "Are both tiles staged, every element, by threads of this block? "
+        "Other blocks have tiles of their own.",
+    },
     hints={
         **{"stale": 1, "zero": 1, "out of bounds": 2, "transposed": 3, "part of k": 2},
-        **{"negative index": 2, "race": 3, "uninitialised read": 3, "divergent barrier": 3},
+        **{"negative index": 2, "race": 3, "uninitialised read": 2, "divergent barrier": 3},
         **{"scaled": 2, "counts": 2, "error": 2, "other": 2, "on top": 3, "not finite": 3},
-        **{"out of bounds of c": 1, "same element": 1, "staging": 2, "along K": 1},
-        **{"restarted": 3, "products": 3, "staged twice": 2, "no store": 3},
+        **{"out of bounds of c": 1, "same element": 1, "staging": 2, "along K": 2},
+        **{"restarted": 3, "products": 3, "staged twice": 2, "no store": 3, "once": 3},
+        **{"axes": 1, "one tile": 1, "unbound": 3, "unread": 3},
     },
 )
+
+
+def _ones(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a @ b + -case.k % case.given.get("TILE", TILE)
+
 
 RAGGED = Exercise(
     name="05.2",
@@ -320,7 +391,7 @@ RAGGED = Exercise(
     parameters=ABC,
     kind="cuda",
     rules=CUDA,
-    lines=4,
+    lines=6,
     tile=TILE,
     given={"TILE": TILE},
     launch=square_blocks("TILE", TILE),
@@ -343,6 +414,11 @@ RAGGED = Exercise(
             "as well.",
         ),
         *GUARDS,
+        Slip(
+            _ones,
+            "left over",
+            "What lies beyond K has added something: ones in both tiles. It has to be zeros.",
+        ),
     ),
     hints={
         **{"stale": 3, "out of bounds": 1, "negative index": 1, "uninitialised read": 2},

@@ -6,7 +6,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, VALUES, Call, Case, Count, Exercise, Slip, Speed, cover
+from tiled_matmul.grader.spec import (
+    CUDA,
+    ONCE,
+    VALUES,
+    Call,
+    Case,
+    Count,
+    Exercise,
+    Slip,
+    Speed,
+    cover,
+)
 from tiled_matmul.grader.spec import loads_of_tiles as global_loads
 
 TILE, OWN = 8, 2
@@ -55,7 +66,7 @@ REGISTERS = Exercise(
         Case(9, 11, 5, hidden=True),
         Case(7, 3, 17, draw="normal", order="shuffle"),
         # Two warps a block: what orders one warp does not order these.
-        Case(18, 15, 20, hidden=True, given={"TILE": 16}, order="reverse"),
+        Case(18, 15, 20, given={"TILE": 16}, order="reverse"),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 32}),),
     speed=Speed(
@@ -81,6 +92,7 @@ REGISTERS = Exercise(
             "products it needs two of A and two of B: load those four first, then multiply each "
             "with each.",
         ),
+        ONCE,
     ),
     slips=(
         Slip(
@@ -90,8 +102,13 @@ REGISTERS = Exercise(
             "an element's row says which of A's two it takes, its column which of B's.",
         ),
     ),
+    remedies={
+        "staged twice": "A thread's sums are its own, in a cuda.local.array; in a tile of shared "
+        "memory each thread stores elements of its own.",
+    },
     hints={
-        **{"race of c": 3, "exchanged": 2, "not finite": 1},
+        **{"guard": 3, "staged twice": 1},
+        **{"race of c": 3, "exchanged": 2, "not finite": 1, "once": 3},
         **{"stale": 1, "race": 3, "out of bounds": 3, "counts": 2, "sharing": 1, "part of k": 2},
         **{"uninitialised read": 2, "divergent barrier": 3, "transposed": 2, "error": 3},
         "other": 2,
@@ -124,7 +141,7 @@ PREDICTED = Exercise(
         Call((100, 70, 20, 64, 32)),
         Call((1, 1, 1, 8, 4), hidden=True),
         Call((65, 64, 3, 64, 64), hidden=True),
-        *(Call(draw=_draw, hidden=True) for _ in range(6)),
+        *(Call(draw=_draw) for _ in range(6)),
     ),
     slips=(
         Slip(
@@ -334,7 +351,7 @@ ROOFS = Exercise(
         Call((8, 8, 2, 2), hidden=True),
         Call((128, 64, 4, 4), hidden=True),  # 67 to the last digit
         Call((128, 8, 8, 8), hidden=True),
-        *(Call(hidden=True, draw=_any_tiles) for _ in range(8)),
+        *(Call(draw=_any_tiles) for _ in range(8)),
     ),
     slips=(
         *(

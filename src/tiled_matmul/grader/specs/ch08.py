@@ -38,9 +38,9 @@ CASES = (
     Case(7, 5, 9, draw="normal", order="shuffle"),
     Case(8, 12, 20, hidden=True, order="reverse"),
     Case(3, 9, 4, hidden=True),
-    Case(5, 4, 1, hidden=True),
+    Case(5, 4, 1),
     # Two warps a block: what orders one warp does not order these.
-    Case(9, 10, 33, hidden=True, given={"TILE": 8}, order="reverse"),
+    Case(9, 10, 33, given={"TILE": 8}, order="reverse"),
 )
 MEMORY = Count(
     "shared bytes",
@@ -83,6 +83,13 @@ BUFFERS = Exercise(
         ),
         MEMORY,
     ),
+    remedies={
+        "race on the next turn": "On the next turn a thread that is ahead stages already, and no "
+        "barrier divides the two: let them be different buffers. All stores and reads of a turn go "
+        "to buffer `now`, and `now` changes at the end of each turn.",
+        "beyond a tile": "The buffers are the first axis, (2, TILE, TILE), and `now` is 0 and 1 by "
+        "turns: now = 1 - now.",
+    },
     hints={
         **{"race": 2, "uninitialised read": 2, "divergent barrier": 3, "barriers": 1, "memory": 1},
         **{"sharing": 1, "part of k": 2, "out of bounds": 3, "error": 3, "other": 2},
@@ -115,8 +122,9 @@ FLIGHT = Exercise(
         Count(
             "bare copies",
             lambda case: 2 * _blocks(case) * _edge(case) ** 2,
-            "C is right, but nobody multiplies while the copies are on their way. Only the first "
-            "tile has nothing to hide behind: send for the next one, then multiply, then wait.",
+            "C is right, but nobody multiplies while the copies are on their way: they are waited "
+            "for at once. Only the first tile has nothing to hide behind: send for the next one, "
+            "then multiply, then wait.",
             "bare",
             share=0,
         ),
@@ -128,6 +136,10 @@ FLIGHT = Exercise(
             "memory",
         ),
     ),
+    remedies={
+        "never copied": "No thread has begun a copy to it. Under an `if` a copy puts no zero: let "
+        "every thread begin its copy, and say by the last argument whether the element is present.",
+    },
     hints={
         **{"race": 2, "uninitialised read": 2, "divergent barrier": 3, "bare": 1, "plain": 3},
         **{"sharing": 1, "memory": 1, "out of bounds": 3, "part of k": 3, "error": 3, "other": 2},
@@ -153,9 +165,9 @@ VIEWS = Exercise(
         Case(7, 5, 9, draw="normal", order="shuffle"),
         Case(8, 12, 20, hidden=True, order="reverse"),
         Case(3, 9, 4, hidden=True),
-        Case(5, 4, 1, hidden=True),
+        Case(5, 4, 1),
         # Two warps a block: what orders one warp does not order these.
-        Case(9, 10, 33, hidden=True, given={"TILE": 8, "DEPTH": 16}, order="reverse"),
+        Case(9, 10, 33, given={"TILE": 8, "DEPTH": 16}, order="reverse"),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16, "DEPTH": 32}),),
     since=(8, 0),

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from tiled_matmul.grader.spec import TRITON, VALUES, Call, Case, Count, Exercise, Slip, cover
-from tiled_matmul.grader.specs.ch09 import LOADS, PARAMETERS, block_of, blocks, launch
+from tiled_matmul.grader.specs.ch09 import (
+    LOADS,
+    PARAMETERS,
+    STEPS,
+    STORES,
+    block_of,
+    blocks,
+    launch,
+)
 
 
 def tile_of(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
@@ -68,7 +76,7 @@ ORDER = Exercise(
         *_every(5, 2, 1),
         Call((1_000_003, 2047, 1023, 16), hidden=True),
         Call((2047 * 1023 - 1, 2047, 1023, 16), hidden=True),
-        *(Call(hidden=True, draw=_any) for _ in range(8)),
+        *(Call(draw=_any) for _ in range(8)),
     ),
     slips=(
         Slip(
@@ -137,6 +145,12 @@ def _wrapped(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     return a[:, k] @ b[k] if len(k) > case.k else None
 
 
+MASK = (
+    "Which k does the mask let through? In the step that begins at `start` the k of the tile are "
+    "start, start + 1, and so on, and those below K are there. They run along A's columns and down "
+    "B's rows, and the next step begins BLOCK_K further."
+)
+
 TAIL = Exercise(
     name="10.2",
     title="the tail of K",
@@ -153,11 +167,11 @@ TAIL = Exercise(
         Case(20, 35, 40, "float16", hidden=True),
         Case(20, 35, 48, "float16", hidden=True),
         Case(33, 17, 7, "float16", draw="normal", hidden=True),
-        Case(17, 40, 65, "float16", hidden=True, given=blocks(16, 32, 32), by_columns="a"),
+        Case(17, 40, 65, "float16", given=blocks(16, 32, 32), by_columns="a"),
         Case(18, 20, 50, "float16", draw="normal", by_columns="b"),
     ),
     large=(Case(517, 389, 301, "float16", draw="normal", given=blocks(64, 64, 32)),),
-    counts=(Count("elements loaded", _whole_rows, LOADS.message),),
+    counts=(Count("elements loaded", _whole_rows, LOADS.message), STEPS, STORES),
     slips=(
         Slip(
             _wrapped,
@@ -167,6 +181,9 @@ TAIL = Exercise(
             "over. Mask it, with zeros.",
         ),
     ),
+    remedies={
+        **dict.fromkeys(("unmasked tail", "out of bounds"), MASK),
+    },
     hints={
         **{"unmasked tail": 1, "out of bounds": 1, "not read": 3, "part of k": 3, "zero": 3},
         **{"wrapped": 1, "not finite": 2, "not stored": 2, "no tile": 2, "stale": 2},

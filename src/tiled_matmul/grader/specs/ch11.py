@@ -53,16 +53,16 @@ BUDGET = Exercise(
         Call((128, 256, 64, 8, 4), hidden=True),
         Call((256, 128, 64, 8, 5), hidden=True),
         # 256 · 256 sums fill the registers of a multiprocessor, whatever the warps.
-        Call((256, 256, 32, 16, 3), hidden=True),
+        Call((256, 256, 32, 16, 3)),
         Call((256, 256, 32, 8, 3), hidden=True),
         Call((256, 256, 128, 8, 2), hidden=True),
         Call((256, 128, 32, 4, 2), hidden=True),
         Call((64, 64, 128, 16, 6), hidden=True),
-        Call((64, 256, 16, 1, 1), hidden=True),
+        Call((64, 256, 16, 1, 1)),
         # To the byte: 227 KiB fit, and one tile more does not.
         Call((128, 99, 512, 4, 1), hidden=True),
         Call((128, 100, 512, 4, 1), hidden=True),
-        *(Call(hidden=True, draw=_any_setting) for _ in range(8)),
+        *(Call(draw=_any_setting) for _ in range(8)),
     ),
     slips=(
         Slip(
@@ -213,7 +213,7 @@ ROOF = Exercise(
         Call((128, 128, 32), hidden=True),
         Call((64, 16, 16), hidden=True),
         Call((320, 240, 48), hidden=True),
-        *(Call(hidden=True, draw=_any_tile) for _ in range(6)),
+        *(Call(draw=_any_tile) for _ in range(6)),
     ),
     slips=(
         Slip(
@@ -411,10 +411,10 @@ TUNED = Exercise(
         Call((5000, 100), hidden=True),
         Call((1, 1), hidden=True),
         Call((4160, 4160), hidden=True),
-        Call((1408, 3072), hidden=True),  # one full wave
-        Call((7331, 775), hidden=True),  # another setting by each wrong count, or product
-        Call((2459, 808), hidden=True),
-        *(Call(hidden=True, draw=_any_c) for _ in range(12)),
+        Call((1408, 3072)),  # one full wave
+        Call((7331, 775)),  # another setting by each wrong count, or product
+        Call((2459, 808)),
+        *(Call(draw=_any_c) for _ in range(12)),
     ),
     slips=(
         Slip(

@@ -54,7 +54,7 @@ WAVES = Exercise(
         Call((2048, 2048, 128, 256, 108), hidden=True),
         Call((129, 257, 128, 256, 4), hidden=True),
         Call((8192, 8192, 128, 256, 132), hidden=True),
-        *(Call(hidden=True, draw=_any) for _ in range(8)),
+        *(Call(draw=_any) for _ in range(8)),
     ),
     slips=(
         Slip(
@@ -173,7 +173,7 @@ SPLIT = Exercise(
         Case(16, 16, 64, parts=4, hidden=True),
         Case(33, 17, 200, draw="normal", parts=3),
         # Fewer blocks of K than parts: what is left is zeros.
-        Case(20, 20, 20, parts=4, hidden=True),
+        Case(20, 20, 20, parts=4),
         Case(18, 40, 100, parts=2, hidden=True, given=blocks(32, 16, 32)),
         Case(17, 19, 90, parts=1, hidden=True, given=blocks(16, 32, 16)),
     ),

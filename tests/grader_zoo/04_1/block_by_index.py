@@ -1,0 +1,12 @@
+# status: FORBIDDEN
+# words: cuda.blockDim.x, cuda.blockDim.y
+# exercise 04.1: the guard
+@cuda.jit
+def guarded(a, b, c):
+    row = cuda.blockIdx.y * cuda.blockDim[1] + cuda.threadIdx.y
+    col = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if row < c.shape[0] and col < c.shape[1]:
+        acc = c.dtype.type(0)
+        for k in range(a.shape[1]):
+            acc += a[row, k] * b[k, col]
+        c[row, col] = acc

@@ -1,0 +1,12 @@
+# status: WRONG
+# words: with BLOCK = (4, 2); hint 1 of
+# exercise 04.1: the guard
+@cuda.jit
+def guarded(a, b, c):
+    row = cuda.blockIdx.y * 4 + cuda.threadIdx.y
+    col = cuda.blockIdx.x * 8 + cuda.threadIdx.x
+    if row < c.shape[0] and col < c.shape[1]:
+        acc = c.dtype.type(0)
+        for k in range(a.shape[1]):
+            acc += a[row, k] * b[k, col]
+        c[row, col] = acc
