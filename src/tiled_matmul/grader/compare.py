@@ -32,6 +32,11 @@ FLOATS = (
     "which holds whole numbers up to 2**24 = 16,777,216 and of those beyond only every second, "
     "fourth, eighth. Which of the tiles, the products and the sum is no integer?"
 )
+DIGITS = (
+    "Numbers this large lose their last digits in a float, which holds 24 binary ones of them, or "
+    "53 as a float64, and no cast afterwards brings them back. Which of the tiles, the products "
+    "and the sum is no integer?"
+)
 RESTARTED = "Is the sum set to zero again, or overwritten, within the loop?"
 FROM_ONE = "Does its loop begin at 1, and the sum at zero?"
 TYPES = (
@@ -52,6 +57,7 @@ BROADER = {
     "never copied": "uninitialised read",
     "copied twice": "race",
     "rounded": "value",
+    "digits": "value",
     "along K": "out of bounds",
     "restarted": "part of k",
     "library": "forbidden",
@@ -265,6 +271,8 @@ def product(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -> 
             diagnosis = "restarted"
         elif report.pattern is None and _near_floats(case, c, a, b):
             told, diagnosis = f"{told}\n{FLOATS}", "rounded"
+        elif report.pattern is None and _beyond_floats(case, a, b):
+            told, diagnosis = f"{told}\n{DIGITS}", "digits"
         told = f"Of the sum of the parts: {told}" if case.parts else told
         raise Stop("WRONG", known(exercise, diagnosis), told)
 
@@ -303,7 +311,10 @@ def _left_out(case: Case, c: np.ndarray, stale: np.ndarray) -> tuple[str, str]:
                     f"guard ask for? C has {extent} {name}s."
                 ), "guard"
     if all(sizes[extent] - first <= 1 for first, extent in zip(ends, "MN", strict=True)):
-        return "Only the last row or column is left out: does a guard leave out too much?", "guard"
+        return (
+            "Only the last row or column is left out: by a guard, or by the formula of the row or "
+            "the column?"
+        ), "guard"
     beyond = [
         f"{name}s from {first} on"
         for first, extent, name in zip(ends, "MN", ("row", "column"), strict=True)
@@ -321,6 +332,13 @@ def _near_floats(case: Case, c: Any, a: Any, b: Any) -> bool:
     most = np.iinfo(case.dtype).max
     near = np.abs(c - a @ b) <= NEAR_FLOATS * sizes
     return bool(near.all() and 2**24 < sizes.max() <= most)
+
+
+def _beyond_floats(case: Case, a: Any, b: Any) -> bool:
+    """Are these whole numbers whose sums no float holds?"""
+    if not case.dtype.startswith("int"):
+        return False
+    return bool((np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))).max() > 2**53)
 
 
 def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) -> None:

@@ -57,6 +57,7 @@ LIBRARIES = ("torch", "np", "numpy", "scipy", "cupy", "cublas", "operator", "num
 PRODUCTS = ("matmul", "dot", "mm", "bmm", "einsum", "tensordot", "inner", "gemm", "vdot", "linalg")
 ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]")
 TYPE = "a type is called np.int32 or np.float32, or asked of an array, as in a.dtype"
+LOOP = "write the loop over k"
 MEANT = {  # a name that is near, and what is meant
     **dict.fromkeys(
         ("cuda.syncthread", "cuda.syncthreads_", "cuda.sync_threads", "cuda.barrier"),
@@ -74,7 +75,7 @@ MEANT = {  # a name that is near, and what is meant
     "cuda.threadfence_block": "a fence makes nobody wait; the barrier is cuda.syncthreads()",
     "cuda.atomic.*": "nothing has to be atomic where each element of C is one thread's",
     **{f"cuda.{place}": f"it has an x and a y: cuda.{place}.x, cuda.{place}.y" for place in PLACES},
-    **dict.fromkeys(("sum", "np.sum", "enumerate", "zip", "map"), "write the loop over k"),
+    **dict.fromkeys(("sum", "np.sum", "enumerate", "zip", "map"), LOOP),
     **dict.fromkeys(
         (f"np.{make}" for make in ("zeros", "empty", "ones", "array")),
         "an array of a block is cuda.shared.array, one of a thread cuda.local.array",
@@ -415,7 +416,7 @@ class _Function:
             )
         for meant in (name, f"{name.rpartition('.')[0]}.*"):
             if meant in MEANT:
-                raise Refused(f"{at}: {MEANT[meant]}.")
+                raise (Product if MEANT[meant] == LOOP else Refused)(f"{at}: {MEANT[meant]}.")
         alike = [known for known in self.rules.attributes if known.lower() == name.lower()]
         if alike:
             raise Refused(f"{at} is spelled {alike[0]}.")

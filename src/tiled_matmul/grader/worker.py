@@ -115,6 +115,7 @@ def _allow(seconds: float) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     most = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
 
 

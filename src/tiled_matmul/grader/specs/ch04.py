@@ -72,6 +72,11 @@ ONCE = Count(
     "sum in C",
 )
 
+A_GUARD = (
+    "Guard the access with the array's own shape, each index with its own axis. If there is a "
+    "guard, it lets this through: it asks with <, of both axes, and joins the two with `and`."
+)
+
 GUARD = Exercise(
     name="04.1",
     title="the guard",
@@ -108,6 +113,7 @@ GUARD = Exercise(
         ),
         ONCE,
     ),
+    remedies={"out of bounds": A_GUARD},
     hints={
         **{"out of bounds": 2, "negative index": 1, "race": 1, "stale": 1, "never written": 1},
         **{"transposed": 1, "part of k": 3, "sum in C": 3, "error": 3, "timeout": 3, "other": 2},
@@ -152,6 +158,7 @@ IN_ROWS = Exercise(
             "sectors",
         ),
     ),
+    remedies={"out of bounds": A_GUARD},
     hints={
         **{"sectors": 1, "transposed": 2, "out of bounds": 2, "stale": 2, "error": 3, "other": 2},
         **{"same element": 3, "swapped indices": 2, "first twice": 3, "sum in C": 3},

@@ -20,7 +20,10 @@ from tiled_matmul.grader.spec import (
 )
 
 TPB, TILE = 3, 4
+# Nine threads are one warp; the next block may have more.
+BLOCKS = replace(CUDA, attributes=CUDA.attributes - {"cuda.syncwarp"})
 ABC = ("a", "b", "c")
+MOST_SUM = 2**40  # beyond it any int32 is as near as rounding
 MOST_PRODUCTS = 1 << 20  # of a case whose products are looked at one by one
 
 Place = Callable[..., tuple]
@@ -276,8 +279,10 @@ GUARDS = tuple(
 )
 
 
-def _cut_off(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _cut_off(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """What comes of a sum in float64 that is stored to int32."""
+    if (np.abs(a) @ np.abs(b)).max() > MOST_SUM:
+        return None
     ends = np.iinfo(case.dtype)
     return np.clip(a @ b, ends.min, ends.max)
 
@@ -303,8 +308,7 @@ PUZZLE = Exercise(
     entry="puzzle",
     parameters=ABC,
     kind="cuda",
-    # Nine threads are one warp; the next block may have more.
-    rules=replace(CUDA, attributes=CUDA.attributes - {"cuda.syncwarp"}),
+    rules=BLOCKS,
     lines=14,
     tile=TPB,
     given={"TPB": TPB},
@@ -365,6 +369,8 @@ PUZZLE = Exercise(
     ),
     remedies={
         **dict.fromkeys(("along K", "out of bounds"), NO_GUARD),
+        "swapped indices": "x is the column here, and y the row: are the two swapped, here or "
+        "where they are computed?",
         "uninitialised read": "Are both tiles staged, every element, by threads of this block? "
         "Other blocks have tiles of their own.",
     },
@@ -420,6 +426,10 @@ RAGGED = Exercise(
             "What lies beyond K has added something: ones in both tiles. It has to be zeros.",
         ),
     ),
+    remedies={
+        "along K": "Guard the access with the array's own shape, each index with its own axis. The "
+        "loop is right: it goes as far as the tile that is cut off.",
+    },
     hints={
         **{"stale": 3, "out of bounds": 1, "negative index": 1, "uninitialised read": 2},
         **{"race": 3, "divergent barrier": 3, "part of k": 2, "counts": 1, "error": 1, "other": 2},
@@ -434,7 +444,7 @@ REPAIR = Exercise(
     entry="repaired",
     parameters=ABC,
     kind="cuda",
-    rules=CUDA,
+    rules=BLOCKS,
     lines=1,
     tile=TILE,
     given={"TILE": TILE},
