@@ -1,5 +1,5 @@
 # status: WRONG
-# words: strides; hint 1
+# words: strides; hint 1; Are these the strides of b
 # exercise 09.1: Loops 4 as a program
 @triton.jit
 def product(

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: reads columns 40 to 47 of a; hint 1
+# words: reads columns 40 to 47 of a; hint 1; Which k does the mask let through
 # exercise 10.2: the tail of K
 @triton.jit
 def tailed(

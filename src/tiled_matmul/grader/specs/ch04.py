@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Slip
+from tiled_matmul.grader.spec import CUDA, ONCE, Case, Count, Exercise, Slip
 
 ABC = ("a", "b", "c")
 BLOCK = (8, 4)  # of 04.1, as (x, y): what confuses the two does not come out right by luck
@@ -64,12 +66,11 @@ FIRST_TWICE = Slip(
     "at k = 0 as well. Begin one with zero, or the other at 1.",
 )
 
-ONCE = Count(
-    "global stores",
-    lambda case: case.m * case.n,
-    "C is right, but it is written again and again. Keep the sum in a variable of the thread, and "
-    "store it once, behind the loop over k.",
-    "sum in C",
+STORED_ONCE = replace(
+    ONCE,
+    message="C is right, but it is written again and again. Keep the sum in a variable of the "
+    "thread, and store it once, behind the loop over k.",
+    diagnosis="sum in C",
 )
 
 A_GUARD = (
@@ -111,7 +112,7 @@ GUARD = Exercise(
             "sum in a variable of the thread, and never read C.",
             "sum in C",
         ),
-        ONCE,
+        STORED_ONCE,
     ),
     remedies={"out of bounds": A_GUARD},
     hints={
@@ -150,7 +151,7 @@ IN_ROWS = Exercise(
             "sectors",
             share=0,
         ),
-        ONCE,
+        STORED_ONCE,
         Count(
             "global store sectors",
             store_sectors,
