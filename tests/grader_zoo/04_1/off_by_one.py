@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Guard the access
+# words: lets this through: it asks with <; hint 2 of
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Guard the access
+# words: of both axes, and joins the two with `and`; hint 2 of
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Guard the access
+# words: reads b[0, 35]; Guard the access with the array's own shape; hint 2 of
 # exercise 04.2: x or y
 @cuda.jit
 def in_rows(a, b, c):
