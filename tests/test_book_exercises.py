@@ -2,6 +2,7 @@
 
 from tiled_matmul import ROOT
 from tiled_matmul.book import exercises as tables
+from tiled_matmul.grader import zoo
 from tiled_matmul.grader.spec import exercises
 
 
@@ -28,10 +29,10 @@ def test_wrong_answers_are_listed_with_their_words_and_right_ones_are_not():
 
 
 def test_too_few_wrong_answers_are_a_fault(tmp_path):
-    zoo = tmp_path / tables.ZOO / "05_1"
-    zoo.mkdir(parents=True)
-    (zoo / "naive.py").write_text("# status: WRONG\n# words: the long | way; C\nx\n")
-    (zoo / "right.py").write_text("# status: PASS\n# words:\nx\n")
+    folder = tmp_path / zoo.FOLDER / "05_1"
+    folder.mkdir(parents=True)
+    (folder / "naive.py").write_text("# status: WRONG\n# words: the long | way; C\nx\n")
+    (folder / "right.py").write_text("# status: PASS\n# words:\nx\n")
     text, faults = tables.kills_markdown(tmp_path)
     assert "exercise 05.1 has 1 wrong answers in tests/grader_zoo, wanted 5" in faults
     assert "| naive | WRONG | “the long \\| way”; “C” |" in text

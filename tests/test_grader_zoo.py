@@ -1,29 +1,24 @@
-"""grader/: each wrong answer of the zoo gets the verdict meant for it, each right one passes.
+"""grader/: each wrong answer of the zoo gets the verdict meant for it, each right one passes."""
 
-A file of `grader_zoo/NN_N/` is an answer behind two lines: the status, and words that the message
-holds, with semicolons between them.
-"""
-
-import ast
-import zlib
 from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from tiled_matmul.grader import pool, starters
-from tiled_matmul.grader.judge import HINTS, judge
-from tiled_matmul.grader.practice import explained
+from tiled_matmul import ROOT
+from tiled_matmul.grader import pool, starters, zoo
+from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import Limits, exercise, exercises
 
-ZOO = Path(__file__).parent / "grader_zoo"
-ANSWERS = sorted(ZOO.glob("*/*.py"))
+ANSWERS = [answer for one in exercises() for answer in zoo.answers(one.name)]
 SOLUTIONS = {
     name: solved
     for path in starters.solutions()
     for name, (_, solved) in starters.answers(path).items()
 }
+
+
+def named(answer):
+    return f"{answer.exercise}-{answer.name}"
 
 
 @pytest.fixture(scope="module")
@@ -42,44 +37,19 @@ def workers():
         yield of
 
 
-def told(path: Path) -> tuple[str, str, list[str], str]:
-    """Return (exercise, status, words, source) of a file of the zoo."""
-    status, words, source = path.read_text(encoding="utf-8").split("\n", 2)
-    parts = words.removeprefix("# words:").split(";")
-    wanted = [part.strip() for part in parts if part.strip()]
-    return path.parent.name.replace("_", "."), status.removeprefix("# status: "), wanted, source
-
-
-@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_the_verdict_is_the_one_that_is_meant(path, workers):
-    name, status, words, source = told(path)
+@pytest.mark.parametrize("answer", ANSWERS, ids=named)
+def test_the_verdict_is_the_one_that_is_meant(answer, workers):
+    one = exercise(answer.exercise)
     # Who never comes to an end keeps a process of its own busy.
-    worker = None if status == "TIMEOUT" else workers(exercise(name).kind)
-    # One seed for each: among many, small numbers let one mistake look like another now and then.
-    seed = zlib.crc32(f"{name} {path.stem}".encode())
-    found = judge(exercise(name), source, worker=worker, seed=seed)
-    assert found.status == status, found.message
-    for word in words:
-        assert word in explained(found)
-    if status == "PASS":
-        assert found.points == found.max_points and found.hint == 0
-    else:
-        assert found.points <= found.max_points / 2
-        assert 1 <= found.hint <= HINTS and f"hint {found.hint} of" in explained(found)
+    worker = None if answer.status == "TIMEOUT" else workers(one.kind)
+    assert zoo.missed(answer, judge(one, answer.source, worker=worker, seed=answer.seed)) == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in ANSWERS if told(path)[1] in ("WRONG", "RACE") and path.stem != "hard_coded"],
-    ids=lambda path: f"{path.parent.name}-{path.stem}",
-)
-def test_a_mistake_is_seen_without_the_hidden_cases_too(path, workers):
-    """Nobody who passed with the copy for learners should lose points in class."""
-    name, _, _, source = told(path)
-    one = exercise(name)
-    seen = replace(one, cases=tuple(case for case in one.cases if not case.hidden))
-    seed = zlib.crc32(f"{name} {path.stem}".encode())
-    found = judge(seen, source, worker=workers(one.kind), seed=seed)
+@pytest.mark.parametrize("answer", [*filter(zoo.must_show, ANSWERS)], ids=named)
+def test_a_mistake_is_seen_without_the_hidden_cases_too(answer, workers):
+    one = exercise(answer.exercise)
+    seen = zoo.without_hidden(one)
+    found = judge(seen, answer.source, worker=workers(one.kind), seed=answer.seed)
     assert found.points < found.max_points
 
 
@@ -90,20 +60,15 @@ def test_the_solution_has_all_points(name):
 
 
 def test_every_exercise_has_a_solution_five_wrong_answers_and_two_other_right_ones():
-    assert sorted(SOLUTIONS) == sorted(one.name for one in exercises())
+    names = sorted(one.name for one in exercises())
+    assert sorted(SOLUTIONS) == names
+    assert sorted((ROOT / zoo.FOLDER).iterdir()) == [zoo.folder(name) for name in names]
     for one in exercises():
-        mine = [told(path) for path in ANSWERS if told(path)[0] == one.name]
-        right = [
-            SOLUTIONS[one.name],
-            *(source for _, status, _, source in mine if status == "PASS"),
-        ]
-        assert len(right) >= 3, one.name
-        assert len({ast.dump(ast.parse(source)) for source in right}) == len(right), one.name
-        assert len(mine) - len(right) + 1 >= 5, one.name
+        assert zoo.lacks(SOLUTIONS[one.name], zoo.answers(one.name)) == [], one.name
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_race_is_found_whatever_the_numbers_are(seed, workers):
     """Every thread of a row writes the same value: no order of the threads gives a wrong C."""
-    *_, source = told(ZOO / "05_3" / "lucky_value.py")
-    assert judge(exercise("05.3"), source, seed=seed, worker=workers("cuda")).status == "RACE"
+    (lucky,) = (answer for answer in zoo.answers("05.3") if answer.name == "lucky_value")
+    assert judge(exercise("05.3"), lucky.source, seed=seed, worker=workers("cuda")).status == "RACE"

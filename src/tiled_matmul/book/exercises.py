@@ -6,9 +6,8 @@ from itertools import groupby
 from pathlib import Path
 
 from tiled_matmul.book.tables import markdown_table
+from tiled_matmul.grader import zoo
 from tiled_matmul.grader.spec import Exercise, exercises
-
-ZOO = Path("tests") / "grader_zoo"
 
 
 def notebook_of(root: Path, chapter: str) -> Path:
@@ -50,16 +49,15 @@ def kills_markdown(root: Path) -> tuple[str, list[str]]:
     rows: list[tuple[str, ...]] = []
     faults = []
     for one in exercises():
-        wrong = 0
-        for path in sorted((root / ZOO / one.name.replace(".", "_")).glob("*.py")):
-            status, words = path.read_text(encoding="utf-8").split("\n", 2)[:2]
-            status, words = status.removeprefix("# status: "), words.removeprefix("# words:")
-            if status == "PASS":
-                continue
-            name, wrong = path.stem.replace("_", " "), wrong + 1
-            said = "; ".join(f"“{part.strip()}”" for part in words.split(";") if part.strip())
-            rows.append((f"{one.name} {one.title}", name, status, said))
-        if wrong < 5:
-            faults.append(f"exercise {one.name} has {wrong} wrong answers in {ZOO}, wanted 5")
+        wrong = [a for a in zoo.answers(one.name, root) if a.status != "PASS"]
+        for answer in wrong:
+            said = "; ".join(f"“{word}”" for word in answer.words)
+            name = answer.name.replace("_", " ")
+            rows.append((f"{one.name} {one.title}", name, answer.status, said))
+        if len(wrong) < zoo.LEAST_WRONG:
+            faults.append(
+                f"exercise {one.name} has {len(wrong)} wrong answers in {zoo.FOLDER}, "
+                f"wanted {zoo.LEAST_WRONG}"
+            )
     columns = ("exercise", "wrong answer", "status", "the message says")
     return markdown_table(columns, rows), faults

@@ -103,7 +103,7 @@ def run(
         except DeadKernelError:
             raise RunError(f"{path}: cell {index + 1}: the kernel died") from None
         except CellControlSignal as error:
-            raise RunError(f"{path}: cell {index + 1}: {_brief(error)}") from None
+            raise RunError(f"{path}: cell {index + 1}: {brief(error)}") from None
     machine = json.loads("".join(o.text for o in question.outputs if o.get("name") == "stdout"))
     notebook.metadata.setdefault("tiled_matmul", {})["stamp"] = {
         **machine,
@@ -134,7 +134,7 @@ def client_of(notebook: Any, path: Path, timeout: int) -> Any:
     )
 
 
-def _brief(error: Any) -> str:
+def brief(error: Any) -> str:
     """Return the error's name and message, and where it was raised, in a few lines."""
     name, message = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", error)
     lines = str(message).strip().splitlines() or [""]

@@ -1,4 +1,4 @@
-"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run|release`."""
+"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run|add|release`."""
 
 from __future__ import annotations
 
@@ -33,13 +33,18 @@ def add_parsers(subparsers: argparse._SubParsersAction) -> None:
     tools = subparsers.add_parser(
         "exercises", help="make or check the starters", description="For who writes exercises."
     )
-    actions = tools.add_subparsers(dest="action", required=True, metavar="sync|check|run|release")
+    actions = tools.add_subparsers(
+        dest="action", required=True, metavar="sync|check|run|add|release"
+    )
     for name, what, function in (
         ("sync", "write the starters anew from the solutions", sync_command),
         ("check", "report every fault; exit status 1 if there is one", check_command),
         ("run", "execute the solutions here, store outputs, write the starters", run_command),
     ):
         actions.add_parser(name, help=what).set_defaults(run=function)
+    new = actions.add_parser("add", help="try a new exercise, and put it in if nothing is amiss")
+    new.add_argument("file", type=Path, metavar="FILE")
+    new.set_defaults(run=add_command)
     copy = actions.add_parser("release", help="write a copy for learners: no solutions, no tests")
     copy.add_argument("folder", type=Path, metavar="DIR")
     copy.set_defaults(run=release_command)
@@ -173,3 +178,17 @@ def run_command(args: argparse.Namespace) -> int:
         starters.run(path)
         print(f"{path}: run")
     return sync_command(args)
+
+
+def add_command(args: argparse.Namespace) -> int:
+    """Put an exercise into the course. Status 1: something is amiss, and nothing is written."""
+    from tiled_matmul.grader import adding
+
+    draft = adding.read(args.file)
+    if found := list(adding.faults(draft)):
+        print(f"exercises add: {len(found)} faults, nothing is written:", file=sys.stderr)
+        print("\n".join(f"  {fault}" for fault in found), file=sys.stderr)
+        return 1
+    for path in adding.add(draft):
+        print(f"{path}: written")
+    return 0

@@ -1,7 +1,8 @@
 """What an exercise is, as data: its cell, what its answer may use, its cases, and how it is judged.
 
-`specs/chNN.py` holds the exercises of one notebook, in the tuple EXERCISES. Nothing here runs a
-learner's code, and the process that does never reads a spec: it is sent what it needs.
+`specs/chNN.py` holds the exercises of one notebook, in the tuple EXERCISES, `specs/chNN_M.py` one
+that was added to them. Nothing here runs a learner's code, and the process that does never reads a
+spec: it is sent what it needs.
 """
 
 from __future__ import annotations
@@ -271,13 +272,15 @@ def exercises(chapter: str | None = None) -> tuple[Exercise, ...]:
     """
     from tiled_matmul.grader import specs
 
-    names = sorted(module.name for module in pkgutil.iter_modules(specs.__path__))
-    if chapter is not None and f"ch{chapter}" not in names:
-        known = ", ".join(name.removeprefix("ch") for name in names)
+    names = [module.name for module in pkgutil.iter_modules(specs.__path__)]
+    chapters = sorted({name.removeprefix("ch").partition("_")[0] for name in names})
+    if chapter is not None and chapter not in chapters:
+        known = ", ".join(chapters)
         raise ValueError(f"chapter {chapter} has no exercises; these have: {known}")
-    wanted = names if chapter is None else [f"ch{chapter}"]
+    wanted = [name for name in names if chapter is None or name.startswith(f"ch{chapter}")]
     modules = [importlib.import_module(f"{specs.__name__}.{name}") for name in wanted]
-    return tuple(exercise for module in modules for exercise in module.EXERCISES)
+    found = [exercise for module in modules for exercise in module.EXERCISES]
+    return tuple(sorted(found, key=lambda one: tuple(map(int, one.name.split(".")))))
 
 
 def exercise(name: str) -> Exercise:

@@ -165,15 +165,15 @@ def _hint_faults(path: Path):
 
 def run(path: Path, timeout: int = 120) -> None:
     """Execute a solution notebook here and store its outputs. Raises NotebookError."""
-    from nbclient.exceptions import CellControlSignal
+    from nbclient.exceptions import CellControlSignal, DeadKernelError
 
-    from tiled_matmul.book.run import client_of
+    from tiled_matmul.book.run import brief, client_of
 
     notebook = parse_notebook(read_text(path), path, upgrade=True)
     synchronise(notebook, path)
     notebook.metadata.setdefault("tiled_matmul", {})["exercises"] = chapter_of(path)
     try:
         client_of(notebook, path, timeout).execute()
-    except CellControlSignal as error:
-        raise NotebookError(f"{path}: {error}") from None
+    except (CellControlSignal, DeadKernelError) as error:
+        raise NotebookError(f"{path}: {brief(error)}") from None
     replace_text(path, notebook_text(notebook))
