@@ -43,6 +43,11 @@ BLOCKS = Exercise(
             "That is a block too many where the block divides C, and all its threads go home.",
         ),
         Slip(
+            lambda m, n, x, y: [n / x, m / y],
+            "a fraction",
+            "A launch takes whole numbers: // divides, and what is left over needs a block too.",
+        ),
+        Slip(
             lambda m, n, x, y: _blocks(m, n, x, y)[::-1],
             "swapped",
             "The two are the other way round: x goes along the columns and comes first.",
@@ -55,7 +60,7 @@ BLOCKS = Exercise(
     ),
     hints={
         **{"rounded down": 2, "one more": 2, "swapped": 1, "axes": 1, "nothing": 3, "error": 3},
-        **{"value": 1, "timeout": 3, "other": 1},
+        **{"a fraction": 2, "value": 1, "timeout": 3, "other": 1},
     },
 )
 
@@ -135,7 +140,7 @@ def grid(m, n, x, y):
 
 # %% answer a_fraction
 # status: WRONG
-# words: hint 1 of
+# words: takes whole numbers; hint 2 of
 # exercise 04.3: how many blocks
 def grid(m, n, x, y):
     return n / x, m / y

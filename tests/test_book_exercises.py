@@ -24,7 +24,8 @@ def test_a_notebook_that_is_missing_is_a_fault(tmp_path):
 def test_wrong_answers_are_listed_with_their_words_and_right_ones_are_not():
     text, faults = tables.kills_markdown(ROOT)
     assert faults == []
-    assert "| 05.3 repair a kernel that races | lucky value | RACE |" in text
+    chapter = text.split("## 05.3 repair a kernel that races\n")[1].split("## ")[0]
+    assert "| lucky value | RACE |" in chapter
     assert "PASS" not in text and "right in inner loop" not in text
 
 

@@ -139,11 +139,13 @@ def test_answers_are_graded_and_counted(tmp_path):
     heard = []
     changes = [
         ("# status: PASS\n# words:\n# exercise 04.3", "# status: WRONG\n# words:\n# exercise 04.3"),
+        ("# words: takes whole numbers; hint", "# words: hint"),
         ("    # return 1, 1\n", "    # return -(-n // x), -(-m // y)\n"),
         ("Call(draw=_sizes),", ""),
     ]
     found = list(adding.faults(drafted(tmp_path, *changes), say=heard.append))
     assert len(heard) == 9  # the solution, and those in the file
+    assert any(fault.startswith("a_fraction: which words") for fault in found)
     assert "1 right answers that differ, with the solution, wanted 3" in found
     assert any(fault.startswith("the starter: PASS, 1 points") for fault in found)
     assert any(fault.startswith("right_by_ceil: PASS, meant is WRONG") for fault in found)

@@ -45,19 +45,20 @@ def exercises_markdown(root: Path) -> tuple[str, list[str]]:
 
 
 def kills_markdown(root: Path) -> tuple[str, list[str]]:
-    """Return a table of the zoo's wrong answers with the status and words that tests demand."""
-    rows: list[tuple[str, ...]] = []
+    """Return tables of the zoo's wrong answers with the status and words that tests demand."""
+    parts = []
     faults = []
     for one in exercises():
         wrong = [a for a in zoo.answers(one.name, root) if a.status != "PASS"]
-        for answer in wrong:
-            said = "; ".join(f"“{word}”" for word in answer.words)
-            name = answer.name.replace("_", " ")
-            rows.append((f"{one.name} {one.title}", name, answer.status, said))
+        rows = [
+            (a.name.replace("_", " "), a.status, "; ".join(f"“{word}”" for word in a.words))
+            for a in wrong
+        ]
+        table = markdown_table(("wrong answer", "status", "the message says"), rows)
+        parts.append(f"## {one.name} {one.title}\n\n{table}\n")
         if len(wrong) < zoo.LEAST_WRONG:
             faults.append(
                 f"exercise {one.name} has {len(wrong)} wrong answers in {zoo.FOLDER}, "
                 f"wanted {zoo.LEAST_WRONG}"
             )
-    columns = ("exercise", "wrong answer", "status", "the message says")
-    return markdown_table(columns, rows), faults
+    return "\n".join(parts), faults

@@ -1,7 +1,8 @@
 """The book's own Sphinx extension: tables made from measurements, one address, no other host.
 
-The directives `tiled-ladder`, `tiled-climb`, `tiled-status`, `tiled-claims`, `tiled-counters` and
-`tiled-speed` take neither arguments nor content. `tiled-climb` is a figure, the others are tables.
+The directives `tiled-ladder`, `tiled-climb`, `tiled-status`, `tiled-exercises`, `tiled-kills`,
+`tiled-claims`, `tiled-counters` and `tiled-speed` take neither arguments nor content. `tiled-climb`
+is a figure, the others are tables.
 Whatever they lack is a build warning, which `-W` turns into a failed build.
 """
 
@@ -27,6 +28,7 @@ from tiled_matmul.book.files import (
 )
 from tiled_matmul.book.offline import outside_requests
 from tiled_matmul.files import replace_text
+from tiled_matmul.grader import zoo
 
 LOGGER = logging.getLogger(__name__)
 KIND = "tiled_matmul"
@@ -121,6 +123,9 @@ class Speed(GeneratedTable):
 
 
 class Exercises(GeneratedTable):
+    def sources(self, root: Path) -> list[Path]:
+        return sorted((root / "exercises").glob("**/*.ipynb"))
+
     def make(self, root: Path) -> tuple[str, list[str]]:
         from tiled_matmul.book import exercises
 
@@ -128,6 +133,11 @@ class Exercises(GeneratedTable):
 
 
 class Kills(GeneratedTable):
+    """A table for each exercise, under a heading of its own."""
+
+    def sources(self, root: Path) -> list[Path]:
+        return sorted((root / zoo.FOLDER).glob("*/*.py"))
+
     def make(self, root: Path) -> tuple[str, list[str]]:
         from tiled_matmul.book import exercises
 

@@ -44,6 +44,10 @@ TYPES = (
     "unless it says otherwise, and the sum that it takes is of that type."
 )
 UNBOUND = "Where does it get its first value, before the loop?"
+WRITTEN_DOWN = (
+    "Blocks have {} × {} threads in this launch: is another number written down, where the kernel "
+    "could ask cuda.blockDim?"
+)
 STORES_NOTHING = "The kernel loads from A and B, and stores nothing at all."
 READS_NO_TILE = "What is staged, nobody reads: the products have to come from the tiles."
 BEGINNINGS = {"triton": UNDEFINED, "cuda": GARBAGE}  # where NaN comes from
@@ -301,7 +305,8 @@ def _left_out(case: Case, c: np.ndarray, stale: np.ndarray) -> tuple[str, str]:
     row, column = np.indices(c.shape)
     ends = [int(np.argmax(x)) if x.any() else len(x) for x in (same.all(axis=1), same.all(axis=0))]
     if not any(ends) or (same != ((row >= ends[0]) | (column >= ends[1]))).any():
-        return "", "stale"
+        block = case.given.get("BLOCK")
+        return WRITTEN_DOWN.format(*block) if block else "", "stale"
     sizes = {"M": case.m, "N": case.n, "K": case.k}
     for first, extent, name in zip(ends, "MN", ("row", "column"), strict=True):
         for other in "MNK":

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tiled_matmul.book.cells import synchronise
+from tiled_matmul.book.cells import is_setup, synchronise
 from tiled_matmul.book.files import NotebookError, notebook_text, parse_notebook, read_text
 from tiled_matmul.files import replace_text
 from tiled_matmul.grader.cells import FOLDER
@@ -120,6 +120,14 @@ def _refreshed(path: Path) -> str:
     """Return a solution's text with the set-up of the sources, and plain metadata."""
     notebook = parse_notebook(read_text(path), path)
     synchronise(notebook, path)
+    return _text(notebook)
+
+
+def _text(notebook: Any) -> str:
+    """Return a notebook's text without what its set-up said: that was about another machine."""
+    for cell in notebook.cells:
+        if is_setup(cell):
+            cell.outputs = []
     return notebook_text(notebook)
 
 
@@ -176,4 +184,4 @@ def run(path: Path, timeout: int = 120) -> None:
         client_of(notebook, path, timeout).execute()
     except (CellControlSignal, DeadKernelError) as error:
         raise NotebookError(f"{path}: {brief(error)}") from None
-    replace_text(path, notebook_text(notebook))
+    replace_text(path, _text(notebook))

@@ -69,12 +69,18 @@ def folder(exercise: str, root: Path = ROOT) -> Path:
 
 
 def lacks(solution: str, mine: Sequence[Answer]) -> list[str]:
-    """Return what an exercise's answers lack: enough wrong ones, and right ones that differ."""
+    """Return what an exercise's answers lack: enough wrong ones that are told for what they are,
+    and right ones that differ.
+    """
     right = [solution, *(one.source for one in mine if one.status == "PASS")]
-    wrong = sum(one.status != "PASS" for one in mine)
-    found = []
-    if wrong < LEAST_WRONG:
-        found.append(f"{wrong} wrong answers, wanted {LEAST_WRONG}")
+    wrong = [one for one in mine if one.status != "PASS"]
+    found = [
+        f"{one.name}: which words does its message hold, besides the hint's number?"
+        for one in wrong
+        if all(word.startswith("hint ") for word in one.words)
+    ]
+    if len(wrong) < LEAST_WRONG:
+        found.append(f"{len(wrong)} wrong answers, wanted {LEAST_WRONG}")
     different = len({ast.dump(ast.parse(source)) for source in right})
     if different < LEAST_RIGHT:
         found.append(

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: 
+# words: Each tile of A is its first one; tile(a, rows, columns)[i, j]; hint 1 of
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

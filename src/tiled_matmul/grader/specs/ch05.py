@@ -15,6 +15,7 @@ from tiled_matmul.grader.spec import (
     Count,
     Exercise,
     Slip,
+    cover,
     loads_of_tiles,
     square_blocks,
 )
@@ -389,6 +390,22 @@ def _ones(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a @ b + -case.k % case.given.get("TILE", TILE)
 
 
+def _inside_again(into: Callable[[np.ndarray, int], np.ndarray]):
+    """Indices beyond an edge are brought back inside: along K that adds products once more."""
+
+    def answer(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        tile = case.given.get("TILE", TILE)
+        k = into(np.arange(tile * cover(case.k, tile)), case.k)
+        return a[:, k] @ b[k]
+
+    return answer
+
+
+INSIDE_AGAIN = (
+    "Beyond K the tiles hold numbers of the matrices once more, and their products are added: an "
+    "index that {how} brings back inside loads something. What is not there has to be a zero."
+)
+
 RAGGED = Exercise(
     name="05.2",
     title="tiles that do not divide",
@@ -410,8 +427,21 @@ RAGGED = Exercise(
         Case(3, 10, 2, hidden=True),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),
-    counts=(_count(TILE),),
+    counts=(
+        replace(
+            _count(TILE),
+            message="C is right, and more is loaded than there is. Does a thread that has nothing "
+            "to load, beyond an edge, load all the same? Or one that could read what another "
+            "thread of its block has staged?",
+        ),
+    ),
     slips=(
+        Slip(
+            _inside_again(lambda k, size: np.minimum(k, size - 1)),
+            "left over",
+            INSIDE_AGAIN.format(how="min()"),
+        ),
+        Slip(_inside_again(np.mod), "left over", INSIDE_AGAIN.format(how="%")),
         Slip(
             _left_over,
             "left over",

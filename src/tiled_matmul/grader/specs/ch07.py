@@ -279,6 +279,12 @@ OF_GLOBAL = (
         "The first value is a thread's tile: what a block loads from global memory, it loads for "
         "its own tile of tile_m × tile_n.",
     ),
+    (
+        lambda m, n, r, s: 2 / FLOAT * GLOBAL,
+        "tiles",
+        "The first value divides by the tile's area: a step of k loads tile_m floats of A and "
+        "tile_n of B, and the area is what they are multiplied to.",
+    ),
 )
 OF_SHARED = (
     (
@@ -307,6 +313,12 @@ OF_SHARED = (
         "registers",
         "The second value is a kernel with one element for each thread: a float that lies in a "
         "register is multiplied with each of the other side.",
+    ),
+    (
+        lambda m, n, r, s: 2 / FLOAT * SHARED,
+        "tiles",
+        "The second value divides by the area: a step of k loads own_m floats of A and own_n of B, "
+        "and the area is what they are multiplied to.",
     ),
 )
 WORDS = (
@@ -361,6 +373,20 @@ ROOFS = Exercise(
         *(
             Slip(lambda *t, f=of: _low(f(*t)), diagnosis, message, part=1)
             for of, diagnosis, message in OF_SHARED
+        ),
+        Slip(
+            lambda *t: PEAK if roofs(*t)[0] < PEAK else None,
+            "value",
+            "The first value is the arithmetic's roof: how much do the loads from global memory "
+            "allow?",
+            part=0,
+        ),
+        Slip(
+            lambda *t: PEAK if roofs(*t)[1] < PEAK else None,
+            "value",
+            "The second value is the arithmetic's roof: how much do the loads from shared memory "
+            "allow?",
+            part=1,
         ),
         Slip(
             lambda *t: _above(_intensity(*t[:2]) * GLOBAL),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, cover, square_blocks
+import numpy as np
+
+from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Slip, cover, square_blocks
 
 TILE, DEPTH = 4, 8
 ABC = ("a", "b", "c")
@@ -146,6 +148,104 @@ FLIGHT = Exercise(
     },
 )
 
+
+def _taken(of_a=None, of_b=None, products: str = "DEPTH"):
+    """Return what C holds where a step takes other elements of A or of B, or fewer of them.
+
+    `of_a` and `of_b` return (row, column) of the element taken, from a Place; what is beyond the
+    matrix is 0, as a copy makes it.
+    """
+
+    def answer(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+        if case.m * case.n * case.k > 1 << 20:  # all of them are laid out at once
+            return None
+        at = Place(case)
+        left = _element(a, *(of_a(at) if of_a else (at.row, at.k)))
+        right = _element(b, *(of_b(at) if of_b else (at.k, at.col)))
+        return (left * right * (at.within < getattr(at, products))).sum(axis=2)
+
+    return answer
+
+
+class Place:
+    """Where each product of C's elements comes from, along (row, column, k) of C."""
+
+    def __init__(self, case: Case) -> None:
+        self.TILE, self.DEPTH = _edge(case), case.given.get("DEPTH", DEPTH)
+        k = np.arange(self.DEPTH * cover(case.k, self.DEPTH))
+        self.row, self.col, self.k = np.ix_(np.arange(case.m), np.arange(case.n), k)
+        (self.down, self.y), (self.across, self.x), (self.step, self.within) = (
+            np.divmod(self.row, self.TILE),
+            np.divmod(self.col, self.TILE),
+            np.divmod(self.k, self.DEPTH),
+        )
+
+
+def _element(matrix: np.ndarray, row: np.ndarray, column: np.ndarray) -> np.ndarray:
+    rows, columns = matrix.shape
+    inside = (row < rows) & (column < columns)
+    return np.where(inside, matrix[np.minimum(row, rows - 1), np.minimum(column, columns - 1)], 0)
+
+
+def _cut_square(at: Place) -> np.ndarray:
+    """The k of tiles that are only TILE deep: behind that there is nothing."""
+    return np.where(at.within < at.TILE, at.step * at.TILE + at.within, at.k.size * at.DEPTH)
+
+
+NO_VIEW = (
+    "Each tile of {which} is its first one: a copy takes the first elements of what it is given. "
+    "Give it the tile, tile({name}, rows, columns)[i, j], and not the matrix."
+)
+SAME_STEP = (
+    "Every step takes the same tiles of {which}, the first ones along K. Which of the two numbers "
+    "of a tile is the step?"
+)
+CUT_SQUARE = (
+    "{which} is cut into tiles of TILE × TILE, and a step goes over DEPTH elements of K: what a "
+    "tile does not have is zeros."
+)
+WRONG_WAY = (
+    "The two numbers of a tile of {which} are the wrong way round: the row of tiles comes first, "
+    "the column second."
+)
+CORNER_OF_A, CORNER_OF_B = lambda at: (at.y, at.within), lambda at: (at.within, at.x)
+FIRST_OF_A, FIRST_OF_B = lambda at: (at.row, at.within), lambda at: (at.within, at.col)
+TAKEN = (
+    (CORNER_OF_A, None, "no view", NO_VIEW.format(which="A", name="a")),
+    (None, CORNER_OF_B, "no view", NO_VIEW.format(which="B", name="b")),
+    (CORNER_OF_A, CORNER_OF_B, "no view", NO_VIEW.format(which="A and of B", name="a")),
+    (FIRST_OF_A, FIRST_OF_B, "which tile", SAME_STEP.format(which="A and of B")),
+    (FIRST_OF_A, None, "which tile", SAME_STEP.format(which="A")),
+    (None, FIRST_OF_B, "which tile", SAME_STEP.format(which="B")),
+    (
+        lambda at: (at.across * at.TILE + at.y, at.k),
+        lambda at: (at.k, at.down * at.TILE + at.x),
+        "which tile",
+        "The tiles are those of another block: cuda.blockIdx.y counts the rows of tiles, "
+        "cuda.blockIdx.x the columns.",
+    ),
+    (lambda at: (at.row, _cut_square(at)), None, "size", CUT_SQUARE.format(which="A")),
+    (None, lambda at: (_cut_square(at), at.col), "size", CUT_SQUARE.format(which="B")),
+    (
+        lambda at: (at.step * at.TILE + at.y, at.down * at.DEPTH + at.within),
+        None,
+        "which tile",
+        WRONG_WAY.format(which="A"),
+    ),
+    (
+        None,
+        lambda at: (at.across * at.DEPTH + at.within, at.step * at.TILE + at.x),
+        "which tile",
+        WRONG_WAY.format(which="B"),
+    ),
+    (
+        lambda at: (at.step * at.TILE + at.y, at.down * at.DEPTH + at.within),
+        lambda at: (at.across * at.DEPTH + at.within, at.step * at.TILE + at.x),
+        "which tile",
+        WRONG_WAY.format(which="A and of B"),
+    ),
+)
+
 VIEWS = Exercise(
     name="08.3",
     title="take this tile",
@@ -171,6 +271,15 @@ VIEWS = Exercise(
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16, "DEPTH": 32}),),
     since=(8, 0),
+    slips=(
+        *(Slip(_taken(of_a, of_b), said, why) for of_a, of_b, said, why in TAKEN),
+        Slip(
+            _taken(products="TILE"),
+            "size",
+            "Of each tile only the first TILE elements along K are multiplied: the tiles are DEPTH "
+            "deep.",
+        ),
+    ),
     counts=(
         SHARED,
         Count(
@@ -190,6 +299,7 @@ VIEWS = Exercise(
     hints={
         **{"race": 3, "uninitialised read": 3, "divergent barrier": 3, "plain": 1, "depth": 2},
         **{"never copied": 1, "copied twice": 1, "forbidden": 1, "sharing": 1},
+        **{"no view": 1, "which tile": 2, "size": 2},
         **{"out of bounds": 2, "part of k": 2, "stale": 2, "error": 1, "other": 2},
     },
 )
