@@ -108,7 +108,7 @@ print(grid(100, 200, 32, 8))
 
 # %% answer rounded_down
 # status: WRONG
-# words: round up; hint 2 of
+# words: round up; hint 2
 # exercise 04.3: how many blocks
 def grid(m, n, x, y):
     return n // x, m // y
@@ -116,7 +116,7 @@ def grid(m, n, x, y):
 
 # %% answer one_more
 # status: WRONG
-# words: a block too many; hint 2 of
+# words: a block too many; hint 2
 # exercise 04.3: how many blocks
 def grid(m, n, x, y):
     return n // x + 1, m // y + 1
@@ -124,7 +124,7 @@ def grid(m, n, x, y):
 
 # %% answer swapped
 # status: WRONG
-# words: the other way round; hint 1 of
+# words: the other way round; hint 1
 # exercise 04.3: how many blocks
 def grid(m, n, x, y):
     return (m + y - 1) // y, (n + x - 1) // x
@@ -132,7 +132,7 @@ def grid(m, n, x, y):
 
 # %% answer rows_along_x
 # status: WRONG
-# words: divide n by x; hint 1 of
+# words: divide n by x; hint 1
 # exercise 04.3: how many blocks
 def grid(m, n, x, y):
     return (m + x - 1) // x, (n + y - 1) // y
@@ -140,7 +140,7 @@ def grid(m, n, x, y):
 
 # %% answer a_fraction
 # status: WRONG
-# words: takes whole numbers; hint 2 of
+# words: takes whole numbers; hint 2
 # exercise 04.3: how many blocks
 def grid(m, n, x, y):
     return n / x, m / y
@@ -148,7 +148,7 @@ def grid(m, n, x, y):
 
 # %% answer nothing_returned
 # status: WRONG
-# words: return; hint 3 of
+# words: return; hint 3
 # exercise 04.3: how many blocks
 def grid(m, n, x, y):
     blocks = (n + x - 1) // x, (m + y - 1) // y

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: the sum does not start from zero; hint 3 of
+# words: the sum does not start from zero; hint 3
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

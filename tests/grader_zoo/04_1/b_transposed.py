@@ -1,5 +1,5 @@
 # status: WRONG
-# words: reads b[7, 0]; the two indices swapped; b has K rows and N columns, b[k, col]; hint 3 of
+# words: reads b[7, 0]; the two indices swapped; b has K rows and N columns, b[k, col]; hint 3
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: FORBIDDEN
-# words: `BLOCK` in line 4; `cuda.blockDim.x`; hint 2 of
+# words: `BLOCK` in line 4; `cuda.blockDim.x`; hint 2
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

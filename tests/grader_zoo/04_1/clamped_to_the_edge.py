@@ -1,5 +1,5 @@
 # status: RACE
-# words: stands beyond the end of c; hint 2 of
+# words: stands beyond the end of c; hint 2
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

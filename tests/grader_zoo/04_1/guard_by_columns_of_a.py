@@ -1,5 +1,5 @@
 # status: WRONG
-# words: They begin at column 7, and K is 7; hint 2 of
+# words: They begin at column 7, and K is 7; hint 2
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: in the guard; c has M rows and N columns, c[row, col]; hint 2 of
+# words: in the guard; c has M rows and N columns, c[row, col]; hint 2
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

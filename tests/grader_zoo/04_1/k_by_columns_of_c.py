@@ -1,5 +1,5 @@
 # status: WRONG
-# words: reads a[0, 7]; Or does the loop along K go too far; hint 3 of
+# words: reads a[0, 7]; Or does the loop along K go too far; hint 3
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Does its loop begin at 1; hint 3 of
+# words: Does its loop begin at 1; hint 3
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

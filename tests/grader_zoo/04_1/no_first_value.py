@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Where does it get its first value; hint 3 of
+# words: Where does it get its first value; hint 3
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

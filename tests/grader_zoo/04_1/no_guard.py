@@ -1,5 +1,5 @@
 # status: WRONG
-# words: thread (x 2, y 0) of block (x 1, y 0) reads b[0, 10] in line 9 (`acc += a[row, k] * b[k, col]`); Guard the access; hint 2 of
+# words: thread (x 2, y 0) of block (x 1, y 0) reads b[0, 10] in line 9 (`acc += a[row, k] * b[k, col]`); Guard the access; hint 2
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

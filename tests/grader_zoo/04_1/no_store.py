@@ -1,5 +1,5 @@
 # status: WRONG
-# words: stores nothing at all; hint 3 of
+# words: stores nothing at all; hint 3
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: lets this through: it asks with <; hint 2 of
+# words: lets this through: it asks with <; hint 2
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

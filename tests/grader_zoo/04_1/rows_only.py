@@ -1,5 +1,5 @@
 # status: WRONG
-# words: of both axes, and joins the two with `and`; hint 2 of
+# words: of both axes, and joins the two with `and`; hint 2
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: still hold what C held; hint 1 of
+# words: still hold what C held; hint 1
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: FORBIDDEN
-# words: write the loop over k; hint 3 of
+# words: write the loop over k; hint 3
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: a product multiplies the two; hint 3 of
+# words: a product multiplies the two; hint 3
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

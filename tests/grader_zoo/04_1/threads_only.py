@@ -1,5 +1,5 @@
 # status: RACE
-# words: blocks run in any order; Two threads have the same element of c; hint 1 of
+# words: blocks run in any order; Two threads have the same element of c; hint 1
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: reads b[8, 0]; the two indices swapped; b has K rows and N columns, b[k, col]; hint 2 of
+# words: reads b[8, 0]; the two indices swapped; b has K rows and N columns, b[k, col]; hint 2
 # exercise 04.2: x or y
 @cuda.jit
 def in_rows(a, b, c):

@@ -1,5 +1,5 @@
 # status: RACE
-# words: blocks run in any order; Two threads have the same element of c; hint 3 of
+# words: blocks run in any order; Two threads have the same element of c; hint 3
 # exercise 04.2: x or y
 @cuda.jit
 def in_rows(a, b, c):

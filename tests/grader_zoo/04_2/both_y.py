@@ -1,5 +1,5 @@
 # status: RACE
-# words: Two threads have the same element of c; formulas of the row and the column; hint 3 of
+# words: Two threads have the same element of c; formulas of the row and the column; hint 3
 # exercise 04.2: x or y
 @cuda.jit
 def in_rows(a, b, c):

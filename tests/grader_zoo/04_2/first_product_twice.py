@@ -1,5 +1,5 @@
 # status: WRONG
-# words: is in each sum twice; hint 3 of
+# words: is in each sum twice; hint 3
 # exercise 04.2: x or y
 @cuda.jit
 def in_rows(a, b, c):

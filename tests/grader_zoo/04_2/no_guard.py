@@ -1,5 +1,5 @@
 # status: WRONG
-# words: reads b[0, 35]; Guard the access with the array's own shape; hint 2 of
+# words: reads b[0, 35]; Guard the access with the array's own shape; hint 2
 # exercise 04.2: x or y
 @cuda.jit
 def in_rows(a, b, c):

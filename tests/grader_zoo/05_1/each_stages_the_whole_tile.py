@@ -1,5 +1,5 @@
 # status: RACE
-# words: share the work; hint 2 of
+# words: share the work; hint 2
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

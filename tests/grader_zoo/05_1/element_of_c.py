@@ -1,5 +1,5 @@
 # status: WRONG
-# words: the same, where the block stands in C; has to be start; hint 2 of
+# words: the same, where the block stands in C; has to be start; hint 2
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: indices count from 0 within it; hint 2 of
+# words: indices count from 0 within it; hint 2
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

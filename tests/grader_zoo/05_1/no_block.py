@@ -1,5 +1,5 @@
 # status: WRONG
-# words: In every block the tile of B is those of the first; hint 2 of
+# words: In every block the tile of B is those of the first; hint 2
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

@@ -1,5 +1,5 @@
 # status: RACE
-# words: no barrier between; a_shared; between the two lines; hint 3 of
+# words: no barrier between; a_shared; between the two lines; hint 3
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: the loop along K is missing; hint 1 of
+# words: the loop along K is missing; hint 1
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: In every turn of the loop the tile of A is the first; `start` is missing in the column; hint 2 of
+# words: In every turn of the loop the tile of A is the first; `start` is missing in the column; hint 2
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: One array holds both tiles; hint 2 of
+# words: One array holds both tiles; hint 2
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: make it as large as what you keep in it; hint 2 of
+# words: make it as large as what you keep in it; hint 2
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: at the thread's own place; hint 2 of
+# words: at the thread's own place; hint 2
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

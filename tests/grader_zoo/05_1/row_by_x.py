@@ -1,5 +1,5 @@
 # status: WRONG
-# words: x is the column here and y the row; hint 1 of
+# words: x is the column here and y the row; hint 1
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

@@ -1,5 +1,5 @@
 # status: RACE
-# words: Two threads have the same element of c; hint 1 of
+# words: Two threads have the same element of c; hint 1
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

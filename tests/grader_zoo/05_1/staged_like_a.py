@@ -1,5 +1,5 @@
 # status: WRONG
-# words: the other matrix's indices; hint 2 of
+# words: the other matrix's indices; hint 2
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

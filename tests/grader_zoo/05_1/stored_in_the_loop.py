@@ -1,5 +1,5 @@
 # status: WRONG
-# words: written again and again; hint 3 of
+# words: written again and again; hint 3
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: C is the transpose of A·B; hint 3 of
+# words: C is the transpose of A·B; hint 3
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

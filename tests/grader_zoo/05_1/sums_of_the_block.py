@@ -1,5 +1,5 @@
 # status: WRONG
-# words: the sums of its whole block; hint 3 of
+# words: the sums of its whole block; hint 3
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

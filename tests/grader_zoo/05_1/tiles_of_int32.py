@@ -1,5 +1,5 @@
 # status: WRONG
-# words: The tiles hold whole numbers; hint 2 of
+# words: The tiles hold whole numbers; hint 2
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

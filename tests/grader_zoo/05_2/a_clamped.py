@@ -1,5 +1,5 @@
 # status: WRONG
-# words: more is loaded than there is; hint 1 of
+# words: more is loaded than there is; hint 1
 # exercise 05.2: tiles that do not divide
 @cuda.jit
 def ragged(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: the guard of B compares `col` with K; hint 1 of
+# words: the guard of B compares `col` with K; hint 1
 # exercise 05.2: tiles that do not divide
 @cuda.jit
 def ragged(a, b, c):

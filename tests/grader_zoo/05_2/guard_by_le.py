@@ -1,5 +1,5 @@
 # status: WRONG
-# words: There is a guard, and it lets this through; hint 1 of
+# words: There is a guard, and it lets this through; hint 1
 # exercise 05.2: tiles that do not divide
 @cuda.jit
 def ragged(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: it loads A's column `start + x`; hint 1 of
+# words: it loads A's column `start + x`; hint 1
 # exercise 05.2: tiles that do not divide
 @cuda.jit
 def ragged(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: loads zeros of A and B; hint 1 of
+# words: loads zeros of A and B; hint 1
 # exercise 05.2: tiles that do not divide
 @cuda.jit
 def ragged(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: writes c[; hint 3 of
+# words: writes c[; hint 3
 # exercise 05.2: tiles that do not divide
 @cuda.jit
 def ragged(a, b, c):

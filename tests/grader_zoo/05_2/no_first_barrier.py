@@ -1,5 +1,5 @@
 # status: RACE
-# words: between the two lines; hint 3 of
+# words: between the two lines; hint 3
 # exercise 05.2: tiles that do not divide
 @cuda.jit
 def ragged(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: an index that % brings back inside; hint 2 of
+# words: an index that % brings back inside; hint 2
 # exercise 05.2: tiles that do not divide
 @cuda.jit
 def ragged(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Every tile has to be filled anew; hint 2 of
+# words: Every tile has to be filled anew; hint 2
 # exercise 05.2: tiles that do not divide
 @cuda.jit
 def ragged(a, b, c):

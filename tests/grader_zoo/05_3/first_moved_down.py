@@ -1,5 +1,5 @@
 # status: RACE
-# words: no barrier between; between the two lines; hint 1 of
+# words: no barrier between; between the two lines; hint 1
 # exercise 05.3: repair a kernel that races
 @cuda.jit
 def repaired(a, b, c):

@@ -1,5 +1,5 @@
 # status: RACE
-# words: a_tile[0, 0] is written; hint 1 of
+# words: a_tile[0, 0] is written; hint 1
 # exercise 05.3: repair a kernel that races
 @cuda.jit
 def repaired(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: no cast afterwards brings them back; hint 2 of
+# words: no cast afterwards brings them back; hint 2
 # exercise 05.4: the integer kernel
 @cuda.jit
 def integer_tiles(a, b, c):

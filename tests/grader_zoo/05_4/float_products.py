@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Every element is near its value; hint 1 of
+# words: Every element is near its value; hint 1
 # exercise 05.4: the integer kernel
 @cuda.jit
 def integer_tiles(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: wrap around; is the sum a float when it is stored; hint 2 of
+# words: wrap around; is the sum a float when it is stored; hint 2
 # exercise 05.4: the integer kernel
 @cuda.jit
 def integer_tiles(a, b, c):

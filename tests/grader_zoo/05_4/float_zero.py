@@ -1,5 +1,5 @@
 # status: WRONG
-# words: One float in it is enough, its first zero as well; hint 2 of
+# words: One float in it is enough, its first zero as well; hint 2
 # exercise 05.4: the integer kernel
 @cuda.jit
 def integer_tiles(a, b, c):

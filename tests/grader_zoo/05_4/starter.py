@@ -1,5 +1,5 @@
 # status: WRONG
-# words: holds whole numbers up to 2**24; hint 1 of
+# words: holds whole numbers up to 2**24; hint 1
 # exercise 05.4: the integer kernel
 @cuda.jit
 def integer_tiles(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: NaN or infinite; hint 1 of
+# words: NaN or infinite; hint 1
 # exercise 07.1: a tile of 2×2 for each thread
 @cuda.jit
 def register_tile(a, b, c):

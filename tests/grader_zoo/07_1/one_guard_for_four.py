@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Only the last row or column is left out; hint 3 of
+# words: Only the last row or column is left out; hint 3
 # exercise 07.1: a tile of 2×2 for each thread
 @cuda.jit
 def register_tile(a, b, c):

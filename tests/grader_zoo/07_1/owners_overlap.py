@@ -1,5 +1,5 @@
 # status: RACE
-# words: c[0, 1] is written; hint 3 of
+# words: c[0, 1] is written; hint 3
 # exercise 07.1: a tile of 2×2 for each thread
 @cuda.jit
 def register_tile(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: counts bits; hint 1 of
+# words: counts bits; hint 1
 # exercise 07.3: read a roofline
 def roofs(tile_m, tile_n, own_m, own_n):
     of_block = 2 * tile_m * tile_n / (32 * (tile_m + tile_n)) * GLOBAL

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: one roof reaches PEAK; hint 3 of
+# words: one roof reaches PEAK; hint 3
 # exercise 07.3: read a roofline
 def roofs(tile_m, tile_n, own_m, own_n):
     of_block = 2 * tile_m * tile_n / (FLOAT * (tile_m + tile_n)) * GLOBAL

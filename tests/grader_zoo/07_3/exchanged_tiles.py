@@ -1,5 +1,5 @@
 # status: WRONG
-# words: thread's tile; hint 2 of
+# words: thread's tile; hint 2
 # exercise 07.3: read a roofline
 def roofs(tile_m, tile_n, own_m, own_n):
     of_block = 2 * own_m * own_n / (FLOAT * (own_m + own_n)) * GLOBAL

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: half of it; hint 1 of
+# words: half of it; hint 1
 # exercise 07.3: read a roofline
 def roofs(tile_m, tile_n, own_m, own_n):
     of_block = tile_m * tile_n / (FLOAT * (tile_m + tile_n)) * GLOBAL

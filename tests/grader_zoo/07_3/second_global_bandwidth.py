@@ -1,5 +1,5 @@
 # status: WRONG
-# words: with the bandwidth of global memory; hint 2 of
+# words: with the bandwidth of global memory; hint 2
 # exercise 07.3: read a roofline
 def roofs(tile_m, tile_n, own_m, own_n):
     of_block = 2 * tile_m * tile_n / (FLOAT * (tile_m + tile_n)) * GLOBAL

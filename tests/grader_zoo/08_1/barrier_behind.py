@@ -1,5 +1,5 @@
 # status: RACE
-# words: no barrier between; between the two lines; hint 2 of
+# words: no barrier between; between the two lines; hint 2
 # exercise 08.1: two buffers, one barrier
 @cuda.jit
 def two_buffers(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: a_tile[2, 0, 0]; The buffers are the first axis; now = 1 - now; hint 3 of
+# words: a_tile[2, 0, 0]; The buffers are the first axis; now = 1 - now; hint 3
 # exercise 08.1: two buffers, one barrier
 @cuda.jit
 def two_buffers(a, b, c):

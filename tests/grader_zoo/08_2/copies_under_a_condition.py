@@ -1,5 +1,5 @@
 # status: WRONG
-# words: No thread has begun a copy to it; Under an `if` a copy puts no zero; hint 2 of
+# words: No thread has begun a copy to it; Under an `if` a copy puts no zero; hint 2
 # exercise 08.2: copies in flight
 @cuda.jit
 def in_flight(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: they are waited for at once; hint 1 of
+# words: they are waited for at once; hint 1
 # exercise 08.2: copies in flight
 @cuda.jit
 def in_flight(a, b, c):

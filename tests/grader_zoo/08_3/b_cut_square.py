@@ -1,5 +1,5 @@
 # status: WRONG
-# words: B is cut into tiles of TILE × TILE; hint 2 of
+# words: B is cut into tiles of TILE × TILE; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: The tiles are those of another block; hint 2 of
+# words: The tiles are those of another block; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

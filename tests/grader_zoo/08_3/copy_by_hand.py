@@ -1,5 +1,5 @@
 # status: FORBIDDEN
-# words: copy_async is not for this exercise; copy_tile_async, tile; hint 1 of
+# words: copy_async is not for this exercise; copy_tile_async, tile; hint 1
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Every step takes the same tiles of B, the first; hint 2 of
+# words: Every step takes the same tiles of B, the first; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: only the first TILE elements along K; hint 2 of
+# words: only the first TILE elements along K; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

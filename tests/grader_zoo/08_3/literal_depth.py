@@ -1,5 +1,5 @@
 # status: WRONG
-# words: with TILE = 8, DEPTH = 16; hint 2 of
+# words: with TILE = 8, DEPTH = 16; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

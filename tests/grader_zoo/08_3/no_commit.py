@@ -1,5 +1,5 @@
 # status: RACE
-# words: with commit_copies and then wait_copies; hint 3 of
+# words: with commit_copies and then wait_copies; hint 3
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

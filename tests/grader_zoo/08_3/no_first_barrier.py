@@ -1,5 +1,5 @@
 # status: RACE
-# words: cuda.syncthreads() after that lets the others read them; hint 3 of
+# words: cuda.syncthreads() after that lets the others read them; hint 3
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

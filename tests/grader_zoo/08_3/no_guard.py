@@ -1,5 +1,5 @@
 # status: WRONG
-# words: writes c[0, 5]; Guard the access with the array's own shape; hint 2 of
+# words: writes c[0, 5]; Guard the access with the array's own shape; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: [i, j] is one of them; hint 1 of
+# words: [i, j] is one of them; hint 1
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: RACE
-# words: one before it keeps a copy out of what others still read; hint 3 of
+# words: one before it keeps a copy out of what others still read; hint 3
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

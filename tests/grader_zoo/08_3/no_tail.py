@@ -1,5 +1,5 @@
 # status: WRONG
-# words: The sum over k stops at 8 of 9; hint 2 of
+# words: The sum over k stops at 8 of 9; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: RACE
-# words: no wait for the copy;hint 3 of
+# words: no wait for the copy;hint 3
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Each tile of A is its first one; tile(a, rows, columns)[i, j]; hint 1 of
+# words: Each tile of A is its first one; tile(a, rows, columns)[i, j]; hint 1
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

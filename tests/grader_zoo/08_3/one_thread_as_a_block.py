@@ -1,5 +1,5 @@
 # status: RACE
-# words: Two threads copy to one element; hint 1 of
+# words: Two threads copy to one element; hint 1
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: No thread has begun a copy to it; hint 1 of
+# words: No thread has begun a copy to it; hint 1
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

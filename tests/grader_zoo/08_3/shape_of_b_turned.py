@@ -1,5 +1,5 @@
 # status: WRONG
-# words: b_tile is 4×8: is its shape the wrong way round; hint 2 of
+# words: b_tile is 4×8: is its shape the wrong way round; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: a_tile is 4×4, and each block has its own; make it as large as what you keep in it; hint 2 of
+# words: a_tile is 4×4, and each block has its own; make it as large as what you keep in it; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: waits more often than twice for DEPTH; hint 2 of
+# words: waits more often than twice for DEPTH; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: The two numbers of a tile of A are the wrong way round; hint 2 of
+# words: The two numbers of a tile of A are the wrong way round; hint 2
 # exercise 08.3: take this tile
 @cuda.jit
 def by_views(a, b, c):

@@ -1,5 +1,5 @@
 # status: FORBIDDEN
-# words: multiplied by tl.dot; hint 3 of
+# words: multiplied by tl.dot; hint 3
 # exercise 09.1: Loops 4 as a program
 @triton.jit
 def product(

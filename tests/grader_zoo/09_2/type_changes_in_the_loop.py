@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Compiled for a GPU; Loop-carried variable acc; hint 2 of
+# words: Compiled for a GPU; Loop-carried variable acc; hint 2
 # exercise 09.2: sums in float16
 @triton.jit
 def summed(

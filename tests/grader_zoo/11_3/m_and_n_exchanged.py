@@ -1,5 +1,5 @@
 # status: WRONG
-# words: counted upwards along both axes; hint 3 of
+# words: counted upwards along both axes; hint 3
 # exercise 11.3: tune to a ratio
 def choose(m, n):
     best, most = SETTINGS[0], 0.0

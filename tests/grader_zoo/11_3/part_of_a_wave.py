@@ -1,5 +1,5 @@
 # status: WRONG
-# words: count the waves; hint 1 of
+# words: count the waves; hint 1
 # exercise 11.3: tune to a ratio
 def choose(m, n):
     best, most = SETTINGS[0], 0.0
