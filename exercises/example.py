@@ -23,7 +23,6 @@ BLOCKS = Exercise(
     parameters=("m", "n", "x", "y"),
     kind="values",
     rules=VALUES,
-    lines=1,
     cases=(
         Call((64, 96, 32, 8)),
         Call(draw=_sizes),

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tiled_matmul import ROOT
-from tiled_matmul.grader.release import _toc, release, without_hidden
+from tiled_matmul.grader.release import ADDED, _toc, release, without_hidden
 
 SPEC = """\
 CASES = (
@@ -33,6 +33,13 @@ def test_hidden_cases_are_cut_out_and_the_rest_stays():
 def test_a_hidden_case_that_cannot_be_cut_out_is_told():
     with pytest.raises(ValueError, match="line 2: a hidden case needs a comma behind it"):
         without_hidden("CASES = tuple(\n    Case(n, hidden=True) for n in (1, 2)\n)\n")
+
+
+def test_files_that_exercises_were_added_from_stay_behind():
+    names = ("exercises/mine.py", "exercises/mine/too.py")
+    assert all(ADDED.fullmatch(name) for name in names)
+    names = ("exercises/example.py", "exercises/05_shared_memory.ipynb", "src/exercises/x.py")
+    assert not any(ADDED.fullmatch(name) for name in names)
 
 
 def test_the_pages_of_solutions_leave_the_table_of_contents():

@@ -187,7 +187,8 @@ def add_command(args: argparse.Namespace) -> int:
     draft = adding.read(args.file)
     if found := list(adding.faults(draft)):
         print(f"exercises add: {len(found)} faults, nothing is written:", file=sys.stderr)
-        print("\n".join(f"  {fault}" for fault in found), file=sys.stderr)
+        for fault in found:
+            print("  " + fault.replace("\n", "\n    "), file=sys.stderr)
         return 1
     for path in adding.add(draft):
         print(f"{path}: written")

@@ -12,6 +12,7 @@ from tiled_matmul import ROOT
 from tiled_matmul.files import replace_text
 
 LEFT_OUT = ("exercises/solutions/", "tests/", ".ci/", ".github/")
+ADDED = re.compile(r"exercises/(?!example\.py$).*\.py")  # what `exercises add` takes
 SPECS = "src/tiled_matmul/grader/specs/"
 
 
@@ -28,7 +29,7 @@ def release(folder: Path, root: Path = ROOT) -> list[str]:
     if done.returncode:
         raise ValueError(f"{root} is no checkout of git: {done.stderr.strip()}")
     names = [name for name in done.stdout.split("\0") if name and not name.startswith(LEFT_OUT)]
-    names = [name for name in names if (root / name).is_file()]
+    names = [name for name in names if (root / name).is_file() and not ADDED.fullmatch(name)]
     for name in names:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -122,6 +122,11 @@ class Slip:
 class Count:
     """A limit on what the microscope counted: `what` is one of the worker's counts.
 
+    For "cuda" these are "global loads" and "stores" (elements), "global load sectors" and "store
+    sectors", "shared loads", "bank conflicts", "shared bytes", "barriers" (of all blocks), "plain
+    global loads", "copies" and "bare copies"; for "triton" "elements loaded", "elements stored" and
+    "products of a program"; for "loops" "reads of A", "of B", "of C", "whole rows" and, with a
+    cache, "words fetched".
     `most` is the largest number allowed in a case; `message` says in a sentence what more means.
     `share` of the points is for a right C all the same: 0 where the starter's is right already.
     """
@@ -196,14 +201,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise. `name` is "05.1", `entry` the function that it asks for and its arguments.
+    """One exercise. `name` is "05.1", `entry` the function that it asks for and its `parameters`.
 
-    `launch` gives grid and block of a case for the kinds "cuda" and "triton", for "loops" the words
-    of the cache that is watched. `given` are the constants that the notebook defines for the
-    answer. `answer` is the judge's own result for the kind "values"; where others are right as
-    well, `accepts` returns "" for such a result, else in a sentence what it is. `slips` are usual
-    mistakes. `hints` maps a diagnosis to the number of the hint that it calls for, `remedies` a
-    kind of finding to what the microscope's own advice is replaced by.
+    `cases` are Calls for the kind "values", Cases for the others. `launch` gives grid and block of
+    a case for "cuda", grid and constants for "triton", for "loops" the words of the cache that is
+    watched. `tile` is the edge of the tiles that a message names. `given` are the constants that
+    the notebook defines for the answer. `answer` is the judge's own result for the kind "values";
+    where others are right as well, `accepts` returns "" for such a result, else in a sentence what
+    it is. `slips` are usual mistakes. `hints` maps a diagnosis to the number of the hint that it
+    calls for, "other" to that for all the rest, `remedies` a kind of finding to what the
+    microscope's own advice is replaced by.
 
     On a GPU whose compute capability is `since` or later the first case is run, those that are
     `large` too, and `speed` is timed.
@@ -217,7 +224,6 @@ class Exercise:
     kind: str
     rules: Rules
     cases: tuple[Any, ...]
-    lines: int
     hints: Mapping[str, int]
     launch: Callable[[Any], tuple] | None = None
     tile: int | None = None
@@ -238,6 +244,16 @@ class Exercise:
             raise ValueError(f"an exercise is called NN.N, got {self.name!r}")
         if self.kind not in KINDS:
             raise ValueError(f"{self.name}: kind must be one of {', '.join(KINDS)}, {self.kind!r}")
+        if type(self.points) is not int or self.points < 1:
+            raise ValueError(f"{self.name}: points must be 1 or more, whole, got {self.points!r}")
+        if "other" not in self.hints or not set(self.hints.values()) <= {1, 2, 3}:
+            raise ValueError(f"{self.name}: hints must be 1, 2 or 3, also of 'other': {self.hints}")
+        wanted = Call if self.kind == "values" else Case
+        if not self.cases or any(type(case) is not wanted for case in self.cases):
+            raise ValueError(f"{self.name}: cases must be {wanted.__name__}s, got {self.cases!r}")
+        needed = {"values": "answer", "cuda": "launch", "triton": "launch"}.get(self.kind)
+        if needed and getattr(self, needed) is None:
+            raise ValueError(f"{self.name}: the kind {self.kind!r} needs `{needed}`")
 
     def speed_on(self, cc: tuple[int, int] | None) -> Speed | None:
         """Return what is timed on a GPU of this compute capability; None is no GPU."""

@@ -81,12 +81,19 @@ def lacks(solution: str, mine: Sequence[Answer]) -> list[str]:
     ]
     if len(wrong) < LEAST_WRONG:
         found.append(f"{len(wrong)} wrong answers, wanted {LEAST_WRONG}")
-    different = len({ast.dump(ast.parse(source)) for source in right})
+    different = len({_tree(source) for source in right})
     if different < LEAST_RIGHT:
         found.append(
             f"{different} right answers that differ, with the solution, wanted {LEAST_RIGHT}"
         )
     return found
+
+
+def _tree(source: str) -> str:
+    try:
+        return ast.dump(ast.parse(source))
+    except SyntaxError:
+        return source
 
 
 def missed(answer: Answer, found: Any) -> list[str]:
@@ -97,7 +104,8 @@ def missed(answer: Answer, found: Any) -> list[str]:
     said = explained(found)
     if found.status != answer.status:
         return [f"{found.status}, meant is {answer.status}: {said}"]
-    out = [f"the message has no {word!r}: {said}" for word in answer.words if word not in said]
+    about = f"which is for {found.diagnosis!r}: {said}"
+    out = [f"no {word!r} in the message, {about}" for word in answer.words if word not in said]
     if answer.status == "PASS":
         if found.points != found.max_points or found.hint:
             out.append(f"{found.points:g} of {found.max_points} points: {said}")
@@ -105,7 +113,7 @@ def missed(answer: Answer, found: Any) -> list[str]:
     if found.points > found.max_points / 2:
         out.append(f"{found.points:g} of {found.max_points} points for a wrong answer")
     if not (1 <= found.hint <= HINTS and f"hint {found.hint} of" in said):
-        out.append(f"it calls for hint {found.hint}: {said}")
+        out.append(f"it calls for hint {found.hint}, {about}")
     return out
 
 

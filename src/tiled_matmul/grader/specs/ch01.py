@@ -47,7 +47,6 @@ LOOPS_1 = Exercise(
     parameters=("a", "b", "c"),
     kind="loops",
     rules=LOOPS,
-    lines=7,
     limits=Limits(seconds=4),
     cases=(
         Case(3, 6, 5),
@@ -125,7 +124,6 @@ COSTS = Exercise(
     parameters=("m", "n", "k", "bytes_each"),
     kind="values",
     rules=VALUES,
-    lines=2,
     limits=Limits(seconds=3),
     cases=(
         Call((64, 64, 64, 4)),

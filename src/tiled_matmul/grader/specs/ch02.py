@@ -69,7 +69,6 @@ MOVES = Exercise(
     parameters=("order", "m", "n", "k"),
     kind="values",
     rules=VALUES,
-    lines=6,
     limits=Limits(seconds=3),
     cases=(
         *(Call((order, *VISIBLE)) for order in ORDERS),
@@ -160,7 +159,6 @@ LEGAL = Exercise(
     parameters=("nest", "pair"),
     kind="values",
     rules=VALUES,
-    lines=6,
     limits=Limits(seconds=3),
     cases=tuple(Call(arguments) for arguments in PAIRS),
     answer=_legal,

@@ -121,7 +121,6 @@ TILED = Exercise(
     parameters=("a", "b", "c"),
     kind="loops",
     rules=replace(LOOPS, lists=False),  # whoever copies A and B into lists reads them once
-    lines=7,
     limits=Limits(seconds=6),
     tile=T,
     given={"T": T},
@@ -261,7 +260,6 @@ FIT = Exercise(
     parameters=("cache_bytes", "bytes_each"),
     kind="values",
     rules=replace(VALUES, attributes=VALUES.attributes | {"math.sqrt", "math.isqrt"}),
-    lines=4,
     limits=Limits(seconds=3),
     cases=(
         Call((48 * 1024, 4)),

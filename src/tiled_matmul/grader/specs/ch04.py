@@ -86,7 +86,6 @@ GUARD = Exercise(
     parameters=ABC,
     kind="cuda",
     rules=CUDA,
-    lines=7,
     launch=_tall,
     cases=(
         Case(5, 10, 7),
@@ -132,7 +131,6 @@ IN_ROWS = Exercise(
     parameters=ABC,
     kind="cuda",
     rules=CUDA,
-    lines=2,
     launch=_both_ways,
     cases=(
         Case(32, 32, 8),

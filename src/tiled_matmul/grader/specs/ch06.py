@@ -71,7 +71,6 @@ TRANSPOSED = Exercise(
     parameters=("a", "b", "c"),
     kind="cuda",
     rules=CUDA,
-    lines=1,
     tile=TILE,
     given={"TILE": TILE},
     launch=_launch,
@@ -160,7 +159,6 @@ WAYS = Exercise(
         attributes=VALUES.attributes | {"math.gcd"},
         members=VALUES.members | {"append", "add", "count"},
     ),
-    lines=5,
     answer=wavefronts,
     cases=(
         *(Call((stride, 4)) for stride in (1, 2, 3, 16, 32, 33, 0)),

@@ -67,7 +67,6 @@ BUFFERS = Exercise(
     parameters=ABC,
     kind="cuda",
     rules=CUDA,
-    lines=9,
     tile=TILE,
     given={"TILE": TILE},
     launch=_launch,
@@ -106,7 +105,6 @@ FLIGHT = Exercise(
     parameters=ABC,
     kind="cuda",
     rules=replace(CUDA, names=CUDA.names | {"copy_async", "commit_copies", "wait_copies"}),
-    lines=19,
     tile=TILE,
     given={"TILE": TILE},
     launch=_launch,
@@ -256,7 +254,6 @@ VIEWS = Exercise(
     rules=replace(
         CUDA, names=CUDA.names | {"tile", "copy_tile_async", "commit_copies", "wait_copies"}
     ),
-    lines=11,
     tile=TILE,
     given={"TILE": TILE, "DEPTH": DEPTH},
     launch=_launch,

@@ -77,7 +77,6 @@ FIRST = Exercise(
     parameters=PARAMETERS,
     kind="triton",
     rules=TRITON,
-    lines=12,
     launch=launch,
     cases=(
         Case(20, 35, 40, "float16"),
@@ -116,7 +115,6 @@ SUMS = Exercise(
     parameters=PARAMETERS,
     kind="triton",
     rules=TRITON,
-    lines=2,
     launch=launch,
     cases=(
         # Even one step's products, 16 of them, leave what float16 holds exactly.

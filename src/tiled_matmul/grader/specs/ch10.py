@@ -63,7 +63,6 @@ ORDER = Exercise(
     parameters=("program", "tiles_m", "tiles_n", "group_m"),
     kind="values",
     rules=VALUES,
-    lines=5,
     answer=tile_of,
     cases=(
         Call((8, 5, 3, 2)),  # another tile by each of the slips
@@ -159,7 +158,6 @@ TAIL = Exercise(
     parameters=PARAMETERS,
     kind="triton",
     rules=TRITON,
-    lines=2,
     launch=launch,
     cases=(
         # Beyond the edges are zeros, so the numbers come out right.

@@ -40,7 +40,6 @@ BUDGET = Exercise(
     parameters=("block_m", "block_n", "block_k", "warps", "stages"),
     kind="values",
     rules=VALUES,
-    lines=5,
     given={
         **{"BYTES": BYTES, "WARP": WARP, "SHARED": SHARED, "REGISTERS": REGISTERS, "MOST": MOST}
     },
@@ -199,7 +198,6 @@ ROOF = Exercise(
     parameters=("rows", "columns", "depth"),
     kind="values",
     rules=VALUES,
-    lines=8,
     given={"BYTES": BYTES, "FLOPS": FLOPS, "BANDWIDTH": BANDWIDTH, "WGMMA_ROWS": WGMMA_ROWS},
     answer=step,
     cases=(
@@ -393,7 +391,6 @@ TUNED = Exercise(
     parameters=("m", "n"),
     kind="values",
     rules=VALUES,
-    lines=12,
     given={
         "SETTINGS": SETTINGS,
         "SMS": SMS,

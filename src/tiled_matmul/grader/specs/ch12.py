@@ -42,7 +42,6 @@ WAVES = Exercise(
     parameters=("m", "n", "block_m", "block_n", "sms"),
     kind="values",
     rules=VALUES,
-    lines=3,
     answer=used,
     cases=(
         Call((4096, 4096, 128, 256, 132)),
@@ -166,7 +165,6 @@ SPLIT = Exercise(
     kind="triton",
     # What is counted are products of `tl.dot`.
     rules=replace(TRITON, attributes=TRITON.attributes - {"tl.sum"}),
-    lines=16,
     launch=_launch,
     cases=(
         Case(20, 35, 130, parts=4),
