@@ -100,7 +100,7 @@ def test_the_driver_hands_back_what_was_watched():
 def make(**changed) -> Exercise:
     return Exercise(
         **{"name": "99.1", "title": "x", "points": 4, "entry": "f", "parameters": ("a", "b", "c")}
-        | {"kind": "loops", "rules": LOOPS, "cases": (Case(2, 3, 4),), "lines": 1}
+        | {"kind": "loops", "rules": LOOPS, "cases": (Case(2, 3, 4),)}
         | {"hints": {"other": 1}, **changed}
     )
 

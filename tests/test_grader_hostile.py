@@ -286,7 +286,7 @@ PLAIN = spec.Rules(
 )
 HINTS = {"other": 1}
 PAIR = Exercise(
-    *("99.1", "a pair", 1, "pair", ("n",), "values", PLAIN, (Call((3,)), Call((4,), True)), 1),
+    *("99.1", "a pair", 1, "pair", ("n",), "values", PLAIN, (Call((3,)), Call((4,), True))),
     hints=HINTS,
     answer=lambda n: [n, n + 1],
 )
