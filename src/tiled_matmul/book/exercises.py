@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from tiled_matmul.book.tables import markdown_table
 from tiled_matmul.grader import zoo
-from tiled_matmul.grader.spec import Exercise, exercises
+from tiled_matmul.grader.spec import exercises
 
 
 def notebook_of(root: Path, chapter: str) -> Path:
@@ -18,15 +19,11 @@ def notebook_of(root: Path, chapter: str) -> Path:
     return found[0]
 
 
-def _of(exercise: Exercise) -> str:
-    return exercise.name.split(".")[0]
-
-
 def exercises_markdown(root: Path) -> tuple[str, list[str]]:
     """Return a table of all exercises with their points and solutions, and what is missing."""
     rows: list[tuple[str, ...]] = []
     faults = []
-    for chapter, group in groupby(exercises(), key=_of):
+    for chapter, group in groupby(exercises(), key=attrgetter("chapter")):
         group = list(group)
         try:
             path = notebook_of(root, chapter)

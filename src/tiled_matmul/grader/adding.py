@@ -51,8 +51,14 @@ class Draft:
     answers: tuple[zoo.Answer, ...]
 
     @property
-    def chapter(self) -> str:
-        return self.exercise.name.partition(".")[0]
+    def solution(self) -> str:
+        """The worked answer. Raises ValueError, as `starter` does, for marks that do not fit."""
+        return starters.starter_source(self.cells["exercise"], solved=True)
+
+    @property
+    def starter(self) -> str:
+        """What the learner finds."""
+        return starters.starter_source(self.cells["exercise"])
 
 
 def read(path: Path) -> Draft:
@@ -112,15 +118,13 @@ def faults(draft: Draft, say: Callable[[str], None] = print) -> Iterator[str]:
     if form:
         return
     one = draft.exercise
-    source = draft.cells["exercise"]
-    solution = starters.starter_source(source, solved=True)
-    as_answer = zoo.Answer(one.name, "the solution", "PASS", (), solution)
+    as_answer = zoo.Answer(one.name, "the solution", "PASS", (), draft.solution)
     if wrong := zoo.missed(as_answer, _judged(one, as_answer)):
         yield from (f"the solution: {fault}" for fault in wrong)
         return
     say("the solution: PASS")
-    yield from zoo.lacks(solution, draft.answers)
-    starter = _judged(one, zoo.Answer(one.name, "the starter", "", (), _starter(draft)))
+    yield from zoo.lacks(draft.solution, draft.answers)
+    starter = _judged(one, zoo.Answer(one.name, "the starter", "", (), draft.starter))
     if starter.status not in ("WRONG", "RACE") or starter.points:
         yield f"the starter: {starter.status}, {starter.points:g} points: {starter.message}"
     for answer in draft.answers:
@@ -141,10 +145,6 @@ def _judged(exercise: Exercise, answer: zoo.Answer) -> Verdict:
         raise ValueError(f"{answer.name} cannot be graded, by the spec's fault: {said}") from error
 
 
-def _starter(draft: Draft) -> str:
-    return starters.starter_source(draft.cells["exercise"])
-
-
 def _faults_of_form(draft: Draft) -> Iterator[str]:
     one = draft.exercise
     try:
@@ -152,9 +152,9 @@ def _faults_of_form(draft: Draft) -> Iterator[str]:
     except ValueError as error:
         yield str(error)
         return
-    others = exercises(draft.chapter)
-    if one.name != (after := f"{draft.chapter}.{len(others) + 1}"):
-        yield f"the next exercise of chapter {draft.chapter} is {after}, got {one.name}"
+    others = exercises(one.chapter)
+    if one.name != (after := f"{one.chapter}.{len(others) + 1}"):
+        yield f"the next exercise of chapter {one.chapter} is {after}, got {one.name}"
     if one.entry in {other.entry for other in others}:
         yield f"the chapter has an exercise that asks for {one.entry}() already"
     about = str(solved), str(starters.FOLDER / solved.name)
@@ -168,8 +168,8 @@ def _faults_of_form(draft: Draft) -> Iterator[str]:
         if source.partition("\n")[0] != one.marker:
             yield f"{name} should begin with {one.marker!r}"
     try:
-        compile(_starter(draft), "starter", "exec")
-        compile(starters.starter_source(draft.cells["exercise"], solved=True), "solution", "exec")
+        compile(draft.starter, "starter", "exec")
+        compile(draft.solution, "solution", "exec")
     except (ValueError, SyntaxError) as error:
         yield f"the cell exercise: {error}"
     if (hints := starters.HINT.findall(draft.cells["hints"])) != ["1", "2", "3"]:
@@ -197,7 +197,7 @@ def _constants(draft: Draft, solved: Path) -> Iterator[str]:
     except Exception as error:
         yield f"the cell given: {type(error).__name__}: {error}"
         return
-    for one in (*exercises(draft.chapter), draft.exercise):
+    for one in (*exercises(draft.exercise.chapter), draft.exercise):
         for name, value in one.given.items():
             if name not in space or space[name] != value:
                 now = repr(space[name]) if name in space else "nothing"
@@ -207,7 +207,7 @@ def _constants(draft: Draft, solved: Path) -> Iterator[str]:
 def notebook_of(draft: Draft) -> Path:
     """Return the solution notebook that the exercise goes into. Raises ValueError for none."""
     for path in starters.solutions():
-        if starters.chapter_of(path) == draft.chapter:
+        if starters.chapter_of(path) == draft.exercise.chapter:
             return path
     chapters = ", ".join(map(starters.chapter_of, starters.solutions()))
     raise ValueError(f"no notebook for {draft.exercise.name}; there are chapters {chapters}")
@@ -237,8 +237,7 @@ def add(draft: Draft) -> list[Path]:
 
 def _built(draft: Draft, course: Path, solved: Path) -> dict[Path, str]:
     """Return the texts of all files of an exercise, made in a copy of the course."""
-    number = draft.exercise.name.partition(".")[2]
-    spec = f"{SPECS}ch{draft.chapter}_{number}.py"
+    spec = f"{SPECS}ch{draft.exercise.name.replace('.', '_')}.py"
     solution, starter = (f"exercises/{name}" for name in (f"solutions/{solved.name}", solved.name))
     shutil.copytree(ROOT / "src", course / "src", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "_config.yml"):
@@ -273,12 +272,12 @@ def _with_cells(draft: Draft, path: Path) -> str:
     from nbformat.v4 import new_code_cell, new_markdown_cell
 
     notebook = parse_notebook(read_text(path), path)
-    ending = draft.exercise.name.replace(".", "-")
+    ending = draft.exercise.cell.removeprefix("exercise")
     cells = {title: source for title, source in draft.cells.items() if title != "hints"}
     cells["check"] = f'# NBVAL_CHECK_OUTPUT\ncheck("{draft.exercise.name}")'
     cells["hints"] = draft.cells["hints"]
     for title, source in cells.items():
         new = new_markdown_cell if KINDS.get(title) == "markdown" else new_code_cell
-        notebook.cells.append(new(source, id=f"{title}-{ending}"))
+        notebook.cells.append(new(source, id=f"{title}{ending}"))
     notebook.metadata["tiled_matmul"]["version"] += 1
     return notebook_text(notebook)

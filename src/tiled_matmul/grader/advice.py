@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from tiled_matmul.simt.findings import NO_BARRIER
+
 AXES = {
     "a": "a has M rows and K columns, a[row, k]",
     "b": "b has K rows and N columns, b[k, col]",
     "c": "c has M rows and N columns, c[row, col]",
 }
-
-
-NO_BARRIER = ", with no barrier between them"
 
 
 def said(kind: str, message: str) -> str:

@@ -142,12 +142,12 @@ def collect(path: str | os.PathLike) -> Submission:
 def _chapter(cells: Sequence[Cell], metadata: dict) -> str:
     """Return the chapter whose exercises a notebook holds, told by its cells."""
     ids = {exercise.cell: exercise.name for exercise in exercises()}
-    known = {exercise.name for exercise in exercises()}
+    known = {exercise.name: exercise.chapter for exercise in exercises()}
     named = [ids.get(cell.id) or cell.marked for cell in cells]
-    chapters = {name.partition(".")[0] for name in named if name in known}
+    chapters = {known[name] for name in named if name in known}
     mine = metadata.get("tiled_matmul")
     said = mine.get("exercises") if isinstance(mine, dict) else None
-    if not chapters and isinstance(said, str) and said in {n.partition(".")[0] for n in known}:
+    if not chapters and isinstance(said, str) and said in known.values():
         return said  # its solution cells are gone
     if not chapters:
         raise Unreadable("no exercise of this course is in it")

@@ -333,7 +333,7 @@ def _near_floats(case: Case, c: Any, a: Any, b: Any) -> bool:
     if not case.dtype.startswith("int"):
         return False
     a, b = a.astype(np.float64), b.astype(np.float64)
-    sizes = np.abs(a) @ np.abs(b)
+    sizes = _sizes(a, b)
     most = np.iinfo(case.dtype).max
     near = np.abs(c - a @ b) <= NEAR_FLOATS * sizes
     return bool(near.all() and 2**24 < sizes.max() <= most)
@@ -343,12 +343,17 @@ def _beyond_floats(case: Case, a: Any, b: Any) -> bool:
     """Are these whole numbers whose sums no float holds?"""
     if not case.dtype.startswith("int"):
         return False
-    return bool((np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))).max() > 2**53)
+    return bool(_sizes(a, b).max() > 2**53)
+
+
+def _sizes(a: Any, b: Any) -> np.ndarray:
+    """Return the sums of the sizes of the products of each element of A·B."""
+    return np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
 
 
 def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) -> None:
     """Raise for the first of the exercise's own mistakes that gives this wrong C."""
-    sizes = np.abs(a.astype(np.float64)) @ np.abs(b)
+    sizes = _sizes(a, b)
 
     def near(x: Any, y: Any) -> bool:
         return bool(((np.abs(x - y) <= NEAR_SUMS * (sizes + np.abs(y))) | np.isnan(y)).all())

@@ -125,8 +125,8 @@ class Count:
     For "cuda" these are "global loads" and "stores" (elements), "global load sectors" and "store
     sectors", "shared loads", "bank conflicts", "shared bytes", "barriers" (of all blocks), "plain
     global loads", "copies" and "bare copies"; for "triton" "elements loaded", "elements stored" and
-    "products of a program"; for "loops" "reads of A", "of B", "of C", "whole rows" and, with a
-    cache, "words fetched".
+    "products of a program"; for "loops" "reads of A", "of B", "of C", "writes of C", "whole
+    rows" and, with a cache, "words fetched".
     `most` is the largest number allowed in a case; `message` says in a sentence what more means.
     `share` of the points is for a right C all the same: 0 where the starter's is right already.
     """
@@ -264,6 +264,11 @@ class Exercise:
         """Return how many points there are, with those for speed where it is timed."""
         speed = self.speed_on(cc)
         return self.points + (speed.points if speed is not None else 0)
+
+    @property
+    def chapter(self) -> str:
+        """The chapter that it belongs to, "05"."""
+        return self.name.partition(".")[0]
 
     @property
     def cell(self) -> str:

@@ -151,7 +151,7 @@ def faults(folder: Path = FOLDER) -> list[str]:
     found += [f"{folder / name}: has no solution" for name in sorted(extra)]
     chapters = {chapter_of(path) for path in paths}
     for exercise in exercises():
-        if exercise.name.partition(".")[0] not in chapters:
+        if exercise.chapter not in chapters:
             found.append(f"exercise {exercise.name} has no notebook")
     return found
 

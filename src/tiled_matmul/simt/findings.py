@@ -40,6 +40,7 @@ COPIES = (
     "of what others still read."
 )
 PLAIN, BEGINS, FLIES, LANDS = range(4)  # what a site has to do with asynchronous copies
+NO_BARRIER = ", with no barrier between them"
 VERBS = {LOAD: "read", STORE: "written", ATOMIC: "changed atomically"}
 
 
@@ -350,7 +351,7 @@ class Findings:
             said += ", and blocks run in any order."
             remedy = ACROSS
         else:
-            said += ", with no barrier between them."
+            said += f"{NO_BARRIER}."
             if one_line and one.op == two.op:
                 remedy = "Give each thread an element of its own, or use cuda.atomic."
             elif ATOMIC in (one.op, two.op):

@@ -146,12 +146,11 @@ def _whole_block(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.kron(tiles, np.ones((TPB, TPB)))
 
 
-def _turned(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """What comes of a row by x and a column by y, and of tiles that are filled by [y, x]."""
-    if case.m * case.n * case.k > MOST_PRODUCTS:
-        return None
-    row, col, k = np.indices((case.m, case.n, case.k))
-    return (a[_corner(row) + k % TPB, k] * b[k, _corner(col) + k % TPB]).sum(axis=2)
+# What comes of a row by x and a column by y, and of tiles that are filled by [y, x].
+_turned = _staged(
+    lambda row, col, k: (_corner(row) + k % TPB, k),
+    lambda row, col, k: (k, _corner(col) + k % TPB),
+)
 
 
 def _one_array(last: int) -> Callable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -206,43 +207,40 @@ WRONG_WAY = (
     "The two numbers of a tile of {which} are the wrong way round: the row of tiles comes first, "
     "the column second."
 )
-CORNER_OF_A, CORNER_OF_B = lambda at: (at.y, at.within), lambda at: (at.within, at.x)
-FIRST_OF_A, FIRST_OF_B = lambda at: (at.row, at.within), lambda at: (at.within, at.col)
+# Made with A, with B and with both: what is said, which tile a step takes of each, the diagnosis.
 TAKEN = (
-    (CORNER_OF_A, None, "no view", NO_VIEW.format(which="A", name="a")),
-    (None, CORNER_OF_B, "no view", NO_VIEW.format(which="B", name="b")),
-    (CORNER_OF_A, CORNER_OF_B, "no view", NO_VIEW.format(which="A and of B", name="a")),
-    (FIRST_OF_A, FIRST_OF_B, "which tile", SAME_STEP.format(which="A and of B")),
-    (FIRST_OF_A, None, "which tile", SAME_STEP.format(which="A")),
-    (None, FIRST_OF_B, "which tile", SAME_STEP.format(which="B")),
+    (NO_VIEW, lambda at: (at.y, at.within), lambda at: (at.within, at.x), "no view"),
+    (SAME_STEP, lambda at: (at.row, at.within), lambda at: (at.within, at.col), "which tile"),
     (
-        lambda at: (at.across * at.TILE + at.y, at.k),
-        lambda at: (at.k, at.down * at.TILE + at.x),
-        "which tile",
-        "The tiles are those of another block: cuda.blockIdx.y counts the rows of tiles, "
-        "cuda.blockIdx.x the columns.",
-    ),
-    (lambda at: (at.row, _cut_square(at)), None, "size", CUT_SQUARE.format(which="A")),
-    (None, lambda at: (_cut_square(at), at.col), "size", CUT_SQUARE.format(which="B")),
-    (
-        lambda at: (at.step * at.TILE + at.y, at.down * at.DEPTH + at.within),
-        None,
-        "which tile",
-        WRONG_WAY.format(which="A"),
-    ),
-    (
-        None,
-        lambda at: (at.across * at.DEPTH + at.within, at.step * at.TILE + at.x),
-        "which tile",
-        WRONG_WAY.format(which="B"),
-    ),
-    (
+        WRONG_WAY,
         lambda at: (at.step * at.TILE + at.y, at.down * at.DEPTH + at.within),
         lambda at: (at.across * at.DEPTH + at.within, at.step * at.TILE + at.x),
         "which tile",
-        WRONG_WAY.format(which="A and of B"),
     ),
 )
+SQUARE_A = _taken(lambda at: (at.row, _cut_square(at)), None)
+SQUARE_B = _taken(None, lambda at: (_cut_square(at), at.col))
+OTHER_BLOCK = Slip(
+    _taken(
+        lambda at: (at.across * at.TILE + at.y, at.k),
+        lambda at: (at.k, at.down * at.TILE + at.x),
+    ),
+    "which tile",
+    "The tiles are those of another block: cuda.blockIdx.y counts the rows of tiles, "
+    "cuda.blockIdx.x the columns.",
+)
+
+
+def _views() -> Iterator[Slip]:
+    """Yield the mistakes of which tile is taken, each made with A, with B and with both."""
+    for text, of_a, of_b, diagnosis in TAKEN:
+        for which, name, left, right in (
+            ("A", "a", of_a, None),
+            ("B", "b", None, of_b),
+            ("A and of B", "a", of_a, of_b),
+        ):
+            yield Slip(_taken(left, right), diagnosis, text.format(which=which, name=name))
+
 
 VIEWS = Exercise(
     name="08.3",
@@ -269,7 +267,10 @@ VIEWS = Exercise(
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16, "DEPTH": 32}),),
     since=(8, 0),
     slips=(
-        *(Slip(_taken(of_a, of_b), said, why) for of_a, of_b, said, why in TAKEN),
+        *_views(),
+        OTHER_BLOCK,
+        Slip(SQUARE_A, "size", CUT_SQUARE.format(which="A")),
+        Slip(SQUARE_B, "size", CUT_SQUARE.format(which="B")),
         Slip(
             _taken(products="TILE"),
             "size",
