@@ -222,3 +222,59 @@ def test_a_spec_whose_functions_fail_is_the_specs_fault(tmp_path):
     changes = [("return [-(-n // x), -(-m // y)]", "return [1 // 0]")]
     with pytest.raises(ValueError, match="by the spec's fault: ZeroDivisionError"):
         list(adding.faults(drafted(tmp_path, *changes), say=pytest.fail))
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A solution and a starter that may be written to."""
+    solved, starter = tmp_path / "solutions" / NOTEBOOK, tmp_path / NOTEBOOK
+    solved.parent.mkdir()
+    for path in (solved, starter):
+        path.write_text("before", encoding="utf-8")
+    monkeypatch.setattr(adding, "notebook_of", lambda draft: solved)
+    monkeypatch.setattr(adding.starters, "FOLDER", tmp_path)
+    return solved, starter
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path, monkeypatch, places):
+    solved, starter = places
+    there = tmp_path / "there.py"
+    there.write_text("mine", encoding="utf-8")
+    built = dict.fromkeys((solved, starter, there), "new")
+    monkeypatch.setattr(adding, "_built", lambda *_: built)
+    with pytest.raises(ValueError, match="there already: .*there.py"):
+        adding.add(drafted(tmp_path))
+    assert [path.read_text("utf-8") for path in built] == ["before", "before", "mine"]
+
+
+def test_a_notebook_that_changes_meanwhile_is_not_written_over(tmp_path, monkeypatch, places):
+    solved, starter = places
+
+    def built(*_):
+        starter.write_text("somebody's", encoding="utf-8")
+        return dict.fromkeys(places, "new")
+
+    monkeypatch.setattr(adding, "_built", built)
+    with pytest.raises(ValueError, match="was changed by somebody while the copy ran"):
+        adding.add(drafted(tmp_path))
+    assert [path.read_text("utf-8") for path in places] == ["before", "somebody's"]
+
+
+def test_a_given_cell_that_fails_is_told(tmp_path):
+    change = ("# %% exercise", "# %% given\n1 / 0\n\n# %% exercise")
+    found = list(adding.faults(drafted(tmp_path, change), say=pytest.fail))
+    assert found == ["the cell given: ZeroDivisionError: division by zero"]
+
+
+def test_a_kernel_without_a_launch_is_refused(tmp_path):
+    changes = [
+        ("VALUES, Call", "CUDA, Case"),
+        ("VALUES", "CUDA"),
+        ('kind="values"', 'kind="cuda"'),
+        ("Call((64, 96, 32, 8))", "Case(64, 96, 8)"),
+        ("        Call(draw=_sizes),\n", ""),
+        ("        Call((1, 1, 16, 16), hidden=True),\n", ""),
+        ("        Call(draw=_sizes, hidden=True),\n", ""),
+    ]
+    with pytest.raises(ValueError, match="the kind 'cuda' needs `launch`"):
+        drafted(tmp_path, *changes)
