@@ -488,6 +488,53 @@ def test_every_setting_of_the_spaces_is_right_or_does_not_fit(setting):
         assert "needs more than this GPU has" in str(error)
 
 
+# --- warps with different work --------------------------------------------------------------------
+
+
+IN_VAIN = [
+    ("37x53x70", "float32", {}, "float32, 64 rows, 4 warps, 2 stages, K=70"),
+    ("37x53x70", "float16", {"num_warps": 8}, "float16, 64 rows, 8 warps, 2 stages, K=70"),
+    ("37x53x70", "float16", {"block": (32, 64, 64)}, "float16, 32 rows, 4 warps, 2 stages, K=70"),
+    ("37x53x70", "float16", {"num_stages": 5}, "float16, 64 rows, 4 warps, 5 stages, K=70"),
+    ("37x53x1", "float16", {}, "float16, 64 rows, 4 warps, 2 stages, K=1"),
+]
+
+
+@pytest.mark.parametrize(("shape", "dtype", "options", "message"), IN_VAIN)
+def test_warps_that_would_not_get_different_work_are_refused(shape, dtype, options, message):
+    options = {"block": (64, 64, 64), "num_warps": 4, "specialise": True} | options
+    with pytest.raises(ValueError, match=f"specialise=True needs .* 9.0; got torch.{message}"):
+        launcher("triton_specialised")(*operands(shape, dtype), **options)
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (10, 0), (12, 0)])
+def test_warps_get_different_work_on_9_0_alone(capability, monkeypatch):
+    from tiled_matmul.ladder import triton_specialised
+
+    a, b = operands(dtype="float16")
+    block, warps = triton_specialised.BLOCK, triton_specialised.WARPS
+    other = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", capability, "13.0"))
+    monkeypatch.setattr(triton_specialised, "select", lambda: other)
+    assert not triton_specialised.specialises(block, warps, 3, a)
+    hopper = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", (9, 0), "13.0"))
+    monkeypatch.setattr(triton_specialised, "select", lambda: hopper)
+    assert triton_specialised.specialises(block, warps, 3, a)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("block", [(128, 256, 64), (256, 128, 64), (128, 128, 64), (64, 128, 64)])
+@pytest.mark.parametrize("stages", [2, 3])
+def test_warps_with_different_work_are_right_in_every_run(block, stages):
+    from tiled_matmul.ladder import triton_specialised
+
+    a, b = operands("1800x2000x1992")
+    if not triton_specialised.specialises(block, 4, stages, a):
+        pytest.skip("this GPU's warps all do the same")
+    matmul = partial(triton_specialised.matmul, block=block, num_warps=4, num_stages=stages)
+    first = run_checked(partial(matmul, specialise=True), a, b)
+    assert all(torch.equal(first, matmul(a, b, specialise=True)) for _ in range(20))
+
+
 # --- Triton's versions ----------------------------------------------------------------------------
 
 

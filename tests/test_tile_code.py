@@ -3,6 +3,7 @@
 All rungs are compiled for all GPUs at once, in two processes; PLAN says with which blocks.
 """
 
+import inspect
 import os
 import re
 import sys
@@ -22,6 +23,7 @@ from tiled_matmul.device import shared_limit
 from tiled_matmul.ladder import LADDER, programs
 from tiled_matmul.ladder.triton_tuned import Setting
 from tiled_matmul.tile_code import NotCompiled, TileCode, function_of, launched, tile_codes
+from tiled_matmul.variants import edited
 
 RUNGS = {r.name: r for r in LADDER if r.in_triton}
 CAPABILITIES = ((7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))
@@ -37,6 +39,7 @@ OTHERWISE = {
     ("triton_tuned", AMD): {"space": (Setting((64, 64, 16), 8, 3),)},
     ("triton_descriptors", AMD): LITTLE,
     ("triton_persistent", AMD): LITTLE,
+    ("triton_specialised", AMD): LITTLE,
     ("triton_split_k", AMD): {"overlap": False},
 }
 # Which hardware multiplies matrices of float16 where.
@@ -147,8 +150,11 @@ def test_tiles_are_copied_asynchronously_where_the_gpu_can(plan, codes):
     for (name, cc), code in of(codes).items():
         if cc == AMD:
             continue
-        described = any(hasattr(x, "block_shape") for x in plan[name, cc, "float16", 0][1])
-        tma, copies = described and cc >= (9, 0), not described and cc >= (8, 0)
+        kernel, arguments, *_ = plan[name, cc, "float16", 0]
+        passed = any(hasattr(x, "block_shape") for x in arguments)
+        made = "tl.make_tensor_descriptor(" in inspect.getsource(function_of(kernel))
+        tma = (passed or made) and cc >= (9, 0)
+        copies = not passed and not tma and cc >= (8, 0)
         assert bool(code.count("TMA loads")) == tma, (name, cc, code.features)
         assert bool(code.count("cp.async")) == copies, (name, cc, code.features)
     assert codes["triton_descriptors", (9, 0), "float16", 0].count("TMA loads") > 0
@@ -161,6 +167,42 @@ def test_the_second_kernel_of_split_k_starts_early_where_the_gpu_can(codes):
             assert (said in code.assembly) == early, place
 
 
+def test_warps_have_different_work_on_9_0_alone(codes):
+    for dtype in ("float16", "bfloat16", "float32"):
+        for (name, _), code in of(codes, cc=(9, 0), dtype=dtype).items():
+            fires = name == "triton_specialised" and dtype != "float32"
+            assert bool(code.count("warp specialisation")) == fires, (name, dtype)
+            assert (code.num_warps == 12) == fires, (name, dtype, code.num_warps)
+            # One group of warps gives registers away, and the others take them.
+            given = re.findall(r"setmaxnreg\.(inc|dec)\.", code.ptx)
+            assert ({"inc", "dec"} <= set(given)) == fires, (name, dtype, given)
+    assert not any(
+        c.count("warp specialisation") for (_, cc, *_), c in codes.items() if cc != (9, 0)
+    )
+
+
+def test_warps_have_different_work_whichever_way_the_matrices_lie():
+    a, b = matrices()
+    jobs = {}
+    for layout, pair in {"nt": (a, b.T), "tn": (a.T, b), "tt": (a.T, b.T)}.items():
+        [jobs[layout]] = launched(rung("triton_specialised").matmul, *pair)
+    for layout, code in tile_codes(jobs).items():
+        assert code.count("warp specialisation") and code.spilled_bytes == 0, layout
+        # What is copied into half a tile is described as half a tile.
+        copies = re.findall(
+            r"async_tma_copy_global_to_local .*tensor<(\d+x\d+)x.*-> !ttg\.memdesc<(\d+x\d+)x",
+            code.ttgir,
+        )
+        assert len(copies) == 3 and all(box == room for box, room in copies), (layout, copies)
+
+
+def test_without_the_switch_the_same_warps_spill():
+    [job] = launched(rung("triton_specialised").matmul, *matrices(), specialise=False)
+    code = tile_codes({"off": job})["off"]
+    assert code.num_warps == 4 and code.spilled_bytes > 0
+    assert code.count("warp specialisation") == 0
+
+
 def test_shared_memory_is_within_each_gpus_limit(codes):
     for place, code in codes.items():
         assert code.shared_bytes <= shared_limit(place[1]), (place, code)
@@ -170,7 +212,7 @@ def test_sizes_of_one_are_compiled_too():
     # A launch makes a constant of an argument that is 1: `M.to(…)` was no Triton then.
     one = torch.empty((1, 1), dtype=torch.float16)
     jobs = {}
-    for name in ("triton_split_k", "triton_two_widths", "triton_persistent"):
+    for name in ("triton_split_k", "triton_two_widths", "triton_persistent", "triton_specialised"):
         launches = launched(rung(name).matmul, one, one)
         jobs |= {(name, number): launch for number, launch in enumerate(launches)}
     assert all(code.registers for code in tile_codes(jobs).values())
@@ -310,10 +352,11 @@ def test_what_a_pass_writes_to_standard_error_is_gathered(capfd):
 
 def test_a_pass_that_fails_says_why():
     one = torch.empty((4096, 4096), dtype=torch.float16)
-    options = {"block": (128, 128, 64), "num_warps": 4, "halves": False, "specialize": True}
-    [job] = launched(rung("triton_persistent").matmul, one, one, flatten=False, **options)
+    options = {"block": (128, 128, 64), "num_warps": 4, "halves": False, "flatten": False}
+    [(kernel, *job)] = launched(rung("triton_persistent").matmul, one, one, **options)
+    asking = edited(kernel, "flatten=FLATTEN", "flatten=FLATTEN, warp_specialize=True")
     try:
-        code = tile_codes({"asked": (*job, (9, 0))})["asked"]
+        code = tile_codes({"asked": (asking, *job, (9, 0))})["asked"]
     except NotCompiled as error:  # in 3.6 and 3.7
         assert re.search(r"PassManager::run failed; .*\w", str(error))
     else:

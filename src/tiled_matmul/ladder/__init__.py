@@ -120,6 +120,7 @@ LADDER: tuple[Rung, ...] = (
     _triton("tuned", "tiles and stages chosen by timing", 11),
     _triton("descriptors", "tiles copied by hardware", 12),
     _triton("persistent", "persistent programs", 12),
+    _triton("specialised", "warps with different work", 12),
     _triton("split_k", "K cut for several programs", 12),
     _triton("two_widths", "tiles of 288 rows", 12),
     _triton("best", "the rung that fits the shape", 12),

@@ -47,16 +47,10 @@ def triton_persistent_kernel(
     B_TRANSPOSED: tl.constexpr,
     FLATTEN: tl.constexpr,
     HALVES: tl.constexpr,
-    SPECIALIZE: tl.constexpr,
 ):
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-    for tile in tl.range(
-        tl.program_id(0),
-        tiles_m * tiles_n,
-        tl.num_programs(0),
-        flatten=FLATTEN,
-        warp_specialize=SPECIALIZE,
-    ):
+    first, step = tl.program_id(0), tl.num_programs(0)
+    for tile in tl.range(first, tiles_m * tiles_n, step, flatten=FLATTEN):
         tile_m, tile_n = grouped(tile, tiles_m, tiles_n, GROUP_M)
         top, left = tile_m * BLOCK_M, tile_n * BLOCK_N
         acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -85,18 +79,16 @@ def matmul(
     programs=None,
     flatten=True,
     halves=True,
-    specialize=False,
 ):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
     more; None takes BLOCK where it fits (see `usual`). `group_m` is how many tiles a group has
     along M; `programs` how many run, one for each
-    multiprocessor if None. `flatten` makes one loop of tiles and steps, `halves` stores C in two,
-    `specialize` asks for warps of different work. Where no descriptor fits a or b, it is first
-    copied; where none fits out, the product is made in memory of its own and copied. Raises
-    TypeError or ValueError as `tensor_operands`, `check_blocks` and `launch` do, and for groups
-    under 1.
+    multiprocessor if None. `flatten` makes one loop of tiles and steps, `halves` stores C in two.
+    Where no descriptor fits a or b, it is first copied; where none fits out, the product is made in
+    memory of its own and copied. Raises TypeError or ValueError as `tensor_operands`,
+    `check_blocks` and `launch` do, and for groups under 1.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS), described=True)
@@ -109,7 +101,7 @@ def matmul(
     c = out if describable(out) else aligned_like(out)
     to, _ = describe(c, block[0], block[1] // 2 if halves else block[1])
     options = {"num_warps": num_warps, "num_stages": num_stages}
-    switches = (group_m, a_transposed, b_transposed, flatten, halves, specialize)
+    switches = (group_m, a_transposed, b_transposed, flatten, halves)
     arguments = (a, b, to, m, n, k, *block, precision(out), *switches)
     launch(triton_persistent_kernel, (programs,), *arguments, **options)
     return out if c is out else out.copy_(c)

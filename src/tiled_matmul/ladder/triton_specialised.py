@@ -1,0 +1,156 @@
+"""Warps with different work: four copy the tiles, eight multiply them.
+
+A program owns what one of the rung below owns. What changed: its warps. With 4 of them and
+`warp_specialize` on the loop over tiles, the compiler makes three groups of 4. One only starts
+copies, and gives most of its registers away. Each of the other two multiplies with half of the
+rows of a tile of A, so the sums fit, and they meet the copies at barriers in shared memory. To be
+cut in half, a tile has to have a descriptor that is made in the kernel: one that the launcher makes
+describes whole tiles for good.
+Source: Triton's tutorial 09 and its passes for Hopper; NVIDIA, CUTLASS, "warp specialization".
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+from tiled_matmul.backend import select
+from tiled_matmul.ladder.arguments import positive, tensor_operands
+from tiled_matmul.ladder.launch import multiprocessors
+from tiled_matmul.ladder.programs import (
+    aligned_like,
+    check_blocks,
+    cover,
+    describable,
+    grouped,
+    launch,
+    made_describable,
+    precision,
+    usual,
+)
+
+BLOCK = (128, 256, 64)
+WARPS = 4  # of which the compiler makes 12
+STAGES = 3
+MOST_STAGES = 4
+GROUP_M = 8
+DTYPES = ("float16", "bfloat16", "float32")
+
+
+@triton.jit
+def triton_specialised_kernel(
+    a,
+    b,
+    c,
+    M,
+    N,
+    K,
+    a_stride,
+    b_stride,
+    c_stride,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    PRECISION: tl.constexpr,
+    GROUP_M: tl.constexpr,
+    A_TRANSPOSED: tl.constexpr,
+    B_TRANSPOSED: tl.constexpr,
+    SPECIALISE: tl.constexpr,
+):
+    if A_TRANSPOSED:
+        a_tiles = tl.make_tensor_descriptor(a, (K, M), (a_stride, 1), (BLOCK_K, BLOCK_M))
+    else:
+        a_tiles = tl.make_tensor_descriptor(a, (M, K), (a_stride, 1), (BLOCK_M, BLOCK_K))
+    if B_TRANSPOSED:
+        b_tiles = tl.make_tensor_descriptor(b, (N, K), (b_stride, 1), (BLOCK_N, BLOCK_K))
+    else:
+        b_tiles = tl.make_tensor_descriptor(b, (K, N), (b_stride, 1), (BLOCK_K, BLOCK_N))
+    c_tiles = tl.make_tensor_descriptor(c, (M, N), (c_stride, 1), (BLOCK_M, BLOCK_N))
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    first, step = tl.program_id(0), tl.num_programs(0)
+    for tile in tl.range(first, tiles_m * tiles_n, step, warp_specialize=SPECIALISE):
+        tile_m, tile_n = grouped(tile, tiles_m, tiles_n, GROUP_M)
+        top, left = tile_m * BLOCK_M, tile_n * BLOCK_N
+        acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k in range(0, K, BLOCK_K):
+            a_values = a_tiles.load([k, top]).T if A_TRANSPOSED else a_tiles.load([top, k])
+            b_values = b_tiles.load([left, k]).T if B_TRANSPOSED else b_tiles.load([k, left])
+            acc = tl.dot(a_values, b_values, acc, input_precision=PRECISION)
+        c_tiles.store([top, left], acc.to(c.dtype.element_ty))
+
+
+def matmul(
+    a,
+    b,
+    out=None,
+    *,
+    block=None,
+    group_m=GROUP_M,
+    num_warps=None,
+    num_stages=None,
+    programs=None,
+    specialise=None,
+):
+    """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
+
+    Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
+    more; None takes BLOCK where it fits (see `usual`), and STAGES with it. `group_m` is how many
+    tiles a group has along M; `programs` how many run, one for each multiprocessor if None.
+    `specialise` asks for warps of different work; None does where `specialises` and `block` is
+    BLOCK. Where no descriptor fits a or b, it is first copied; where none fits out, the product is
+    made in memory of its own and copied. Descriptors take memory on the GPU, from torch: this sets
+    Triton's allocator. Raises TypeError or ValueError as `tensor_operands`, `check_blocks` and
+    `launch` do, for groups under 1, and where `specialise` is asked for in vain.
+    """
+    m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
+    block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS), described=True)
+    num_stages = (STAGES if block == BLOCK else 2) if num_stages is None else num_stages
+    check_blocks(block, num_warps, num_stages)
+    positive("group_m", group_m)
+    programs = multiprocessors() if programs is None else positive("programs", programs)
+    programs = min(programs, cover(m, block[0]) * cover(n, block[1]))
+    can = specialises(block, num_warps, num_stages, a)
+    if specialise and not can:
+        raise ValueError(
+            "specialise=True needs 16-bit floats, tiles of 64 rows or more, 4 warps, at most "
+            f"{MOST_STAGES} stages, K above 1 and a GPU of compute capability 9.0; got {a.dtype}, "
+            f"{block[0]} rows, {num_warps} warps, {num_stages} stages, K={k}"
+        )
+    specialise = can and block == BLOCK if specialise is None else specialise
+    a, a_stride, a_transposed = _lines(made_describable(a))
+    b, b_stride, b_transposed = _lines(made_describable(b))
+    c = out if describable(out) else aligned_like(out)
+    if c.is_cuda:
+        triton.set_allocator(_memory_on(c.device))
+    arguments = (a, b, c, m, n, k, a_stride, b_stride, c.stride(0), *block, precision(out))
+    switches = (group_m, a_transposed, b_transposed, specialise)
+    options = {"num_warps": num_warps, "num_stages": num_stages}
+    launch(triton_specialised_kernel, (programs,), *arguments, *switches, **options)
+    return out if c is out else out.copy_(c)
+
+
+def specialises(block, num_warps, num_stages, a) -> bool:
+    """Does the compiler give warps different work, if asked to multiply a (M, K), and do it right?
+
+    It does so for `wgmma`, 4 warps and a loop along K. In other cases it keeps silent or fails; for
+    more than MOST_STAGES the product was wrong on an H200, with Triton 3.6 and tiles of 128 × 128.
+    """
+    gpu = select().gpu
+    hopper = gpu is None or gpu.capability == (9, 0)
+    wgmma = hopper and block[0] >= 64 and a.element_size() == 2
+    return wgmma and num_warps == 4 and num_stages <= MOST_STAGES and a.shape[1] > 1
+
+
+def _lines(tensor):
+    """Return (matrix, elements from line to line, is a line a column?) of a describable one."""
+    if describable(tensor):
+        return tensor, tensor.stride(0), False
+    return tensor, tensor.stride(1), True
+
+
+def _memory_on(device):
+    """Return how Triton gets memory for the descriptors that a kernel makes."""
+
+    def allocate(size: int, alignment: int, stream: int | None) -> torch.Tensor:
+        return torch.empty(size, dtype=torch.int8, device=device)
+
+    return allocate
