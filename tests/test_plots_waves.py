@@ -135,3 +135,21 @@ def test_other_parts_are_no_account():
         waves.account({}, "So")
     with pytest.raises(ValueError, match="must have the parts arithmetic, lower clock"):
         waves.account({"512³": {"arithmetic": 1.0}}, "So")
+
+
+def test_registers_that_change_hands_are_told():
+    start = {"copy tiles": 168, "multiply rows 0–63": 168, "multiply rows 64–127": 168}
+    then = start | {"copy tiles": 40, "multiply rows 0–63": 232, "multiply rows 64–127": 232}
+    figure = waves.groups({"at the start": start, "then": then}, 128, "So")
+    assert figure.alt.startswith("So. at the start: copy tiles 168, multiply rows 0–63 168, ")
+    assert "then: copy tiles 40, multiply rows 0–63 232, multiply rows 64–127 232, 64,512 in all" in (
+        figure.alt
+    )
+    assert "65,536" in figure.svg and figure.svg.count(">232<") == 2
+
+
+def test_groups_that_come_or_go_are_refused():
+    with pytest.raises(ValueError, match="no moment"):
+        waves.groups({}, 128, "So")
+    with pytest.raises(ValueError, match=r"same groups, got \[\['copy'\], \['multiply'\]\]"):
+        waves.groups({"first": {"copy": 1}, "then": {"multiply": 1}}, 128, "So")

@@ -26,6 +26,7 @@ from tiled_matmul.ladder.programs import (
     made_describable,
     precision,
     usual,
+    withholding,
 )
 
 BLOCK = (128, 256, 64)
@@ -109,7 +110,7 @@ def matmul(
     programs = multiprocessors() if programs is None else positive("programs", programs)
     programs = min(programs, cover(m, block[0]) * cover(n, block[1]))
     can = specialises(block, num_warps, num_stages, a)
-    if specialise and not can:
+    if specialise and not (can or withholding()):
         raise ValueError(
             "specialise=True needs 16-bit floats, tiles of 64 rows or more, 4 warps, at most "
             f"{MOST_STAGES} stages, K above 1 and a GPU of compute capability 9.0; got {a.dtype}, "

@@ -1,4 +1,4 @@
-"""Figures of chapter 12: the last wave, where time goes, and the way from loops to tensor cores.
+"""Figures of chapter 12: the last wave, groups of warps, where time goes, the way from the loops.
 
 Waves are drawn from numbers of tiles and multiprocessors, as if all tiles took as long; the way is
 drawn from the bench's records, on the book's front page too.
@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator, PercentFormatter
 
 from tiled_matmul.ladder import LADDER
+from tiled_matmul.occupancy import REGISTERS
 from tiled_matmul.plots import style
 from tiled_matmul.plots.rates import rate_text, title_of
 from tiled_matmul.results import Record
@@ -96,6 +97,44 @@ def tails(launches: Mapping[str, Waves], finding: str) -> style.Figure:
         )
     axes[-1, 0].set_xticks(range(longest + 1))
     axes[-1, 0].set_xlabel("time, in tiles")
+    style.title(fig, finding)
+    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+
+
+@style.styled
+def groups(held: Mapping[str, Mapping[str, int]], threads: int, finding: str) -> style.Figure:
+    """Draw the registers of a program's groups of warps, one bar for each moment.
+
+    `held` maps a moment to {what a group does: registers of each of its `threads`}. What begins
+    with "copy" is drawn as copies are, the rest as products. Raises ValueError for no moment, or
+    for other groups in one of them.
+    """
+    if not held:
+        raise ValueError("there is no moment to draw")
+    names = [list(each) for each in held.values()]
+    if any(each != names[0] for each in names):
+        raise ValueError(f"the moments need the same groups, got {names}")
+    fig, ax = style.draw(0.9 + 0.75 * len(held))
+    spoken = []
+    for line, (moment, registers) in enumerate(held.items()):
+        left = 0
+        for name, each in registers.items():
+            look = {"color": style.B if name.startswith("copy") else style.C, "alpha": 0.6}
+            ax.barh(line + 0.15, each * threads - 300, 0.42, left=left + 150, **look)
+            words = {"ha": "center", "va": "center", "fontsize": 8.5}
+            ax.text(left + each * threads / 2, line + 0.15, f"{each}", **words)
+            left += each * threads
+        ax.text(0, line - 0.12, moment, va="bottom", fontsize=8.5)
+        parts = ", ".join(f"{name} {each}" for name, each in registers.items())
+        spoken.append(f"{moment}: {parts}, {left:,} in all")
+    ax.axvline(REGISTERS, color=style.INK, ls="--", lw=0.8)
+    ax.set(xlim=(0, REGISTERS * 1.03), ylim=(len(held) - 0.5, -0.55), yticks=[])
+    ax.set_xticks([0, REGISTERS // 2, REGISTERS], ["0", f"{REGISTERS // 2:,}", f"{REGISTERS:,}"])
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel("registers of a multiprocessor; in a bar: of each thread")
+    for label, color in (("copy", style.B), ("multiply", style.C)):
+        ax.bar(0, 0, color=color, alpha=0.6, label=label)
+    fig.legend(loc="outside lower center", ncols=2, fontsize=8)
     style.title(fig, finding)
     return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
 
