@@ -190,7 +190,7 @@ def test_warps_have_different_work_whichever_way_the_matrices_lie():
         assert code.count("warp specialisation") and code.spilled_bytes == 0, layout
         # What is copied into half a tile is described as half a tile.
         copies = re.findall(
-            r"async_tma_copy_global_to_local .*tensor<(\d+x\d+)x.*-> !ttg\.memdesc<(\d+x\d+)x",
+            r"async_tma_copy_global_to_local .*desc<\D*(\d+x\d+)x.*-> !ttg\.memdesc<(\d+x\d+)x",
             code.ttgir,
         )
         assert len(copies) == 3 and all(box == room for box, room in copies), (layout, copies)
