@@ -15,7 +15,14 @@ import torch
 from tiled_matmul import backend, variants
 from tiled_matmul.backend import select
 from tiled_matmul.check import MatmulError, run_checked
-from tiled_matmul.ladder import LADDER, programs, triton_best, triton_split_k, triton_tuned
+from tiled_matmul.ladder import (
+    LADDER,
+    programs,
+    triton_best,
+    triton_specialised,
+    triton_split_k,
+    triton_tuned,
+)
 from tiled_matmul.ladder.triton_tuned import SMALL_SPACE, SPACE, Setting, Tuned
 from tiled_matmul.problem import LAYOUTS, Problem, as_layout
 
@@ -236,6 +243,7 @@ OPTIONS = [
     ("group_m", 0, ValueError, "group_m must be at least 1, got 0"),
     ("group_m", -8, ValueError, "group_m must be at least 1, got -8"),
     ("group_m", 1.5, TypeError, "group_m must be an int, got 1.5"),
+    ("group_m", 2**31, ValueError, r"group_m=2147483648 times 1 tiles along N is 2\^31 or more"),
     ("mask_k", False, ValueError, "mask_k=False reads beyond K=7, no multiple of BLOCK_K=64"),
     ("programs", 0, ValueError, "programs must be at least 1, got 0"),
     ("splits", 0, ValueError, "splits must be at least 1, got 0"),
@@ -492,44 +500,60 @@ def test_every_setting_of_the_spaces_is_right_or_does_not_fit(setting):
 
 
 IN_VAIN = [
-    ("37x53x70", "float32", {}, "float32, 64 rows, 4 warps, 2 stages, K=70"),
-    ("37x53x70", "float16", {"num_warps": 8}, "float16, 64 rows, 8 warps, 2 stages, K=70"),
-    ("37x53x70", "float16", {"block": (32, 64, 64)}, "float16, 32 rows, 4 warps, 2 stages, K=70"),
-    ("37x53x70", "float16", {"num_stages": 5}, "float16, 64 rows, 4 warps, 5 stages, K=70"),
-    ("37x53x1", "float16", {}, "float16, 64 rows, 4 warps, 2 stages, K=1"),
+    ("37x53x70", "float32", {}, "float32, 128 rows, 4 warps, 2 stages, K=70"),
+    ("37x53x70", "float16", {"num_warps": 8}, "float16, 128 rows, 8 warps, 2 stages, K=70"),
+    ("37x53x70", "float16", {"block": (64, 64, 64)}, "float16, 64 rows, 4 warps, 2 stages, K=70"),
+    ("37x53x70", "float16", {"num_stages": 1}, "float16, 128 rows, 4 warps, 1 stages, K=70"),
+    ("37x53x70", "float16", {"num_stages": 5}, "float16, 128 rows, 4 warps, 5 stages, K=70"),
+    ("37x53x1", "float16", {}, "float16, 128 rows, 4 warps, 2 stages, K=1"),
 ]
 
 
 @pytest.mark.parametrize(("shape", "dtype", "options", "message"), IN_VAIN)
 def test_warps_that_would_not_get_different_work_are_refused(shape, dtype, options, message):
-    options = {"block": (64, 64, 64), "num_warps": 4, "specialise": True} | options
+    options = {"block": (128, 64, 64), "num_warps": 4, "specialise": True} | options
     with pytest.raises(ValueError, match=f"specialise=True needs .* 9.0; got torch.{message}"):
         launcher("triton_specialised")(*operands(shape, dtype), **options)
 
 
 @pytest.mark.parametrize("capability", [(8, 0), (10, 0), (12, 0)])
-def test_warps_get_different_work_on_9_0_alone(capability, monkeypatch):
-    from tiled_matmul.ladder import triton_specialised
-
-    a, b = operands(dtype="float16")
-    block, warps = triton_specialised.BLOCK, triton_specialised.WARPS
-    other = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", capability, "13.0"))
-    monkeypatch.setattr(triton_specialised, "select", lambda: other)
-    assert not triton_specialised.specialises(block, warps, 3, a)
+def test_other_gpus_are_not_asked_for_different_work(capability, monkeypatch):
+    a, b = operands()
+    block = triton_specialised.BLOCK
     hopper = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", (9, 0), "13.0"))
     monkeypatch.setattr(triton_specialised, "select", lambda: hopper)
-    assert triton_specialised.specialises(block, warps, 3, a)
+    assert triton_specialised.specialises(block, 4, 3, a)
+    other = backend.Backend("gpu", "for a test", backend.Gpu("one GPU", capability, "13.0"))
+    monkeypatch.setattr(triton_specialised, "select", lambda: other)
+    assert not triton_specialised.specialises(block, 4, 3, a)
+    version = ".".join(map(str, capability))
+    with pytest.raises(ValueError, match=f"9.0; got .* K=70 and one GPU, {version}$"):
+        triton_specialised.matmul(a, b, block=block, num_warps=4, specialise=True)
+
+
+@pytest.mark.parametrize("given", ["no", 1, 0.0])
+def test_a_switch_is_on_off_or_left_alone(given):
+    with pytest.raises(TypeError, match=f"must be True, False or None, got {given!r}"):
+        triton_specialised.matmul(*operands(), specialise=given)
+
+
+def test_sizes_that_no_descriptor_in_a_kernel_can_hold_are_quoted():
+    long = torch.zeros(1, 1, dtype=torch.float16, device=PLACE).expand(2**31, 1)
+    with pytest.raises(ValueError, match=r"sizes under 2\^31, got \(1, 1, 2147483648\)"):
+        triton_specialised.matmul(long.T, long)
+
+
+SPECIALISED = [((128, 256, 64), n) for n in (2, 3)] + [((256, 128, 64), n) for n in (2, 3)]
+SPECIALISED += [((128, columns, 64), n) for columns in (64, 128) for n in (2, 3, 4)]
+SPECIALISED += [((128, 128, 128), 3), ((128, 32, 32), 4)]
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("block", [(128, 256, 64), (256, 128, 64), (128, 128, 64), (64, 128, 64)])
-@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize(("block", "stages"), SPECIALISED)
 def test_warps_with_different_work_are_right_in_every_run(block, stages):
-    from tiled_matmul.ladder import triton_specialised
-
     a, b = operands("1800x2000x1992")
-    if not triton_specialised.specialises(block, 4, stages, a):
-        pytest.skip("this GPU's warps all do the same")
+    if torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("warps get different work on 9.0 alone")
     matmul = partial(triton_specialised.matmul, block=block, num_warps=4, num_stages=stages)
     first = run_checked(partial(matmul, specialise=True), a, b)
     assert all(torch.equal(first, matmul(a, b, specialise=True)) for _ in range(20))

@@ -167,7 +167,7 @@ def test_the_second_kernel_of_split_k_starts_early_where_the_gpu_can(codes):
             assert (said in code.assembly) == early, place
 
 
-def test_warps_have_different_work_on_9_0_alone(codes):
+def test_warps_have_different_work_where_a_rung_asks_for_it(codes):
     for dtype in ("float16", "bfloat16", "float32"):
         for (name, _), code in of(codes, cc=(9, 0), dtype=dtype).items():
             fires = name == "triton_specialised" and dtype != "float32"
@@ -184,7 +184,8 @@ def test_warps_have_different_work_on_9_0_alone(codes):
 def test_warps_have_different_work_whichever_way_the_matrices_lie():
     a, b = matrices()
     jobs = {}
-    for layout, pair in {"nt": (a, b.T), "tn": (a.T, b), "tt": (a.T, b.T)}.items():
+    pairs = {"nn": (a, b), "nt": (a, b.T), "tn": (a.T, b), "tt": (a.T, b.T)}
+    for layout, pair in pairs.items():
         [jobs[layout]] = launched(rung("triton_specialised").matmul, *pair)
     for layout, code in tile_codes(jobs).items():
         assert code.count("warp specialisation") and code.spilled_bytes == 0, layout
@@ -194,6 +195,19 @@ def test_warps_have_different_work_whichever_way_the_matrices_lie():
             code.ttgir,
         )
         assert len(copies) == 3 and all(box == room for box, room in copies), (layout, copies)
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_what_may_be_specialised_is(stages):
+    jobs = {}
+    sizes = ((128, 16, 64), (128, 64, 64), (128, 128, 64), (256, 128, 64), (256, 64, 32))
+    for block in (*sizes, (128, 32, 32), (128, 128, 32), (128, 256, 32)):
+        options = {"block": block, "num_warps": 4, "num_stages": stages, "specialise": True}
+        [jobs[block]] = launched(rung("triton_specialised").matmul, *matrices(), **options)
+    for block, code in tile_codes(jobs).items():
+        assert code.count("warp specialisation") and code.num_warps == 12, block
+        halves = re.findall(r"warp_group_dot .*?memdesc<(\d+)x", code.ttgir)
+        assert halves == [str(block[0] // 2)] * 2, (block, halves)
 
 
 def test_without_the_switch_the_same_warps_spill():

@@ -19,7 +19,7 @@ if select().name == "simulator":
     mend()
 
 SMALLEST_BLOCK = 16  # tl.dot takes nothing smaller along K
-LONGEST_STEP = 2**31  # what a program adds to its pointers has 32 bits
+LONGEST_NUMBER = 2**31  # a program counts tiles and steps with 32 bits
 WARPS = (1, 2, 4, 8, 16)
 ALIGNED = 16  # bytes, for descriptors
 # A block and its warps where threads multiply, not tensor cores: each thread's sums and factors fit
@@ -86,10 +86,17 @@ def usual(
     return best[0] if block is None else block, best[1] if num_warps is None else num_warps
 
 
+def check_group(group_m: Any, tiles_n: int) -> None:
+    """Raise TypeError or ValueError unless a group of so many rows of tiles can be counted."""
+    positive("group_m", group_m)
+    if group_m * tiles_n >= LONGEST_NUMBER:
+        raise ValueError(f"group_m={group_m} times {tiles_n} tiles along N is 2^31 or more")
+
+
 def check_steps(block: tuple[int, int, int], a: Any, b: Any) -> None:
     """Raise ValueError for strides along K with which BLOCK_K steps do not fit into 32 bits."""
     for name, stride in (("a", a.stride(1)), ("b", b.stride(0))):
-        if stride * block[2] >= LONGEST_STEP:
+        if stride * block[2] >= LONGEST_NUMBER:
             raise ValueError(
                 f"{name} has the stride {stride} along K: {block[2]} such steps are 2^31 or more"
             )

@@ -10,9 +10,10 @@ Source: NVIDIA, PTX ISA, "cp.async.bulk.tensor"; Triton's tutorial 09.
 import triton
 import triton.language as tl
 
-from tiled_matmul.ladder.arguments import positive, tensor_operands
+from tiled_matmul.ladder.arguments import tensor_operands
 from tiled_matmul.ladder.programs import (
     check_blocks,
+    check_group,
     cover,
     describe,
     grouped,
@@ -64,13 +65,13 @@ def matmul(a, b, out=None, *, block=None, group_m=GROUP_M, num_warps=None, num_s
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
     more; None takes BLOCK where it fits (see `usual`). `group_m` is how many tiles a group has
     along M. Where no descriptor fits a or b, it is first
-    copied (see `describe`). Raises TypeError or ValueError as `tensor_operands`, `check_blocks` and
-    `launch` do, and for groups under 1.
+    copied (see `describe`). Raises TypeError or ValueError as `tensor_operands`, `check_blocks`,
+    `check_group` and `launch` do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS), described=True)
     check_blocks(block, num_warps, num_stages)
-    positive("group_m", group_m)
+    check_group(group_m, cover(n, block[1]))
     (a, a_transposed), (b, b_transposed) = (
         describe(a, block[0], block[2]),
         describe(b, block[2], block[1]),

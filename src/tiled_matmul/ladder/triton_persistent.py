@@ -15,6 +15,7 @@ from tiled_matmul.ladder.launch import multiprocessors
 from tiled_matmul.ladder.programs import (
     aligned_like,
     check_blocks,
+    check_group,
     cover,
     describable,
     describe,
@@ -84,16 +85,15 @@ def matmul(
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
     more; None takes BLOCK where it fits (see `usual`). `group_m` is how many tiles a group has
-    along M; `programs` how many run, one for each
-    multiprocessor if None. `flatten` makes one loop of tiles and steps, `halves` stores C in two.
-    Where no descriptor fits a or b, it is first copied; where none fits out, the product is made in
-    memory of its own and copied. Raises TypeError or ValueError as `tensor_operands`,
-    `check_blocks` and `launch` do, and for groups under 1.
+    along M; `programs` how many run, one for each multiprocessor if None. `flatten` makes one loop
+    of tiles and steps, `halves` stores C in two. Where no descriptor fits a or b, it is first
+    copied; where none fits out, the product is made in memory of its own and copied. Raises
+    TypeError or ValueError as `tensor_operands`, `check_blocks`, `check_group` and `launch` do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS), described=True)
     check_blocks(block, num_warps, num_stages)
-    positive("group_m", group_m)
+    check_group(group_m, cover(n, block[1]))
     programs = multiprocessors() if programs is None else positive("programs", programs)
     programs = min(programs, cover(m, block[0]) * cover(n, block[1]))
     a, a_transposed = describe(a, block[0], block[2])

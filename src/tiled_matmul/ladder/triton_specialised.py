@@ -2,10 +2,10 @@
 
 A program owns what one of the rung below owns. What changed: its warps. With 4 of them and
 `warp_specialize` on the loop over tiles, the compiler makes three groups of 4. One only starts
-copies, and gives most of its registers away. Each of the other two multiplies with half of the
-rows of a tile of A, so the sums fit, and they meet the copies at barriers in shared memory. To be
-cut in half, a tile has to have a descriptor that is made in the kernel: one that the launcher makes
-describes whole tiles for good.
+copies, and gives most of its registers away. Each of the other two multiplies with half of the rows
+of a tile of A, and they meet the copies at barriers in shared memory. To be cut in half, a tile has
+to have a descriptor that is made in the kernel: one that the launcher makes describes whole tiles
+for good.
 Source: Triton's tutorial 09 and its passes for Hopper; NVIDIA, CUTLASS, "warp specialization".
 """
 
@@ -17,8 +17,10 @@ from tiled_matmul.backend import select
 from tiled_matmul.ladder.arguments import positive, tensor_operands
 from tiled_matmul.ladder.launch import multiprocessors
 from tiled_matmul.ladder.programs import (
+    LONGEST_NUMBER,
     aligned_like,
     check_blocks,
+    check_group,
     cover,
     describable,
     grouped,
@@ -32,7 +34,8 @@ from tiled_matmul.ladder.programs import (
 BLOCK = (128, 256, 64)
 WARPS = 4  # of which the compiler makes 12
 STAGES = 3
-MOST_STAGES = 4
+LEAST_ROWS = 128  # 64 for each group: with 64 in all, both groups multiply the same
+LEAST_STAGES, MOST_STAGES = 2, 4
 GROUP_M = 8
 DTYPES = ("float16", "bfloat16", "float32")
 
@@ -99,22 +102,29 @@ def matmul(
     `specialise` asks for warps of different work; None does where `specialises` and `block` is
     BLOCK. Where no descriptor fits a or b, it is first copied; where none fits out, the product is
     made in memory of its own and copied. Descriptors take memory on the GPU, from torch: this sets
-    Triton's allocator. Raises TypeError or ValueError as `tensor_operands`, `check_blocks` and
-    `launch` do, for groups under 1, and where `specialise` is asked for in vain.
+    Triton's allocator. Raises TypeError or ValueError as `tensor_operands`, `check_blocks`,
+    `check_group` and `launch` do, for sizes that a descriptor cannot hold, and where `specialise`
+    is asked for in vain.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
+    if max(m, n, k) >= LONGEST_NUMBER:
+        raise ValueError(f"a descriptor made in a kernel has sizes under 2^31, got {(m, n, k)}")
+    if specialise is not None and not isinstance(specialise, bool):
+        raise TypeError(f"specialise must be True, False or None, got {specialise!r}")
     block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS), described=True)
     num_stages = (STAGES if block == BLOCK else 2) if num_stages is None else num_stages
     check_blocks(block, num_warps, num_stages)
-    positive("group_m", group_m)
+    check_group(group_m, cover(n, block[1]))
     programs = multiprocessors() if programs is None else positive("programs", programs)
     programs = min(programs, cover(m, block[0]) * cover(n, block[1]))
     can = specialises(block, num_warps, num_stages, a)
     if specialise and not (can or withholding()):
+        gpu = select().gpu
         raise ValueError(
-            "specialise=True needs 16-bit floats, tiles of 64 rows or more, 4 warps, at most "
-            f"{MOST_STAGES} stages, K above 1 and a GPU of compute capability 9.0; got {a.dtype}, "
-            f"{block[0]} rows, {num_warps} warps, {num_stages} stages, K={k}"
+            f"specialise=True needs 16-bit floats, tiles of {LEAST_ROWS} rows or more, 4 warps, "
+            f"{LEAST_STAGES} to {MOST_STAGES} stages, K above 1 and a GPU of compute capability "
+            f"9.0; got {a.dtype}, {block[0]} rows, {num_warps} warps, {num_stages} stages, K={k}"
+            + (f" and {gpu.name}, {'.'.join(map(str, gpu.capability))}" if gpu else "")
         )
     specialise = can and block == BLOCK if specialise is None else specialise
     a, a_stride, a_transposed = _lines(made_describable(a))
@@ -132,13 +142,15 @@ def matmul(
 def specialises(block, num_warps, num_stages, a) -> bool:
     """Does the compiler give warps different work, if asked to multiply a (M, K), and do it right?
 
-    It does so for `wgmma`, 4 warps and a loop along K. In other cases it keeps silent or fails; for
-    more than MOST_STAGES the product was wrong on an H200, with Triton 3.6 and tiles of 128 × 128.
+    It does for `wgmma` in halves, 4 warps and a loop along K; in other cases on 9.0 it keeps silent
+    or fails. With more than MOST_STAGES the product was wrong on an H200, by Triton 3.6, in tiles
+    of 128 × 128. On other GPUs it is not tried.
     """
     gpu = select().gpu
     hopper = gpu is None or gpu.capability == (9, 0)
-    wgmma = hopper and block[0] >= 64 and a.element_size() == 2
-    return wgmma and num_warps == 4 and num_stages <= MOST_STAGES and a.shape[1] > 1
+    halves = hopper and block[0] >= LEAST_ROWS and a.element_size() == 2
+    stages = LEAST_STAGES <= num_stages <= MOST_STAGES
+    return halves and num_warps == 4 and stages and a.shape[1] > 1
 
 
 def _lines(tensor):

@@ -17,6 +17,7 @@ from tiled_matmul.backend import select
 from tiled_matmul.ladder.arguments import positive, tensor_operands
 from tiled_matmul.ladder.programs import (
     check_blocks,
+    check_group,
     cover,
     describe,
     grouped,
@@ -110,8 +111,8 @@ def matmul(
     has fewer blocks. `overlap` lets the second kernel start early, which takes compute capability
     9.0; None does so where the GPU can. Takes 4 · splits bytes of memory for each element of C.
     Where no descriptor fits a or b, it is first copied (see `describe`). Raises TypeError or
-    ValueError as `tensor_operands`, `check_blocks` and `launch` do, and for groups or splits under
-    1, or an overlap that the GPU or the interpreter cannot do.
+    ValueError as `tensor_operands`, `check_blocks`, `check_group` and `launch` do, and for splits
+    under 1, or an overlap that the GPU or the interpreter cannot do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     usual_block, num_warps = usual(None, num_warps, a, (BLOCK, WARPS), described=True)
@@ -119,7 +120,7 @@ def matmul(
     if num_stages is None:
         num_stages = STAGES if usual_block == BLOCK else FEW_STAGES
     check_blocks(block, num_warps, num_stages)
-    positive("group_m", group_m)
+    check_group(group_m, cover(n, block[1]))
     positive("splits", splits)
     overlap = can_overlap() if overlap is None else overlap
     if overlap and not (can_overlap() or withholding()):

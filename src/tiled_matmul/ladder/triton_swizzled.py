@@ -12,9 +12,10 @@ Source: `matmul_v1` of the Triton page; Triton's tutorial 03.
 import triton
 import triton.language as tl
 
-from tiled_matmul.ladder.arguments import positive, tensor_operands
+from tiled_matmul.ladder.arguments import tensor_operands
 from tiled_matmul.ladder.programs import (
     check_blocks,
+    check_group,
     check_steps,
     cover,
     launch,
@@ -101,14 +102,14 @@ def matmul(
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two from 16
     on; None takes BLOCK where tensor cores multiply, and a small one elsewhere. `group_m` is how
     many tiles a group has along M; `hints` and `mask_k` are as above, None masks where BLOCK_K does
-    not divide K. Raises TypeError or ValueError as `tensor_operands` and
-    `check_blocks` do, and for groups under 1 or an unmasked tail.
+    not divide K. Raises TypeError or ValueError as `tensor_operands`,
+    `check_blocks` and `check_group` do, and for an unmasked tail.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS))
     check_blocks(block, num_warps, num_stages)
     check_steps(block, a, b)
-    positive("group_m", group_m)
+    check_group(group_m, cover(n, block[1]))
     ragged = k % block[2] != 0
     if mask_k is False and ragged:
         raise ValueError(f"mask_k=False reads beyond K={k}, no multiple of BLOCK_K={block[2]}")

@@ -20,9 +20,10 @@ import triton
 
 from tiled_matmul.backend import select
 from tiled_matmul.ladder import triton_swizzled
-from tiled_matmul.ladder.arguments import positive, tensor_operands
+from tiled_matmul.ladder.arguments import tensor_operands
 from tiled_matmul.ladder.programs import (
     check_blocks,
+    check_group,
     check_steps,
     cover,
     launch,
@@ -115,8 +116,8 @@ def choice_for(
     Tuning overwrites `out`, with the product. Raises as `matmul` does.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
-    positive("group_m", group_m)
     space = _checked(space_for(a) if space is None else space)
+    check_group(group_m, cover(n, min(setting.block[1] for setting in space)))
     if withholding() or not select().on_gpu:
         return Tuned(space[0])
     strides = (*a.stride(), *b.stride(), *out.stride())

@@ -11,9 +11,10 @@ memory than two that are alike: each reads the tile that they share.
 import triton
 import triton.language as tl
 
-from tiled_matmul.ladder.arguments import positive, tensor_operands
+from tiled_matmul.ladder.arguments import tensor_operands
 from tiled_matmul.ladder.programs import (
     check_blocks,
+    check_group,
     cover,
     describe,
     grouped,
@@ -78,7 +79,7 @@ def matmul(a, b, out=None, *, block=None, group_m=GROUP_M, num_warps=None, num_s
     how many tiles a group has along M. With `down` the widths are heights
     of C, the rows columns of C, and groups go along N. Where no descriptor fits a or b,
     it is first copied (see `describe`). Raises TypeError or ValueError as `tensor_operands`,
-    `check_blocks` and `launch` do, and for groups under 1.
+    `check_blocks`, `check_group` and `launch` do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     c = out
@@ -92,7 +93,7 @@ def matmul(a, b, out=None, *, block=None, group_m=GROUP_M, num_warps=None, num_s
         raise TypeError(f"block must be (BLOCK_M, (width, width), BLOCK_K), got {block!r}")
     for width in block[1]:
         check_blocks((block[0], width, block[2]), num_warps, num_stages)
-    positive("group_m", group_m)
+    check_group(group_m, cover(n, sum(block[1])))
     a, a_transposed = describe(a, block[0], block[2])
     b = made_describable(b)  # once, for both widths
     (wide, b_transposed), (narrow, _) = (describe(b, block[2], width) for width in block[1])

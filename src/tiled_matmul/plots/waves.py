@@ -106,14 +106,17 @@ def groups(held: Mapping[str, Mapping[str, int]], threads: int, finding: str) ->
     """Draw the registers of a program's groups of warps, one bar for each moment.
 
     `held` maps a moment to {what a group does: registers of each of its `threads`}. What begins
-    with "copy" is drawn as copies are, the rest as products. Raises ValueError for no moment, or
-    for other groups in one of them.
+    with "copy" is drawn as copies are, the rest as products. Raises ValueError for no moment or
+    group, other groups in one of them, and more registers than a multiprocessor has, or none.
     """
     if not held:
         raise ValueError("there is no moment to draw")
     names = [list(each) for each in held.values()]
     if any(each != names[0] for each in names):
         raise ValueError(f"the moments need the same groups, got {names}")
+    for moment, registers in held.items():
+        if min(registers.values(), default=0) < 1 or threads * sum(registers.values()) > REGISTERS:
+            raise ValueError(f"{moment}: {threads} threads each cannot hold {registers}")
     fig, ax = style.draw(0.9 + 0.75 * len(held))
     spoken = []
     for line, (moment, registers) in enumerate(held.items()):
