@@ -20,7 +20,7 @@ import triton
 
 from tiled_matmul.backend import select
 from tiled_matmul.ladder import triton_swizzled
-from tiled_matmul.ladder.arguments import tensor_operands
+from tiled_matmul.ladder.arguments import positive, tensor_operands
 from tiled_matmul.ladder.programs import (
     check_blocks,
     check_group,
@@ -116,8 +116,8 @@ def choice_for(
     Tuning overwrites `out`, with the product. Raises as `matmul` does.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
+    positive("group_m", group_m)
     space = _checked(space_for(a) if space is None else space)
-    check_group(group_m, cover(n, min(setting.block[1] for setting in space)))
     if withholding() or not select().on_gpu:
         return Tuned(space[0])
     strides = (*a.stride(), *b.stride(), *out.stride())
@@ -153,6 +153,7 @@ def tune(a, b, out, group_m: int, space: Sequence[Setting]) -> Tuned:
     configs = {}
     for setting in space:
         check_steps(setting.block, a, b)
+        check_group(group_m, cover(n, setting.block[1]))
         sizes = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), setting.block, strict=True))
         sizes["MASK_K"] = k % setting.block[2] != 0
         warps, stages = setting.num_warps, setting.num_stages
