@@ -143,8 +143,8 @@ def specialises(block, num_warps, num_stages, a) -> bool:
     """Does the compiler give warps different work, if asked to multiply a (M, K), and do it right?
 
     It does for `wgmma` in halves, 4 warps and a loop along K; in other cases on 9.0 it keeps silent
-    or fails. With more than MOST_STAGES the product was wrong on an H200, by Triton 3.6, in tiles
-    of 128 × 128. On other GPUs it is not tried.
+    or fails. With more than MOST_STAGES the product was wrong on an H200. What is right was seen
+    there with Triton 3.6; versions 3.7 and 3.8 were seen to compile it. Other GPUs are not asked.
     """
     gpu = select().gpu
     hopper = gpu is None or gpu.capability == (9, 0)
