@@ -122,6 +122,21 @@ def stray_kernel(n):
     )
 
 
+def shown(n, name, text):
+    cell = code(n, 2)
+    cell.source, data = f"show_source(cuda_naive.{name})", {"text/plain": text}
+    cell.outputs = [new_output("execute_result", data, execution_count=cell.execution_count)]
+
+
+def older_source(n):
+    source = cells.kernel_source("# kernel: ladder/cuda_naive.py::cuda_naive_kernel")
+    shown(n, "cuda_naive_kernel", source.split("\n", 1)[1].replace("row", "line") + "\n")
+
+
+def source_of_nothing(n):
+    shown(n, "no_such_kernel", "")
+
+
 def late_kernel(n):
     code(n, 1).source = "\n" + code(n, 1).source
 
@@ -171,6 +186,10 @@ def image_without_words(n):
 
 def markdown_in_summary(n):
     n.cells[2].source = n.cells[2].source.replace("<b>Predict.</b>", "**Predict.**")
+
+
+def italics_in_summary(n):
+    n.cells[2].source = n.cells[2].source.replace("</summary>", " *This* much.</summary>")
 
 
 def open_details(n):
@@ -223,6 +242,8 @@ FAULTS = [
     (obeyed_comment, r"cell 6: #NBVAL_SKIP: a tag says"),
     (stray_kernel, r"cell 4: a kernel's marker must be"),
     (late_kernel, r"cell 4: a kernel's marker must be"),
+    (older_source, r"cell 5: shows an older source than the ladder's"),
+    (source_of_nothing, r"cell 5: shows a source that is not there: .* no no_such_kernel"),
     (number_in_a_caption, r"cell 6: caption: line 1: measured number typed in prose: '3.2 ms'"),
     (number_that_code_says, r"cell 6: measured number typed in a sentence: '3.2 ms'"),
     (number_as_evidence, r"cell 9: measured number typed in a sentence: '3.2 ms'"),
@@ -233,6 +254,7 @@ FAULTS = [
     (figure_without_words, r"cell 6: an <svg> without aria-label"),
     (image_without_words, r"cell 1: an image without alt text"),
     (markdown_in_summary, r"cell 3: Markdown inside <summary>"),
+    (italics_in_summary, r"cell 3: Markdown inside <summary>"),
     (open_details, r"cell 3: <details> and </details> do not pair up"),
     (png, r"cell 6: output of type image/png"),
     (same_id_twice, r"cell 4: cell id 'cell-2' is already taken"),
@@ -251,6 +273,13 @@ def test_a_planted_fault_is_found(book, plant, wanted):
     assert any(re.search(wanted, fault) for fault in found), found
     # Each plant is one fault; a second message may only be its direct consequence.
     assert len(found) <= 2, found
+
+
+def test_a_source_as_it_stands_is_no_fault(book):
+    notebook = example_notebook()
+    source = cells.kernel_source("# kernel: ladder/cuda_naive.py::cuda_naive_kernel")
+    shown(notebook, "cuda_naive_kernel", source.split("\n", 1)[1] + "\n")
+    assert faults(notebook, book) == []
 
 
 def test_a_stale_stamp_is_found(book):

@@ -44,6 +44,7 @@ machine = notebook.setup()"""
 KERNEL_PREFIX = "# kernel:"
 STRAY_KERNEL = re.compile(r"^\s*#\s*kernel\s*:\s*\S+::", re.IGNORECASE | re.MULTILINE)
 KERNEL_MARK = re.compile(r"# kernel: (ladder/[\w/]+\.py)::(\w+(?:, *\w+)*)")
+SHOWN = re.compile(r"^(?:notebook\.)?show_source\((\w+)\.(\w+)\)$", re.MULTILINE)
 
 
 def setup_source(root: Path = ROOT) -> str:
@@ -77,6 +78,19 @@ def kernel_source(marker: str, root: Path = ROOT) -> str:
     text = read_text(path)
     sources = [_definition(text, name.strip(), match[1]) for name in match[2].split(",")]
     return "\n\n\n".join([f"{marker.strip()}\n{sources[0]}", *sources[1:]])
+
+
+def shown_source(source: str, root: Path = ROOT) -> str | None:
+    """Return what a cell's `show_source(module.name)` has to show, None if it has no such call.
+
+    `module` is one of the ladder's. The file is read, not imported. Raises OSError if it is not
+    there, ValueError if it defines no such name.
+    """
+    match = SHOWN.search(source)
+    if not match:
+        return None
+    file = f"ladder/{match[1]}.py"
+    return _definition(read_text(root / "src" / "tiled_matmul" / file), match[2], file)
 
 
 def _definition(text: str, name: str, file: str) -> str:

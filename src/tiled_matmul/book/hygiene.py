@@ -22,6 +22,7 @@ from tiled_matmul.book.cells import (
     is_stray_kernel,
     kernel_source,
     setup_source,
+    shown_source,
 )
 from tiled_matmul.book.files import (
     PLACEHOLDER,
@@ -37,6 +38,8 @@ from tiled_matmul.book.prose import typed_in_code, typed_numbers
 from tiled_matmul.book.tables import ladder_markdown, readme_with_ladder, stamp_fault, title
 from tiled_matmul.claims import MIME as CLAIM
 
+SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
+MARKUP = re.compile(r"\*\*|`|(?<![\w·])\*\w|\]\(")
 MAX_LINES = 12
 MIN_PREDICTIONS = 3
 MIN_FIGURES = 3
@@ -118,7 +121,7 @@ def check_notebook(path: Path, root: Path = ROOT) -> list[Problem]:
             count += 1
             found += [(where, message) for message in _code_cell(cell, root)]
             if has_run:
-                found += [(where, message) for message in _outputs(cell, count)]
+                found += [(where, message) for message in _outputs(cell, count, root)]
         elif cell.cell_type == "markdown":
             found += [(where, message) for message in _markdown(cell.source)]
         else:
@@ -206,12 +209,19 @@ def _code_cell(cell: Any, root: Path) -> Iterator[str]:
             yield f"mystnb.figure needs a name 'fig-…' and a caption, got {dict(figure)}"
 
 
-def _outputs(cell: Any, count: int) -> Iterator[str]:
+def _outputs(cell: Any, count: int, root: Path) -> Iterator[str]:
     if cell.execution_count != count:
         yield f"execution count {cell.execution_count}, wanted {count}: run the notebook in order"
     silent = not any(_text(out).strip() for out in cell.outputs)
     if CHECKED.search(cell.source) and silent:
         yield "NBVAL_CHECK_OUTPUT, but there is no text output to compare"
+    try:
+        wanted = shown_source(cell.source, root)
+    except (OSError, ValueError) as error:
+        yield f"shows a source that is not there: {error}"
+    else:
+        if wanted is not None and wanted not in {_text(out).strip() for out in cell.outputs}:
+            yield "shows an older source than the ladder's; run it again"
     figure = cell.metadata.get("mystnb", {}).get("figure")
     pictures = 0
     for output in cell.outputs:
@@ -281,8 +291,8 @@ def _markdown(source: str) -> Iterator[str]:
         yield "an image without alt text"
     if source.count("<details") != source.count("</details>"):
         yield "<details> and </details> do not pair up"
-    if re.search(r"<summary>[^<]*(\*\*|`)", source):
-        yield "Markdown inside <summary> is not rendered; use <b> and <code>"
+    if any(MARKUP.search(summary) for summary in SUMMARY.findall(source)):
+        yield "Markdown inside <summary> is not rendered; use <b>, <i> and <code>"
 
 
 def _across_chapters(paths: Iterable[Path], root: Path) -> Iterator[Problem]:
