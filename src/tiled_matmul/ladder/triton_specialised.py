@@ -23,9 +23,9 @@ from tiled_matmul.ladder.programs import (
     check_group,
     cover,
     describable,
+    describe,
     grouped,
     launch,
-    made_describable,
     precision,
     usual,
     withholding,
@@ -127,12 +127,13 @@ def matmul(
             + (f" and {gpu.name}, {'.'.join(map(str, gpu.capability))}" if gpu else "")
         )
     specialise = can and block == BLOCK if specialise is None else specialise
-    a, a_stride, a_transposed = _lines(made_describable(a))
-    b, b_stride, b_transposed = _lines(made_describable(b))
+    a_tiles, a_transposed = describe(a, block[0], block[2])
+    b_tiles, b_transposed = describe(b, block[2], block[1])
     c = out if describable(out) else aligned_like(out)
     if c.is_cuda:
         triton.set_allocator(_memory_on(c.device))
-    arguments = (a, b, c, m, n, k, a_stride, b_stride, c.stride(0), *block, precision(out))
+    strides = (a_tiles.strides[0], b_tiles.strides[0], c.stride(0))
+    arguments = (a_tiles.base, b_tiles.base, c, m, n, k, *strides, *block, precision(out))
     switches = (group_m, a_transposed, b_transposed, specialise)
     options = {"num_warps": num_warps, "num_stages": num_stages}
     launch(triton_specialised_kernel, (programs,), *arguments, *switches, **options)
@@ -151,13 +152,6 @@ def specialises(block, num_warps, num_stages, a) -> bool:
     halves = hopper and block[0] >= LEAST_ROWS and a.element_size() == 2
     stages = LEAST_STAGES <= num_stages <= MOST_STAGES
     return halves and num_warps == 4 and stages and a.shape[1] > 1
-
-
-def _lines(tensor):
-    """Return (matrix, elements from line to line, is a line a column?) of a describable one."""
-    if describable(tensor):
-        return tensor, tensor.stride(0), False
-    return tensor, tensor.stride(1), True
 
 
 def _memory_on(device):
