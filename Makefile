@@ -17,7 +17,7 @@ CHAPTERS = $(sort $(wildcard chapters/*.ipynb))
 SOLUTIONS = $(sort $(wildcard exercises/solutions/*.ipynb))
 # Shapes of float16 products that are counted, besides 4096 cubed: chapter 12 speaks of them.
 COUNTED = 512x512x16384 2048x2048x2048 4000x4000x4000 3072x768x4096 8192x1024x1024 2048x2048x8192
-GPU_TESTS = $(shell grep -l 'mark\.gpu' tests/test_*.py)
+GPU_TESTS = $(shell grep -rl --include='test_*.py' 'mark\.gpu' tests)
 WHEELS = $(wildcard wheelhouse/*.whl)
 NEW_ENOUGH = $(shell $(PYTHON) -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null; true)
 VERSION = $(shell command -v $(PYTHON) >/dev/null && $(PYTHON) --version 2>&1 || echo not there)

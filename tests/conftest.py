@@ -8,13 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tiled_matmul import backend
+from tiled_matmul.kit.backend import select
+from tiled_matmul.machine import backend
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # Before any test module imports Numba or Triton, which read their switches when imported.
     try:
-        config.stash[BACKEND] = backend.select()
+        config.stash[BACKEND] = select()
     except backend.BackendError as error:
         raise pytest.UsageError(str(error)) from None
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tiled_matmul.book import add_parser as add_notebooks
+from tiled_matmul.commands.trace import add_parser as add_trace
 from tiled_matmul.grader.cli import add_parsers as add_grader
-from tiled_matmul.trace_cli import add_parser as add_trace
 
 DEFAULT_SHAPES = {
     "cpu": "128x128x128,512x512x512,2048x2048x2048",
@@ -60,9 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _is_expected(error: Exception) -> bool:
     """Is this an error that a user can cause and whose message says what to do?"""
-    from tiled_matmul.backend import BackendError
     from tiled_matmul.check import MatmulError
-    from tiled_matmul.simt.errors import KernelError
+    from tiled_matmul.machine.backend import BackendError
+    from tiled_matmul.microscope.cuda.errors import KernelError
 
     kinds = (ValueError, TypeError, OSError, ImportError)
     kinds += (BackendError, KernelError, MatmulError)
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from tiled_matmul import doctor
+    from tiled_matmul.machine import doctor
 
     report = doctor.examine()
     print(report.as_json() if args.json else report.as_text())
@@ -109,8 +109,9 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _bench(args: argparse.Namespace) -> int:
-    from tiled_matmul import backend, bench, results
+    from tiled_matmul.kit import backend
     from tiled_matmul.ladder import LADDER, rung
+    from tiled_matmul.measure import bench, results
     from tiled_matmul.problem import Problem
 
     # Whatever can be wrong with the request is found before anything is timed.

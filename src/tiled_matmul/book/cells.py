@@ -36,7 +36,7 @@ if not find_spec("tiled_matmul"):
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps"]
     check_call([*pip, "-e", "tiled-matmul", "nbval", "coverage"])
     sys.path.insert(0, os.path.abspath("tiled-matmul/src"))
-from tiled_matmul import notebook
+from tiled_matmul.book import page as notebook
 
 machine = notebook.setup()"""
 )

@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from tiled_matmul.book.tables import markdown_table
+from tiled_matmul.book.generated import markdown_table
 from tiled_matmul.grader import zoo
 from tiled_matmul.grader.spec import exercises
 

@@ -34,9 +34,9 @@ from tiled_matmul.book.files import (
     repository,
     toc_files,
 )
+from tiled_matmul.book.generated import ladder_markdown, readme_with_ladder, stamp_fault, title
 from tiled_matmul.book.prose import typed_in_code, typed_numbers
-from tiled_matmul.book.tables import ladder_markdown, readme_with_ladder, stamp_fault, title
-from tiled_matmul.claims import MIME as CLAIM
+from tiled_matmul.measure.claims import MIME as CLAIM
 
 SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
 MARKUP = re.compile(r"\*\*|`|(?<![\w·])\*\w|\]\(")
@@ -349,8 +349,8 @@ def refreshed_readme(root: Path = ROOT) -> str:
 
     Raises ValueError if the results cannot be read, lack a rung, or README.md lacks its markers.
     """
-    from tiled_matmul import results
     from tiled_matmul.ladder import LADDER
+    from tiled_matmul.measure import results
 
     block, faults = ladder_markdown(results.load(root / "results" / "h200.json"), LADDER)
     if faults:

@@ -17,7 +17,7 @@ from tiled_matmul.book.files import (
     parse_notebook,
     read_text,
 )
-from tiled_matmul.book.tables import PACKAGES
+from tiled_matmul.book.generated import PACKAGES
 from tiled_matmul.files import replace_text
 
 CELL_TIMEOUT = 900
@@ -34,7 +34,8 @@ def this_machine() -> str:
 
     gpu and driver are "" if the back end of this process is the simulators.
     """
-    from tiled_matmul import backend, device
+    from tiled_matmul.kit import backend
+    from tiled_matmul.machine import device
 
     chosen = backend.select()
     return json.dumps(

@@ -19,7 +19,7 @@ from sphinx.errors import ConfigError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from tiled_matmul.book import tables
+from tiled_matmul.book import generated as tables
 from tiled_matmul.book.files import (
     chapters,
     checked_address,
@@ -66,8 +66,8 @@ class Ladder(GeneratedTable):
         return [root / "results" / "h200.json"]
 
     def make(self, root: Path) -> tuple[str, list[str]]:
-        from tiled_matmul import results
         from tiled_matmul.ladder import LADDER
+        from tiled_matmul.measure import results
 
         try:
             records = results.load(self.sources(root)[0])
@@ -80,8 +80,8 @@ class Climb(Ladder):
     """The way from loops to tensor cores, drawn; where a climb has no record, a fault."""
 
     def make(self, root: Path) -> tuple[str, list[str]]:
-        from tiled_matmul import results
         from tiled_matmul.ladder import LADDER
+        from tiled_matmul.measure import results
         from tiled_matmul.plots import waves
 
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tiled_matmul.simt.findings import NO_BARRIER
+from tiled_matmul.microscope.cuda.findings import NO_BARRIER
 
 AXES = {
     "a": "a has M rows and K columns, a[row, k]",

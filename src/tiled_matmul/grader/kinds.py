@@ -29,20 +29,20 @@ Reply = tuple[dict, list[bytes]]
 def prepare(kind: str) -> dict[str, Any]:
     """Import what a kind's answers use; return their namespace without the given constants."""
     if kind == "cuda":
-        from tiled_matmul import backend
+        from tiled_matmul.kit import backend
 
         backend.select()
         import numba
         from numba import cuda
 
-        import tiled_matmul.simt.trace  # noqa: F401
-        from tiled_matmul.ladder import intrinsics, tile_view
+        import tiled_matmul.microscope.cuda.trace  # noqa: F401
+        from tiled_matmul.kit import intrinsics, tile_view
 
         copies = {name: getattr(intrinsics, name) for name in COPIES}
         copies |= {name: getattr(tile_view, name) for name in VIEWS}
         return {"cuda": cuda, "math": math, "np": np, "numba": numba, **copies}
     if kind == "triton":
-        from tiled_matmul import backend
+        from tiled_matmul.kit import backend
 
         backend.select()
         import warnings
@@ -50,7 +50,7 @@ def prepare(kind: str) -> dict[str, Any]:
         import triton
         import triton.language as tl
 
-        import tiled_matmul.tiles.interpreter  # noqa: F401
+        import tiled_matmul.microscope.triton.interpreter  # noqa: F401
 
         warnings.filterwarnings("ignore", "tl.make_block_ptr")
         warnings.filterwarnings("ignore", "invalid value")  # NumPy's, of NaN
@@ -87,7 +87,7 @@ def _outputs(*arrays: np.ndarray) -> list[bytes]:
 def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """Run a kernel of Numba in the interpreter, and report what it saw."""
     from tiled_matmul.grader.advice import advise, said
-    from tiled_matmul.simt import trace
+    from tiled_matmul.microscope.cuda import trace
 
     named = zip("abc", _operands(request, blobs), strict=True)
     a, b, c = (np.asfortranarray(x) if name in request["by_columns"] else x for name, x in named)
@@ -159,7 +159,7 @@ def _flights(t: Any) -> dict[str, int]:
 
 def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """Run a kernel of Triton in its interpreter, program by program."""
-    from tiled_matmul.tiles import trace_tiles
+    from tiled_matmul.microscope.triton import trace_tiles
 
     a, b, c = tensors(request, blobs)
     (m, k), (_, n), _ = request["shapes"]
@@ -208,7 +208,7 @@ def _nothing_for_nothing() -> Iterator[None]:
     """What a mask leaves out of a load is undefined unless `other` is given: let it be NaN."""
     from unittest.mock import patch
 
-    from tiled_matmul.tiles.interpreter import Hooks, _nan
+    from tiled_matmul.microscope.triton.interpreter import Hooks, _nan
 
     own = Hooks.create_masked_load
 

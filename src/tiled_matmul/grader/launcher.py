@@ -71,7 +71,7 @@ def hello(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
     """Say which GPU this is, after it has shown that it works."""
     import torch
 
-    from tiled_matmul import backend
+    from tiled_matmul.kit import backend
 
     gpu = backend.select().gpu
     if gpu is None:
@@ -106,9 +106,9 @@ def time(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
     """
     import torch
 
-    from tiled_matmul import bench, device
     from tiled_matmul.grader.spec import Case
     from tiled_matmul.ladder import rung
+    from tiled_matmul.measure import bench, peaks
 
     case = Case(**header["case"])
     sets = _sets(header, case, header["seed"])
@@ -132,7 +132,7 @@ def time(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
     _wait()
     outputs = [c.cpu().numpy().tobytes() for _, _, c in sets[: answer.used]]
     samples = {name: list(timing.samples_ms) for name, timing in timings.items()}
-    return {**samples, "peak": dataclasses.asdict(device.current())}, outputs
+    return {**samples, "peak": dataclasses.asdict(peaks.current())}, outputs
 
 
 def _sets(header: dict, case: Any, seed: int) -> list[list[Any]]:

@@ -21,7 +21,6 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tiled_matmul.device import Peak
 from tiled_matmul.grader import pool, wire
 from tiled_matmul.grader.compare import (
     NONSENSE,
@@ -37,8 +36,9 @@ from tiled_matmul.grader.compare import (
 from tiled_matmul.grader.kinds import CORNER
 from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
 from tiled_matmul.grader.worker import ANSWER
+from tiled_matmul.machine.device import Peak
+from tiled_matmul.models.roofline import floors_ms
 from tiled_matmul.problem import Problem
-from tiled_matmul.roofline import floors_ms
 
 MOST_CODE = 16 << 20
 MOST_TIMED = 240 << 20  # bytes of outputs
@@ -125,7 +125,7 @@ class Gpu:
 
 def need() -> tuple[int, int]:
     """Return the GPU's compute capability; raise ValueError, which says why, without one."""
-    from tiled_matmul.backend import probe_gpu
+    from tiled_matmul.machine.backend import probe_gpu
 
     gpu, found = probe_gpu()
     if gpu is None:

@@ -114,8 +114,8 @@ def _draw_walk(exercise: Any, source: str) -> None:
         import torch
         from IPython.display import display
 
+        from tiled_matmul.microscope.triton import trace_tiles
         from tiled_matmul.plots import programs
-        from tiled_matmul.tiles import trace_tiles
 
         case = exercise.cases[0]
         a, b = (torch.from_numpy(x) for x in case.inputs(0))
@@ -132,8 +132,8 @@ def _draw(exercise: Any, source: str) -> None:
         import numpy as np
         from IPython.display import display
 
+        from tiled_matmul.microscope.cuda import trace
         from tiled_matmul.plots import microscope
-        from tiled_matmul.simt import trace
 
         case = exercise.cases[0]
         a, b = case.inputs(0)

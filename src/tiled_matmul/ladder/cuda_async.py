@@ -12,9 +12,8 @@ Source: NVIDIA, PTX ISA, "cp.async"; CUTLASS, multistage mainloop (2020).
 
 from numba import cuda, uint64
 
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.cuda_vectorised import fours
-from tiled_matmul.ladder.intrinsics import (
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.intrinsics import (
     commit_copies,
     copy_async,
     copy_async4,
@@ -22,8 +21,9 @@ from tiled_matmul.ladder.intrinsics import (
     store4,
     wait_copies,
 )
-from tiled_matmul.ladder.launch import covering_grid, launch, need_capability
-from tiled_matmul.ladder.unroll import unroll, unrolled
+from tiled_matmul.kit.launch import covering_grid, launch, need_capability
+from tiled_matmul.kit.unroll import unroll, unrolled
+from tiled_matmul.ladder.cuda_vectorised import fours
 
 TILE_M, TILE_N, TILE_K = 64, 128, 16
 WARP_M, WARP_N = 32, 64

@@ -18,11 +18,9 @@ from typing import Any
 
 from numba import cuda, uint64
 
-from tiled_matmul.ladder.arguments import positive, tensor_operands
-from tiled_matmul.ladder.constants import with_constants
-from tiled_matmul.ladder.cuda_async import rows_of_fours
-from tiled_matmul.ladder.cuda_vectorised import fours
-from tiled_matmul.ladder.intrinsics import (
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.intrinsics import (
     commit_copies,
     copy_async,
     copy_async4,
@@ -30,7 +28,7 @@ from tiled_matmul.ladder.intrinsics import (
     store4,
     wait_copies,
 )
-from tiled_matmul.ladder.launch import (
+from tiled_matmul.kit.launch import (
     check_block,
     covering_grid,
     launch,
@@ -38,7 +36,9 @@ from tiled_matmul.ladder.launch import (
     need_capability,
     one,
 )
-from tiled_matmul.ladder.unroll import unroll, unrolled
+from tiled_matmul.kit.unroll import unroll, unrolled
+from tiled_matmul.ladder.cuda_async import rows_of_fours
+from tiled_matmul.ladder.cuda_vectorised import fours
 
 TILE_M, TILE_N, TILE_K = 128, 256, 8  # of C for a block, and along K
 WARP_M, WARP_N = 32, 128  # of C for a warp

@@ -12,11 +12,11 @@ Sources: NVIDIA, CUTLASS (Kerr et al., 2017), "software pipelining"; Boehm (2022
 
 from numba import cuda, uint64
 
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.intrinsics import load4, store4
+from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.ladder import cuda_thread_tile_2d
-from tiled_matmul.ladder.arguments import tensor_operands
 from tiled_matmul.ladder.cuda_vectorised import fours
-from tiled_matmul.ladder.intrinsics import load4, store4
-from tiled_matmul.ladder.launch import covering_grid, launch
 
 TILE_M, TILE_N, TILE_K = 128, 128, 8
 THREADS = 256

@@ -11,8 +11,8 @@ Source: Volkov & Demmel (2008); Boehm, How to Optimize a CUDA Matmul Kernel (202
 
 from numba import cuda, uint64
 
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.launch import covering_grid, launch
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.launch import covering_grid, launch
 
 TILE_M, TILE_N, TILE_K = 64, 64, 8
 ROWS = 8

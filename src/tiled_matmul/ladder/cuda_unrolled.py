@@ -12,12 +12,12 @@ Sources: Gray, maxas (2014), on register banks and the reuse of operands; Jia et
 
 from numba import cuda, uint64
 
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.intrinsics import load4, store4
+from tiled_matmul.kit.launch import covering_grid, launch
+from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.ladder import cuda_thread_tile_2d
-from tiled_matmul.ladder.arguments import tensor_operands
 from tiled_matmul.ladder.cuda_vectorised import fours
-from tiled_matmul.ladder.intrinsics import load4, store4
-from tiled_matmul.ladder.launch import covering_grid, launch
-from tiled_matmul.ladder.unroll import unroll, unrolled
 
 TILE_M, TILE_N, TILE_K = 128, 128, 8
 THREADS = 256

@@ -12,10 +12,10 @@ kernel 6.
 
 from numba import cuda, uint64
 
-from tiled_matmul.ladder.arguments import tensor_operands
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.intrinsics import load4, store4
+from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.ladder.cuda_thread_tile_2d import cuda_thread_tile_2d_kernel
-from tiled_matmul.ladder.intrinsics import load4, store4
-from tiled_matmul.ladder.launch import covering_grid, launch
 
 TILE_M, TILE_N, TILE_K = 128, 128, 8
 THREADS = 256  # 16 × 16 threads with 8 × 8 elements each; each fetches one four of each tile

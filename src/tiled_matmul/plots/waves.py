@@ -13,10 +13,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator, PercentFormatter
 
 from tiled_matmul.ladder import LADDER
-from tiled_matmul.occupancy import REGISTERS
+from tiled_matmul.measure.results import Record
+from tiled_matmul.models.occupancy import REGISTERS
 from tiled_matmul.plots import style
 from tiled_matmul.plots.rates import rate_text, title_of
-from tiled_matmul.results import Record
 
 ROW = 0.37  # inches, of a bar and its name
 BAR = 0.34  # of a row
