@@ -36,9 +36,9 @@ if not find_spec("tiled_matmul"):
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps"]
     check_call([*pip, "-e", "tiled-matmul", "nbval", "coverage"])
     sys.path.insert(0, os.path.abspath("tiled-matmul/src"))
-from tiled_matmul.book import page as notebook
+from tiled_matmul.page import setup
 
-machine = notebook.setup()"""
+machine = setup()"""
 )
 
 KERNEL_PREFIX = "# kernel:"
