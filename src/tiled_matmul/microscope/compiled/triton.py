@@ -97,7 +97,7 @@ class TileCode:
         return self.assembly
 
     def count(self, kind: str) -> int:
-        """Return how often an instruction of one of PATTERNS stands in the code, loops counted once.
+        """Return how often an instruction of one of PATTERNS is in the code, loops counted once.
 
         "tensor cores" counts all instructions that multiply matrices. Raises ValueError for another
         kind.
