@@ -118,10 +118,10 @@ def teacher_command(args: argparse.Namespace) -> int:
         if not path.resolve().parent.is_dir():
             raise ValueError(f"there is no folder for {path}")
     journal = args.json.with_name(f"{args.json.name}.part") if args.json is not None else None
-    print(f"grade: the sandbox is {sandbox.describe()}", file=sys.stderr)
     with _bar() as progress:
         options = {"jobs": jobs, "seed": args.seed, "gpu": args.gpu, "journal": journal}
         reports = teacher.grade(args.teacher, **options, on_progress=progress)
+    print(f"grade: the sandbox was {sandbox.describe()}", file=sys.stderr)
     teacher.write(reports, files)
     if journal is not None:
         journal.unlink(missing_ok=True)
