@@ -7,6 +7,9 @@ SHELL := bash
 
 PYTHON ?= python3
 JOBS ?= 2
+# How many processes share the GPU in test-gpu: each takes a core and about 1 GB of its memory.
+GPU_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 12 ? n : 12)))
+CHAPTER_JOBS ?= $(shell n=$(GPU_JOBS); echo $$(((n + 1) / 2)))
 PORT ?= 8000
 ARTIFACTS ?= _artifacts
 # OFFLINE=1: a GPU machine with no network, which has torch, triton, numba, numba-cuda, matplotlib
@@ -89,8 +92,10 @@ bench: $(READY) ## time the ladder here, into results/<GPU>.json or RESULTS=, an
 ## On a GPU machine; OFFLINE=1 where it has no network
 
 test-gpu: $(READY) chapters-exist gpu-tests-exist ## GPU tests, and all chapters by strict nbval
-	$(ON_GPU) $(PYTEST) -m gpu $(GPU_TESTS)
-	$(ON_GPU) $(NBVAL) --nbval $(CHAPTERS)
+	$(ON_GPU) $(PYTEST) -m "gpu and not alone" -n $(GPU_JOBS) --dist worksteal $(GPU_TESTS)
+	$(ON_GPU) $(NBVAL) --nbval -n $(CHAPTER_JOBS) --dist loadfile $(CHAPTERS)
+	@# What is timed, or fills the GPU, has it to itself.
+	$(ON_GPU) $(PYTEST) -m "gpu and alone" -n 0 $(GPU_TESTS)
 
 notebooks-gpu: $(READY) chapters-exist ## run all chapters here, store outputs and stamps
 	$(ON_GPU) $(RUN) -m tiled_matmul notebooks run --all
