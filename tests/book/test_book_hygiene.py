@@ -112,6 +112,10 @@ def nothing_to_compare(n):
     code(n, 2).outputs = []
 
 
+def back_door(n):
+    code(n, 3).source = "from tiled_matmul.measure.bench import bench\n" + code(n, 3).source
+
+
 def obeyed_comment(n):
     code(n, 3).source = "#NBVAL_SKIP\n" + code(n, 3).source
 
@@ -239,6 +243,7 @@ FAULTS = [
     (unknown_tag, r"cell 5: unknown tag 'raises-exception'"),
     (contradiction, r"cell 5: .* contradict each other"),
     (nothing_to_compare, r"cell 5: NBVAL_CHECK_OUTPUT, but there is no text output"),
+    (back_door, r"imports tiled_matmul.measure; a chapter imports from tiled_matmul.page"),
     (obeyed_comment, r"cell 6: #NBVAL_SKIP: a tag says"),
     (stray_kernel, r"cell 4: a kernel's marker must be"),
     (late_kernel, r"cell 4: a kernel's marker must be"),

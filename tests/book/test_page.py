@@ -1,14 +1,14 @@
-"""notebook.py and claims.py: what cells show."""
+"""page.py, book/page.py and claims.py: what cells call and show."""
 
 import pytest
 
-from tiled_matmul.book import page as notebook
+from tiled_matmul import page
 from tiled_matmul.measure import claims
 from tiled_matmul.measure.results import Record
 
 
 def test_setup_says_what_machine_this_is(capsys):
-    machine = notebook.setup()
+    machine = page.setup()
     said = capsys.readouterr().out
     if machine.gpu:
         assert machine.name in said and machine.device == "cuda"
@@ -18,14 +18,14 @@ def test_setup_says_what_machine_this_is(capsys):
 
 
 def test_tables_align_numbers_and_escape_text():
-    shown = notebook.table([{"name": "<a>", "value": 1.5}, {"name": "b", "value": 12345.6}])
+    shown = page.table([{"name": "<a>", "value": 1.5}, {"name": "b", "value": 12345.6}])
     assert repr(shown) == "name   value\n<a>      1.5\nb     12,346"
     assert "&lt;a&gt;" in shown._repr_html_() and "<a>" not in shown._repr_html_()
 
 
 def test_a_row_that_lacks_a_column_is_refused():
     with pytest.raises(ValueError, match=r"lacks \['b'\]"):
-        notebook.table([{"a": 1}], columns=["a", "b"])
+        page.table([{"a": 1}], columns=["a", "b"])
 
 
 def test_the_ladder_table_shows_ratios_of_the_records():
@@ -34,15 +34,15 @@ def test_the_ladder_table_shows_ratios_of_the_records():
         time_ms=2.0, spread=0.01, tflops=0.006, baseline="cublas", ratio=0.25, gpu="G", driver="1",
         versions={"python": "3"}, date="2026-01-01T00:00:00+00:00", commit="abc",
     )  # fmt: skip
-    text = repr(notebook.ladder_table([record]))
+    text = repr(page.ladder_table([record]))
     assert "25% of cublas" in text and "100×200×300" in text and " 6 " in text
 
 
 def test_say_shows_markdown():
-    assert notebook.say("**2** times")._repr_markdown_() == "**2** times"
+    assert page.say("**2** times")._repr_markdown_() == "**2** times"
 
 
-def test_show_changes_gives_the_lines_that_differ():
+def test_changes_gives_the_lines_that_differ():
     def one(a):
         b = a + 1
         c = 2
@@ -53,16 +53,16 @@ def test_show_changes_gives_the_lines_that_differ():
         c = 3
         return b * c
 
-    shown = notebook.show_changes(one, two)
+    shown = page.changes(one, two)
     assert repr(shown).splitlines() == ["    ...", "-    c = 2", "+    c = 3"]
     assert "<pre>" in shown._repr_html_() and "c = 3" in shown._repr_html_()
-    assert repr(notebook.show_changes(one, one)) == "nothing differs"
+    assert repr(page.changes(one, one)) == "nothing differs"
 
 
 def test_show_source_gives_the_kernel_with_its_decorator():
     from tiled_matmul.ladder.loop_orders import ikj
 
-    assert "@njit\ndef ikj(a, b, c):" in repr(notebook.show_source(ikj))
+    assert "@njit\ndef ikj(a, b, c):" in repr(page.show_source(ikj))
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,16 @@ def test_claims_without_verdict_or_evidence_are_refused():
 
 
 def test_no_float_in_a_table_needs_an_exponent_for_being_rounded():
-    assert repr(notebook.table([{"x": 999.7}])).split() == ["x", "1,000"]
+    assert repr(page.table([{"x": 999.7}])).split() == ["x", "1,000"]
+
+
+def test_every_name_of_the_door_is_there():
+    for name in page.__all__:
+        assert getattr(page, name) is not None, name
+    with pytest.raises(AttributeError, match="no attribute 'mesure'"):
+        _ = page.mesure
+
+
+def test_without_a_gpu_the_rates_are_the_reference_gpu_s():
+    rates = page.peak_rates()
+    assert page.setup().gpu or (rates.name, rates.fp32_tflops) == ("H200 SXM", 67)

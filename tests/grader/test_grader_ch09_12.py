@@ -18,7 +18,7 @@ from tiled_matmul.grader.spec import Call, Case, Limits, exercise  # noqa: E402
 from tiled_matmul.grader.specs import ch09, ch10, ch11, ch12  # noqa: E402
 from tiled_matmul.models.program_order import program_order  # noqa: E402
 from tiled_matmul.models.roofline import step_clocks  # noqa: E402
-from tiled_matmul.plots.waves import Waves  # noqa: E402
+from tiled_matmul.models.waves import Waves  # noqa: E402
 
 ANSWERS = {
     name: pair

@@ -12,7 +12,7 @@ from tiled_matmul.ladder import cuda_thread_tile_1d, cuda_thread_tile_2d, cuda_v
 from tiled_matmul.machine import backend
 from tiled_matmul.microscope.compiled import cuda as compiled
 from tiled_matmul.microscope.compiled.cuda import (
-    KINDS,
+    OPCODES,
     Compiled,
     NoCompiler,
     compiled_all,
@@ -126,7 +126,7 @@ def test_unknown_kinds_and_unknown_instructions_are_errors():
 def test_kinds_of_some_instructions(name, kind):
     listing = f"/*0000*/ {name} R1 ;\n"
     made = read("kernel", (9, 0), USAGE, listing)
-    found = [each for each in KINDS if made.count(each, "whole")]
+    found = [each for each in OPCODES if made.count(each, "whole")]
     assert found == ([kind] if kind else [])
 
 

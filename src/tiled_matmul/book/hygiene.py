@@ -25,7 +25,6 @@ from tiled_matmul.book.cells import (
     shown_source,
 )
 from tiled_matmul.book.files import (
-    PLACEHOLDER,
     NotebookError,
     chapters,
     notebook_text,
@@ -66,11 +65,14 @@ IMG = re.compile(r"<img\b[^>]*>")
 MARKDOWN_IMAGE = re.compile(r"!\[\s*\]\(")
 LABELLED = re.compile(r"\baria-label\s*=\s*[\"']\s*[^\"'\s]|\baria-hidden\s*=\s*[\"']true")
 ALT = re.compile(r"\balt\s*=\s*[\"']\s*[^\"'\s]")
+# A chapter imports from few doors, so that moving a module behind one changes no chapter.
+IMPORTED = re.compile(r"^\s*(?:from|import) +tiled_matmul(?:\.(\w+))?", re.MULTILINE)
+DOORS = ("page", "ladder", "plots", "models")
 PROSE_PAGES = ("intro.md", "glossary.md", "README.md")
 
 
 @dataclass(frozen=True)
-class Problem:
+class Fault:
     """One fault: where it is ("FILE", or "FILE: cell 3") and what is wrong, each on one line."""
 
     place: str
@@ -80,25 +82,25 @@ class Problem:
         return f"{self.place}: {self.message}"
 
 
-def check(paths: Iterable[Path] | None = None, root: Path = ROOT) -> list[Problem]:
+def check(paths: Iterable[Path] | None = None, root: Path = ROOT) -> list[Fault]:
     """Return every fault of the notebooks at `paths`; of the whole book if `paths` is None."""
     if paths is not None:
         return [problem for path in paths for problem in check_notebook(Path(path), root)]
     try:
         listed = chapters(root)
     except (NotebookError, ValueError) as error:
-        return [Problem("_toc.yml", str(error))]
+        return [Fault("_toc.yml", str(error))]
     everything = sorted({*listed, *(root / "chapters").glob("*.ipynb")})
     problems = [problem for path in everything for problem in check_notebook(path, root)]
     problems += [
-        Problem(str(path.relative_to(root)), "a chapter lies in chapters/ itself")
+        Fault(str(path.relative_to(root)), "a chapter lies in chapters/ itself")
         for path in sorted((root / "chapters").glob("*/**/*.ipynb"))
         if ".ipynb_checkpoints" not in path.parts
     ]
     return problems + list(_across_chapters(everything, root)) + list(check_pages(root))
 
 
-def check_notebook(path: Path, root: Path = ROOT) -> list[Problem]:
+def check_notebook(path: Path, root: Path = ROOT) -> list[Fault]:
     """Return every fault of one notebook. A file that is no notebook is one fault."""
     name = path.resolve()
     name = name.relative_to(root.resolve()) if name.is_relative_to(root.resolve()) else path
@@ -106,7 +108,7 @@ def check_notebook(path: Path, root: Path = ROOT) -> list[Problem]:
         text = read_text(path)
         notebook = parse_notebook(text, name)
     except NotebookError as error:
-        return [Problem(str(name), str(error).removeprefix(f"{path}: ").removeprefix(f"{name}: "))]
+        return [Fault(str(name), str(error).removeprefix(f"{path}: ").removeprefix(f"{name}: "))]
     is_chapter = path.resolve().parent == (root / "chapters").resolve()
     found = list(_whole(notebook, text, root))
     if is_chapter:
@@ -126,7 +128,7 @@ def check_notebook(path: Path, root: Path = ROOT) -> list[Problem]:
             found += [(where, message) for message in _markdown(cell.source)]
         else:
             found.append((where, "a raw cell; only Markdown and code have a place here"))
-    return [Problem(f"{name}: {where}" if where else str(name), text) for where, text in found]
+    return [Fault(f"{name}: {where}" if where else str(name), text) for where, text in found]
 
 
 def _whole(notebook: Any, text: str, root: Path) -> Iterator[tuple[str, str]]:
@@ -167,6 +169,10 @@ def _chapter(notebook: Any, path: Path, root: Path) -> Iterator[str]:
     predictions = len(re.findall(r"<details\b", sources))
     if predictions < MIN_PREDICTIONS:
         yield f"{predictions} folded predictions (<details>), wanted at least {MIN_PREDICTIONS}"
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    for room in sorted({match[1] or "" for match in IMPORTED.finditer(code)} - {*DOORS}):
+        doors = ", ".join(f"tiled_matmul.{door}" for door in DOORS)
+        yield f"imports tiled_matmul{'.' * bool(room)}{room}; a chapter imports from {doors}"
     figures = sum(
         cell.cell_type == "code" and "figure" in cell.metadata.get("mystnb", {})
         for cell in notebook.cells
@@ -295,7 +301,7 @@ def _markdown(source: str) -> Iterator[str]:
         yield "Markdown inside <summary> is not rendered; use <b>, <i> and <code>"
 
 
-def _across_chapters(paths: Iterable[Path], root: Path) -> Iterator[Problem]:
+def _across_chapters(paths: Iterable[Path], root: Path) -> Iterator[Fault]:
     """Yield what only shows when the chapters are seen together."""
     names: dict[str, Path] = {}
     for path in paths:
@@ -307,41 +313,41 @@ def _across_chapters(paths: Iterable[Path], root: Path) -> Iterator[Problem]:
             name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
             if name in names:
                 place = str(path.relative_to(root))
-                yield Problem(place, f"figure {name!r} is also in {names[name].name}")
+                yield Fault(place, f"figure {name!r} is also in {names[name].name}")
             elif name:
                 names[name] = path
 
 
-def check_pages(root: Path = ROOT) -> Iterator[Problem]:
+def check_pages(root: Path = ROOT) -> Iterator[Fault]:
     """Yield the faults of the pages around the chapters: the table of contents, prose, README."""
     pages = dict.fromkeys(PROSE_PAGES)
     for name in toc_files(root):
         suffixes = ("", ".md", ".ipynb")
         found = [f"{name}{suffix}" for suffix in suffixes if (root / f"{name}{suffix}").is_file()]
         if not found:
-            yield Problem("_toc.yml", f"there is no page {name}")
+            yield Fault("_toc.yml", f"there is no page {name}")
         pages.update(dict.fromkeys(page for page in found if page.endswith(".md")))
     for name in pages:
         path = root / name
         if not path.is_file():
-            yield Problem(name, "no such file")
+            yield Fault(name, "no such file")
             continue
         try:
             text = read_text(path)
         except NotebookError as error:
-            yield Problem(name, str(error).removeprefix(f"{path}: "))
+            yield Fault(name, str(error).removeprefix(f"{path}: "))
             continue
         if name == "README.md":
             try:
                 fresh = refreshed_readme(root)
             except ValueError as error:
-                yield Problem(name, str(error))
+                yield Fault(name, str(error))
                 continue
             if text != fresh:
-                yield Problem(name, "its ladder is not that of results/h200.json; run sync")
+                yield Fault(name, "its ladder is not that of results/h200.json; run sync")
             text = readme_with_ladder(text, "")
         for line, words in typed_numbers(text):
-            yield Problem(f"{name}:{line}", f"measured number typed in prose: {words!r}")
+            yield Fault(f"{name}:{line}", f"measured number typed in prose: {words!r}")
 
 
 def refreshed_readme(root: Path = ROOT) -> str:
@@ -360,9 +366,9 @@ def refreshed_readme(root: Path = ROOT) -> str:
 
 def notes(root: Path = ROOT) -> list[str]:
     """Return what a maintainer should know and what is no fault."""
-    if PLACEHOLDER in repository(root):
+    if not repository(root):
         return [
-            "note: repository.url in _config.yml is still the placeholder, so the Colab buttons "
-            "and set-up cells lead nowhere; set it, then run `notebooks sync`"
+            "note: _config.yml names no repository.url, so the notebooks hold no address to fetch "
+            "the course from on Colab; a built book's hold that of its build"
         ]
     return []

@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiled_matmul.kit import backend
+from tiled_matmul.machine import device
+from tiled_matmul.machine.device import Peak
+from tiled_matmul.measure import peaks
+from tiled_matmul.microscope.table import Table, table
 from tiled_matmul.microscope.written import function_of
-from tiled_matmul.table import Table, table
+
+REFERENCE = "H200"
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,13 @@ class Text:
 
     def _repr_markdown_(self) -> str:
         return self.markdown
+
+
+def peak_rates() -> Peak:
+    """Return the peak rates of this machine's GPU; without one those of the reference GPU."""
+    if backend.select().on_gpu:
+        return peaks.current()
+    return device.PEAKS[REFERENCE]
 
 
 def say(markdown: str) -> Text:
@@ -114,7 +126,7 @@ class Changes(Source):
         return highlight(self.code, DiffLexer(), HtmlFormatter())
 
 
-def show_changes(before: Callable, after: Callable) -> Changes:
+def changes(before: Callable, after: Callable) -> Changes:
     """Return what differs between the sources of two functions or kernels, their `def`s left out.
 
     A line with a number of dots stands for lines that both have.

@@ -204,3 +204,9 @@ def driver_version() -> str:
         return ""
     found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
     return found.group(1) if found else ""
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Is this numpy's or torch's error for too little memory?"""
+    # torch's own is a RuntimeError, and torch may not be loaded.
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 MIME = "application/vnd.tiled-matmul.claim+json"
 VERDICTS = {True: "holds here", False: "does not hold here", None: "not judged here"}
-KINDS = {True: "holds", False: "fails", None: "open"}
+STYLES = {True: "holds", False: "fails", None: "open"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Claim:
 
     def _repr_mimebundle_(self, **_: object) -> dict:
         page = (
-            f'<div class="claim claim-{KINDS[self.holds]}">'
+            f'<div class="claim claim-{STYLES[self.holds]}">'
             f"<p><strong>Claim.</strong> {html.escape(self.text)} "
             f"<em>({html.escape(self.source)})</em></p>"
             f'<p><span class="verdict">{self.verdict}</span> {html.escape(self.evidence)}</p></div>'
@@ -53,7 +53,7 @@ class Claims:
 
     def _repr_mimebundle_(self, **_: object) -> dict:
         rows = "".join(
-            f'<tr><td><span class="verdict verdict-{KINDS[each.holds]}">{each.verdict}</span></td>'
+            f'<tr><td><span class="verdict verdict-{STYLES[each.holds]}">{each.verdict}</span></td>'
             f'<td style="text-align:left">{html.escape(each.text)}</td>'
             f'<td style="text-align:left">{html.escape(each.evidence)}</td></tr>'
             for each in self.claims

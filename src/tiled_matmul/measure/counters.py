@@ -182,7 +182,7 @@ class LadderCounters:
 
     def table(self, names: Sequence[str], rungs: Sequence[str] | None = None) -> Any:
         """Return a Table, a line a rung, a column for each of `names`; None where there is none."""
-        from tiled_matmul.table import table
+        from tiled_matmul.microscope.table import table
 
         chosen = list(self.rungs) if rungs is None else rungs
         return table(

@@ -33,7 +33,7 @@ TOOLKIT = Path("/usr/local/cuda/bin")
 TIMEOUT_S = 300
 SYSTEM_SHARED = 1024  # bytes that are not the kernel's; cuobjdump counts them in from 9.0 on
 
-KINDS = {
+OPCODES = {
     "multiply-adds": r"[FDH]FMA",
     "shared loads": r"LDS(?!M)",
     "shared loads of 16 bytes": r"LDS\.(U\.)?128",
@@ -78,23 +78,23 @@ class Compiled:
     same_bank: int = field(default=0, repr=False)
 
     def count(self, kind: str, where: str = "inner") -> int:
-        """Return how many instructions of one of KINDS there are in "inner", "around" or "whole".
+        """Return how many instructions of one of OPCODES there are in "inner", "around" or "whole".
 
         Raises ValueError for another kind or place, NoCompiler where none could be counted.
         """
-        if kind not in KINDS or where not in ("inner", "around", "whole"):
-            known = ", ".join(KINDS)
+        if kind not in OPCODES or where not in ("inner", "around", "whole"):
+            known = ", ".join(OPCODES)
             raise ValueError(f"no {kind!r} in {where!r}; count {known} in inner, around or whole")
         self._need_instructions()
         instructions = getattr(self, where)
-        return sum(n for name, n in instructions.items() if re.match(KINDS[kind], name))
+        return sum(n for name, n in instructions.items() if re.match(OPCODES[kind], name))
 
     def slots(self, products: int, kind: str | None = None) -> float:
         """Return how many instructions a thread issues for each multiply-add.
 
         `products` is what one turn of the outer loop multiplies and adds: the compiler may have
         copied the inner loop's body, and this says how often the result turns. `kind` counts one of
-        KINDS only. Raises ValueError where the inner loop multiplies floats not at all.
+        OPCODES only. Raises ValueError where the inner loop multiplies floats not at all.
         """
         each = self.count("multiply-adds")
         if not each:
@@ -392,7 +392,7 @@ def read(name: str, cc: tuple[int, int], usage: str, listing: str) -> Compiled:
         return Counter(opcode for address, opcode, _ in lines if loop[0] <= address <= loop[1])
 
     def products(loop: tuple[int, int]) -> int:
-        return sum(n for o, n in within(loop).items() if re.match(KINDS["multiply-adds"], o))
+        return sum(n for o, n in within(loop).items() if re.match(OPCODES["multiply-adds"], o))
 
     innermost = [
         loop
@@ -425,7 +425,7 @@ def _same_bank(instructions: list[tuple[str, str]]) -> int:
         found = [OPERAND.match(part.strip()) for part in text.split(",")[1:]]
         operands = {place: match for place, match in enumerate(found) if match}
         fetched = {int(m[1]) for place, m in operands.items() if kept.get(place) != int(m[1])}
-        if re.match(KINDS["multiply-adds"], opcode):
+        if re.match(OPCODES["multiply-adds"], opcode):
             count += len(fetched) == 3 and len({register % 2 for register in fetched}) == 1
         kept = {place: int(match[1]) for place, match in operands.items() if match[2]}
     return count

@@ -16,7 +16,7 @@ from typing import Any
 from tiled_matmul.microscope.written import function_of
 
 PRODUCTS = r"(?:mma\.sync|wgmma\.mma_async|tcgen05\.mma|fma\.rn)\b"
-KINDS = {
+INSTRUCTIONS = {
     "guards": r"setp\.",
     "global loads": r"ld\.global",
     "stores into shared memory": r"st\.shared",
@@ -37,7 +37,7 @@ OPCODE = re.compile(r"(?:@!?%p\d+\s+)?([a-z][\w.:]+)")
 
 
 def by_line(kernel: Any, ptx: str) -> dict[str, Counter]:
-    """Return {line of the kernel: Counter of KINDS} for the loop over K, in the source's order.
+    """Return {line of the kernel: Counter of INSTRUCTIONS} for the loop over K, in order.
 
     `ptx` is what Triton made of `kernel`. Only lines that became something are there; what was
     made for no line of the kernel is left out. Raises ValueError if there is no loop in the PTX, or
@@ -49,7 +49,7 @@ def by_line(kernel: Any, ptx: str) -> dict[str, Counter]:
     places = _places(ptx, home)
     found: dict[int, Counter] = {}
     for place, text in _loop(list(zip(places, ptx.splitlines(), strict=True))):
-        for kind, pattern in KINDS.items():
+        for kind, pattern in INSTRUCTIONS.items():
             if place is not None and re.match(pattern, text):
                 found.setdefault(place - first, Counter())[kind] += 1
     lines = {}

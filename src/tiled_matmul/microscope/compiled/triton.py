@@ -43,7 +43,7 @@ from tiled_matmul.microscope.written import function_of
 
 Target = tuple[int, int] | str  # a compute capability such as (9, 0), or AMD's "gfx942"
 
-KINDS = {
+PATTERNS = {
     "mma.sync": r"mma\.sync\.",
     "wgmma": r"wgmma\.mma_async\.",
     "tcgen05.mma": r"tcgen05\.mma\.",
@@ -97,22 +97,22 @@ class TileCode:
         return self.assembly
 
     def count(self, kind: str) -> int:
-        """Return how often an instruction of one of KINDS stands in the code, loops counted once.
+        """Return how often an instruction of one of PATTERNS is in the code, loops counted once.
 
         "tensor cores" counts all instructions that multiply matrices. Raises ValueError for another
         kind.
         """
         if kind == "tensor cores":
             return sum(self.count(each) for each in TENSOR_CORES)
-        if kind not in KINDS:
-            raise ValueError(f"no {kind!r}; count tensor cores, {', '.join(KINDS)}")
+        if kind not in PATTERNS:
+            raise ValueError(f"no {kind!r}; count tensor cores, {', '.join(PATTERNS)}")
         text = self.ttgir if kind == "warp specialisation" else self.assembly
-        return len(re.findall(rf"(?<![\w.]){KINDS[kind]}", text))
+        return len(re.findall(rf"(?<![\w.]){PATTERNS[kind]}", text))
 
     @property
     def features(self) -> dict[str, int]:
-        """How often each of KINDS stands in the code, those that do."""
-        counts = {kind: self.count(kind) for kind in KINDS}
+        """How often each of PATTERNS stands in the code, those that do."""
+        counts = {kind: self.count(kind) for kind in PATTERNS}
         return {kind: count for kind, count in counts.items() if count}
 
     @property

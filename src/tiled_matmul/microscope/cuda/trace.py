@@ -16,8 +16,8 @@ from tiled_matmul.microscope.cuda.findings import Finding, Findings, element, si
 from tiled_matmul.microscope.cuda.memory import ArrayInfo, Log, row_major
 from tiled_matmul.microscope.cuda.prepare import MAX_STEPS, prepare
 from tiled_matmul.microscope.cuda.program import Site
-from tiled_matmul.table import Table
-from tiled_matmul.table import table as show_table
+from tiled_matmul.microscope.table import Table
+from tiled_matmul.microscope.table import table as show_table
 
 SHOWN_FINDINGS = 8
 

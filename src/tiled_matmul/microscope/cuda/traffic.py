@@ -12,8 +12,8 @@ import numpy as np
 
 from tiled_matmul import ROOT
 from tiled_matmul.microscope.cuda.hardware import SECTOR_BYTES
+from tiled_matmul.microscope.table import Table, table
 from tiled_matmul.problem import Problem
-from tiled_matmul.table import Table, table
 
 if TYPE_CHECKING:
     from tiled_matmul.microscope.cuda.trace import Trace

@@ -8,11 +8,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tiled_matmul.microscope.table import Table
+from tiled_matmul.microscope.table import table as show_table
 from tiled_matmul.microscope.triton.findings import Finding, many
 from tiled_matmul.microscope.triton.places import Array
 from tiled_matmul.microscope.triton.record import Event, Record
-from tiled_matmul.table import Table
-from tiled_matmul.table import table as show_table
 
 MOST_PROGRAMS = 4096
 SHOWN_FINDINGS = 8
