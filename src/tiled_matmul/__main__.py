@@ -1,6 +1,6 @@
 """The command line: `python -m tiled_matmul doctor | bench | trace | notebooks | grade | …`.
 
-A mistake of the caller's is one line on standard error and exit status 2, Ctrl-C is 130.
+A usage error prints one line to standard error and exits with status 2; Ctrl-C exits with 130.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tiled_matmul.grader.cli import add_parsers as add_grader
 
 DEFAULT_SHAPES = {
     "cpu": "128x128x128,512x512x512,2048x2048x2048",
-    # Squares; three uneven ones: no multiple of 128; odd in everything, so that no row begins on 16
-    # bytes; ragged and small; and two with few blocks, each with a long way along K.
+    # Squares; then no multiple of 128; odd in every dimension, so that rows are not aligned to 16
+    # bytes; small and ragged; and two with few blocks and a large K.
     "gpu": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
     "4000x4000x4000,4095x4097x4099,2000x3000x1500,256x256x16384,512x512x8192",
-    # Squares; few rows, as when a language model writes a word; a long way along K; no multiple of
-    # 128; and shapes of its layers.
+    # Squares; few rows, as when a language model generates one token; a large K; no multiple of
+    # 128; and the shapes of a language model's layers.
     "tensor cores": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
     "16384x16384x16384,16x4096x4096,128x4096x4096,512x512x16384,4000x4000x4000,3072x768x4096,"
     "8192x1024x1024,4096x11008x4096,2048x2048x8192",
@@ -33,7 +33,7 @@ WIDTHS = (17, 8, 23, 10, 7, 9, 0)
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
+    """An argument parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\n")
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _is_expected(error: Exception) -> bool:
-    """Is this an error that a user can cause and whose message says what to do?"""
+    """Return whether a user can cause this error, so that its message needs no traceback."""
     from tiled_matmul.check import MatmulError
     from tiled_matmul.machine.backend import BackendError
     from tiled_matmul.microscope.cuda.errors import KernelError
@@ -70,7 +70,7 @@ def _is_expected(error: Exception) -> bool:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    # torch's own is a RuntimeError, and torch may not be loaded.
+    # torch's own class derives from RuntimeError, and torch may not be imported.
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
@@ -78,20 +78,32 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="tiled_matmul", description="Tiled Matmul, an executable course.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
-    doctor = commands.add_parser("doctor", help="say whether the course can run here, and what not")
+    doctor = commands.add_parser(
+        "doctor", help="check whether the course can run on this machine, and what is missing"
+    )
     doctor.add_argument("--json", action="store_true", help="print the report as JSON")
     doctor.set_defaults(run=_doctor)
 
     bench = commands.add_parser("bench", help="time rungs of the ladder against BLAS or cuBLAS")
-    bench.add_argument("--rungs", metavar="A,B", help="which rungs; all that this machine can time")
     bench.add_argument(
-        "--shapes", metavar="MxNxK,…", help="which problems; squares, and uneven ones"
+        "--rungs", metavar="A,B", help="rungs to time (default: all that this machine can run)"
     )
-    bench.add_argument("--dtype", help="of A, B and C; for each rung the ladder's")
+    bench.add_argument(
+        "--shapes",
+        metavar="MxNxK,…",
+        help="problem sizes (default: squares and uneven shapes that suit the device)",
+    )
+    bench.add_argument("--dtype", help="element type of A, B and C (default: each rung's own)")
     bench.add_argument("--json", metavar="FILE", help="merge the records into this results file")
-    bench.add_argument("--budget", type=float, default=2.0, metavar="S", help="seconds a problem")
-    bench.add_argument("--threads", type=int, metavar="T", help="of the CPU rungs; all there are")
-    bench.add_argument("--force", action="store_true", help="time what takes long, too")
+    bench.add_argument(
+        "--budget", type=float, default=2.0, metavar="S", help="seconds for each problem (2)"
+    )
+    bench.add_argument("--threads", type=int, metavar="T", help="threads of CPU rungs (all)")
+    bench.add_argument(
+        "--force",
+        action="store_true",
+        help="also time rungs whose estimated time is over the limit",
+    )
     bench.set_defaults(run=_bench)
 
     add_trace(commands)
@@ -114,7 +126,7 @@ def _bench(args: argparse.Namespace) -> int:
     from tiled_matmul.measure import bench, results
     from tiled_matmul.problem import Problem
 
-    # Whatever can be wrong with the request is found before anything is timed.
+    # Every mistake in the request is reported before anything is timed.
     on_gpu = backend.select().on_gpu
     if args.rungs is None:
         rungs = [r for r in LADDER if on_gpu or r.device == "cpu"]
@@ -143,54 +155,54 @@ def _bench(args: argparse.Namespace) -> int:
     with _table() as table:
         for group, problem in plan:
 
-            def leave_out(name: str, why: str, problem: Problem = problem) -> None:
-                what = problem.shape_text, problem.dtype
-                table.row(*what, name, "", "", "", f"not timed: {why}")
+            def leave_out(name: str, reason: str, problem: Problem = problem) -> None:
+                row = problem.shape_text, problem.dtype, name
+                table.row(*row, "", "", "", f"not timed: {reason}")
 
-            taken = []
+            timeable = []
             for r in group:
-                table.tell(f"{problem.shape_text}: trying {r.name}", 0)
+                table.progress(f"{problem.shape_text}: trying {r.name}", 0)
                 try:
                     if problem.dtype not in r.dtypes:
-                        raise TypeError(f"it takes {', '.join(r.dtypes)}")
+                        raise TypeError(f"its dtypes are {', '.join(r.dtypes)}")
                     seconds = 0.0 if args.force else bench.estimate_s(r, problem)
                 except (ValueError, TypeError) as error:
                     leave_out(r.name, _refusal(error))
                     continue
                 if seconds <= bench.MAX_RUN_S:
-                    taken.append(r)
+                    timeable.append(r)
                 else:
                     leave_out(r.name, f"a run takes about {_duration(seconds)} (--force)")
-            if not taken:
+            if not timeable:
                 continue
             try:
                 records = bench.bench(
-                    taken,
+                    timeable,
                     problem,
                     budget_s=args.budget,
-                    threads=args.threads if taken[0].device == "cpu" else None,
+                    threads=args.threads if timeable[0].device == "cpu" else None,
                     max_run_s=float("inf"),
-                    on_progress=lambda what, share, p=problem: table.tell(
-                        f"{p.shape_text}: {what}", share
+                    on_progress=lambda step, share, p=problem: table.progress(
+                        f"{p.shape_text}: {step}", share
                     ),
-                    on_refusal=lambda name, error, tell=leave_out: tell(name, _refusal(error)),
+                    on_refusal=lambda name, error, skip=leave_out: skip(name, _refusal(error)),
                 )
             except Exception as error:
                 if not _is_out_of_memory(error):
                     raise
-                for r in taken:
+                for r in timeable:
                     leave_out(r.name, "there is too little memory")
                 continue
             timed += len(records)
             for record in records:
                 table.row(*_cells(record))
             if args.json is not None:
-                # After each problem, so that an interrupted run keeps what it has measured.
+                # After each problem, so that an interrupted run keeps its records.
                 results.update(args.json, records)
     if not timed:
         raise ValueError(
-            "nothing was timed: every rung takes too long, which --force overrides, or too much "
-            "memory, or refuses"
+            "nothing was timed: every rung refused the problem, needed too much memory, or would "
+            "have taken too long (--force overrides that)"
         )
     return 0
 
@@ -202,8 +214,8 @@ def _refusal(error: Exception) -> str:
 def _cells(record) -> tuple[str, ...]:
     if record.rung == record.baseline:
         calls = f"{record.launches} call{'s' * (record.launches > 1)}"
-        how = f", a sample is {calls} in a CUDA graph" if record.graph else f", a sample is {calls}"
-        against = f"1, the baseline{how if record.graph or record.launches > 1 else ''}"
+        note = f", a sample is {calls}{' in a CUDA graph' if record.graph else ''}"
+        against = f"1, the baseline{note if record.graph or record.launches > 1 else ''}"
     else:
         against = f"{record.ratio:.3g} × {record.baseline}"
     return (
@@ -225,7 +237,7 @@ def _duration(seconds: float) -> str:
 
 
 class _PlainTable:
-    """Lines of text as they come: for files, pipes, and machines without rich."""
+    """Prints each row at once: for files, pipes, and machines without rich."""
 
     def __enter__(self) -> _PlainTable:
         self._print(COLUMNS)
@@ -234,8 +246,8 @@ class _PlainTable:
     def __exit__(self, *exception: object) -> None:
         pass
 
-    def tell(self, what: str, share: float) -> None:
-        """Progress is for terminals."""
+    def progress(self, step: str, share: float) -> None:
+        """Print nothing: progress is for terminals."""
 
     def row(self, *cells: str) -> None:
         self._print(cells)
@@ -246,7 +258,7 @@ class _PlainTable:
 
 
 class _LiveTable:
-    """A table that fills while it runs, with a line below that says what is going on."""
+    """A table that grows as rungs are timed, with a progress bar below it."""
 
     def __init__(self) -> None:
         from rich.live import Live
@@ -256,14 +268,14 @@ class _LiveTable:
         self.table = Table(*COLUMNS)
         for column in self.table.columns[3:6]:
             column.justify = "right"
-        self.progress = Progress(TextColumn("{task.description}"), BarColumn(), transient=True)
-        self.task = self.progress.add_task("", total=1)
+        self.bar = Progress(TextColumn("{task.description}"), BarColumn(), transient=True)
+        self.task = self.bar.add_task("", total=1)
         self.live = Live(self._shown(), refresh_per_second=4)
 
     def _shown(self, running: bool = True):
         from rich.console import Group
 
-        return Group(self.table, self.progress) if running else self.table
+        return Group(self.table, self.bar) if running else self.table
 
     def __enter__(self) -> _LiveTable:
         self.live.__enter__()
@@ -273,8 +285,8 @@ class _LiveTable:
         self.live.update(self._shown(running=False))
         self.live.__exit__(*exception)
 
-    def tell(self, what: str, share: float) -> None:
-        self.progress.update(self.task, description=what, completed=share)
+    def progress(self, step: str, share: float) -> None:
+        self.bar.update(self.task, description=step, completed=share)
 
     def row(self, *cells: str) -> None:
         self.table.add_row(*cells)
