@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 
 from tiled_matmul import ROOT, __version__
-from tiled_matmul.machine import backend, device
+from tiled_matmul.machine import backend, device, sandbox
 
 # As declared in pyproject.toml: (lowest version that works, lowest later one that does not).
 RANGES: dict[str, tuple[str, str | None]] = {
@@ -75,6 +75,7 @@ class Facts:
     torch_cuda: str | None = None
     colab: str | None = None
     backend: str | None = None
+    bwrap: str | None = None
     trials: Mapping[str, Trial] = field(default_factory=dict)
 
 
@@ -124,6 +125,7 @@ def judge(facts: Facts) -> list[Assessment]:
         *_numba(facts),
         *_triton(facts),
         *_notebooks(facts),
+        *_sandbox(facts),
         *_colab(facts),
     ]
     order = ("error", "warning", "ok")
@@ -262,6 +264,13 @@ def _notebooks(facts: Facts) -> list[Assessment]:
     return [Assessment("ok", "nbval", str(facts.versions["nbval"]))]
 
 
+def _sandbox(facts: Facts) -> list[Assessment]:
+    if facts.bwrap is not None:
+        return [Assessment("ok", "sandbox", facts.bwrap)]
+    text = "no bubblewrap: only your own answers should be graded here"
+    return [Assessment("warning", "sandbox", text, "apt install bubblewrap")]
+
+
 def _colab(facts: Facts) -> list[Assessment]:
     if facts.colab is None:
         return []
@@ -311,6 +320,7 @@ def gather() -> Facts:
         torch_cuda=torch_cuda,
         colab=os.environ.get("COLAB_RELEASE_TAG"),
         backend=chosen,
+        bwrap=sandbox.describe() if sandbox.find_bwrap() else None,
         trials=trials,
     )
 
