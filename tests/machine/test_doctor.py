@@ -99,7 +99,7 @@ def test_without_bubblewrap_the_course_runs_and_what_is_missing_is_named():
     facts = dataclasses.replace(LAPTOP, bwrap=None)
     (finding,) = troubles(facts)
     assert (finding.topic, finding.level) == ("sandbox", "warning")
-    assert finding.fix == "apt install bubblewrap" and Report(facts, (finding,)).ok
+    assert finding.fix == "apt install bubblewrap" and MachineReport(facts, (finding,)).ok
 
 
 def test_colab_runs_as_it_is_and_is_told_not_to_upgrade():
