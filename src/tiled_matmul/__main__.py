@@ -1,6 +1,6 @@
 """The command line: `python -m tiled_matmul doctor | bench | trace | notebooks | grade | …`.
 
-A mistake of the caller's is one line on standard error and exit status 2, Ctrl-C is 130.
+A usage error prints one line to standard error and exits with status 2; Ctrl-C exits with 130.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tiled_matmul.grader.cli import add_parsers as add_grader
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
+    """An argument parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\n")
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _is_expected(error: Exception) -> bool:
-    """Is this an error that a user can cause and whose message says what to do?"""
+    """Return whether a user can cause this error, so that its message needs no traceback."""
     from tiled_matmul.check import MatmulError
     from tiled_matmul.machine.backend import BackendError
     from tiled_matmul.machine.device import is_out_of_memory

@@ -136,7 +136,7 @@ def _timed(rungs: list, problem: Problem, args: argparse.Namespace, table: Any) 
         table.progress(f"{problem.shape_text}: trying {rung.name}", 0)
         try:
             if problem.dtype not in rung.dtypes:
-                raise TypeError(f"it takes {', '.join(rung.dtypes)}")
+                raise TypeError(f"its dtypes are {', '.join(rung.dtypes)}")
             seconds = 0.0 if args.force else bench.estimate_s(rung, problem)
         except (ValueError, TypeError) as error:
             leave_out(rung.name, _refusal(error))
