@@ -11,12 +11,12 @@ test fails without any mutant.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import queue
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,6 +29,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("src", "tests", "tools", "pyproject.toml")
+FORK = multiprocessing.get_context("forkserver")
+FORK.set_forkserver_preload(["hypothesis", "numpy", "pytest", "torch"])
 PATIENCE, MARGIN_S = 3, 60  # a run may take so many times as long as without a mutant, and more
 
 
@@ -92,28 +94,35 @@ def copy(root: Path, folder: Path) -> Path:
     return folder
 
 
+def call_pytest(folder: Path, arguments: list[str]) -> None:
+    """Be pytest in a copy, in a process that has been forked with the large packages in it."""
+    os.setsid()  # so that what the tests start can be ended with them
+    os.chdir(folder)
+    os.environ.setdefault("TILED_MATMUL_BACKEND", "simulator")
+    os.environ["PYTHONPATH"] = str(folder / "src")
+    sys.path.insert(0, str(folder / "src"))
+    with open("output.txt", "wb") as output:
+        for stream in (1, 2):
+            os.dup2(output.fileno(), stream)
+    import pytest
+
+    sys.exit(int(pytest.main(arguments)))
+
+
 def verdict(folder: Path, tests: tuple[str, ...], limit_s: float | None = None) -> str:
     """Run tests in a copy: "killed" if one fails, "timed out" if they do not end, or "survived"."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    defaults = {"TILED_MATMUL_BACKEND": "simulator"}
-    environment = defaults | os.environ | {"PYTHONPATH": str(folder / "src")}
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            *(command,), cwd=folder, env=environment, start_new_session=True,
-            stdout=output, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        try:
-            status = process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            return "timed out"
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        if status > 2:  # pytest was called wrongly, or there is no such test
-            output.seek(0)
-            raise ValueError(f"{shlex.join(command)}\n{output.read().decode(errors='replace')}")
-    return "killed" if status else "survived"
+    arguments = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:nbval", "-p", "no:xdist", *tests]
+    process = FORK.Process(target=call_pytest, args=(folder, arguments))
+    process.start()
+    process.join(limit_s)
+    if process.exitcode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.join()
+        return "timed out"
+    if process.exitcode > 2:  # pytest was called wrongly, or there is no such test
+        output = (folder / "output.txt").read_text(errors="replace")
+        raise ValueError(f"pytest {shlex.join(tests)}\n{output}")
+    return "killed" if process.exitcode else "survived"
 
 
 def write(path: Path, source: str) -> None:
