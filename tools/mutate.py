@@ -101,6 +101,7 @@ def call_pytest(folder: Path, arguments: list[str]) -> None:
     os.environ.setdefault("TILED_MATMUL_BACKEND", "simulator")
     os.environ["PYTHONPATH"] = str(folder / "src")
     sys.path.insert(0, str(folder / "src"))
+    sys.dont_write_bytecode = False  # the next run in this copy compiles what has changed, no more
     with open("output.txt", "wb") as output:
         for stream in (1, 2):
             os.dup2(output.fileno(), stream)
@@ -126,7 +127,7 @@ def verdict(folder: Path, tests: tuple[str, ...], limit_s: float | None = None) 
 
 
 def write(path: Path, source: str) -> None:
-    """Write a source as one second younger: Python tells by whole seconds that it has changed."""
+    """Write a source, younger by a second: that is how Python knows that a .pyc is out of date."""
     time_s = int(path.stat().st_mtime) + 1
     path.write_text(source, encoding="utf-8")
     os.utime(path, (time_s, time_s))
