@@ -1,4 +1,4 @@
-"""tools/mutate.py: a planted fault that a test notices is killed, one that none notices survives."""
+"""tools/mutate.py: a fault that a test notices is killed, one that no test notices survives."""
 
 import sys
 
@@ -37,7 +37,8 @@ def project(tmp_path):
     (root / "pyproject.toml").write_text("")
     (root / "src" / "sums.py").write_text(
         "def add(a, b):\n    return a + b\n\n\n"
-        "def count(n):\n    total = 0\n    for _ in range(n):\n        total += 1\n    return total\n"
+        "def count(n):\n    total = 0\n    for _ in range(n):\n        total += 1\n"
+        "    return total\n"
     )
     (root / "tests" / "test_sums.py").write_text(
         "import sums\n\n\ndef test_add():\n    assert sums.add(1, 2) == 3\n\n\n"

@@ -8,7 +8,7 @@ from numba import cuda, float32
 from tiled_matmul.backend import select
 from tiled_matmul.ladder import rung
 from tiled_matmul.problem import Problem
-from tiled_matmul.simt import Trace, trace, watch
+from tiled_matmul.simt import Trace, table, trace, watch
 
 T = 4
 
@@ -75,8 +75,8 @@ def test_parts_add_up_to_the_whole():
         ):
             assert sum(p.requests for p in parts) == whole.requests
             assert sum(p.lanes for p in parts) == whole.lanes
-    for table, count in ((t.by_line(), 7), (t.by_array(), 7), (t.by_block(), 4), (t.by_warp(), 1)):
-        assert len(table.cells) == count
+    for view, count in ((t.by_line(), 7), (t.by_array(), 7), (t.by_block(), 4), (t.by_warp(), 1)):
+        assert len(view.cells) == count
 
 
 def test_accesses_and_requests_tell_the_same():
@@ -182,3 +182,12 @@ def test_views_of_one_tensor_on_the_gpu_share_memory_in_the_trace():
         assert {"x", "y"} & {race.array for race in t.races}
         written.append(x.cpu())
     assert torch.equal(*written) and written[0][1] != 1
+
+
+def test_packed_fields_sort_as_they_do_even_where_they_do_not_fit():
+    fields = [np.array(f) for f in ([2**40, 1, 2**40, 1], [2**30, 7, 0, 2**30], [1, 3, 2, 0])]
+    packed, shifts = table.pack(*fields)
+    assert np.argsort(packed).tolist() == np.lexsort(fields[::-1]).tolist()
+    assert shifts == [-1, 2, 0] and (packed >> 2 & (1 << 31) - 1).tolist() == fields[1].tolist()
+    packed, shifts = table.pack(*fields[1:])
+    assert shifts == [2, 0] and (packed >> 2).tolist() == fields[1].tolist()
