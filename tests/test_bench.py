@@ -1,6 +1,9 @@
+import gc
+import math
 import threading
 import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -62,6 +65,10 @@ def test_median_and_spread():
     assert timing.spread == pytest.approx((4 - 2) / 3)
 
 
+def test_a_median_of_zero_has_no_finite_spread():
+    assert Timing((0.0, 0.0, 1.0)).spread == float("inf")
+
+
 @pytest.mark.parametrize("samples", [(), (float("nan"),), (-1.0,), (1.0, float("inf"))])
 def test_a_timing_of_nothing_is_refused(samples):
     with pytest.raises(ValueError, match="finite samples"):
@@ -90,6 +97,33 @@ def test_the_clock_tells_time():
     )
     assert 2 <= timings["short"].median_ms < timings["long"].median_ms
     assert timings["long"].median_ms >= 8
+
+
+@pytest.mark.parametrize(
+    ("call_s", "first", "second"), [(0.01, 4, 4), (0.2, 2, 2), (2.0, 2, 1)], ids=str
+)
+def test_a_sample_on_a_cpu_is_one_call_after_a_lead(monkeypatch, call_s, first, second):
+    """On a clock that only the calls move on: a lead of 30 ms, and none after a long call."""
+    done = []
+
+    def call():
+        clock.now += call_s
+        done.append("call")
+
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(bench, "time", clock)
+    monkeypatch.setattr(bench, "_wait_until_idle", lambda: done.append("idle"))
+    sampler = bench._CpuClock()
+    for calls in (first, second):
+        done.clear()
+        assert sampler.sample("f", call) == pytest.approx(call_s * 1e3)
+        assert done == ["idle"] + ["call"] * calls
+
+
+def test_no_garbage_is_collected_while_functions_are_timed():
+    enabled = []
+    time_interleaved({"f": lambda: enabled.append(gc.isenabled())}, device="cpu", rounds=1)
+    assert set(enabled) == {False} and gc.isenabled()
 
 
 def test_the_budget_decides_how_many_rounds(monkeypatch):
@@ -176,7 +210,38 @@ def test_records_of_a_run():
     assert same.ratio == baseline.time_ms / same.time_ms
     assert same.gpu.startswith("CPU: ") and same.gpu.endswith(", 1 thread")
     assert same.driver == ""
+    assert same.tflops == pytest.approx(2 * 24 * 20 * 28 / same.time_ms / 1e9)
     assert {"python", "numpy", "numba"} <= set(same.versions)
+
+
+def test_inputs_change_from_round_to_round():
+    sums = set()
+
+    def remembers(a, b, out=None):
+        sums.add((float(a.sum()), float(b.sum())))
+        return right(a, b, out)
+
+    bench.bench([FakeRung("f", remembers)], SMALL, budget_s=0.01, threads=1, max_run_s=math.inf)
+    assert len(sums) == bench.INPUT_SETS
+
+
+def test_what_the_first_run_takes_is_not_what_a_rung_takes():
+    calls = []
+
+    def compiles(a, b, out=None):
+        calls.append(time.sleep(0 if calls else 1))
+        return right(a, b, out)
+
+    assert bench.estimate_s(FakeRung("f", compiles), SMALL) < 1
+
+
+def test_a_baseline_that_refuses_is_an_error(monkeypatch):
+    def refuses(a, b, out):
+        raise ValueError("there is no baseline")
+
+    monkeypatch.setattr(bench, "_numpy_matmul", refuses)
+    with pytest.raises(ValueError, match="there is no baseline"):
+        bench.bench([FakeRung("f", right)], SMALL, on_refusal=lambda name, error: None)
 
 
 def test_half_as_fast_is_a_ratio_of_one_half(monkeypatch):
