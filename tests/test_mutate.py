@@ -1,5 +1,6 @@
 """tools/mutate.py: a fault that a test notices is killed, one that no test notices survives."""
 
+import multiprocessing
 import sys
 
 import pytest
@@ -51,6 +52,8 @@ def project(tmp_path):
 
 def test_survivors_are_named_and_the_share_decides(project, capsys, monkeypatch):
     monkeypatch.setattr(mutate, "MARGIN_S", 0)
+    # Not with torch in it: the first run's time sets the limit of those that never end.
+    monkeypatch.setattr(mutate, "FORK", multiprocessing.get_context("spawn"))
     assert mutate.main(["--jobs", "1"], project) == 1
     printed = capsys.readouterr().out
     assert "survived: mutants.txt:13: src/sums.py: total = 0  →  total = 1 total -= 1" in printed
@@ -58,7 +61,7 @@ def test_survivors_are_named_and_the_share_decides(project, capsys, monkeypatch)
     assert "2 of   3 killed: 66.7%, least 70.0%" in printed
     assert "return a + b" in (project / "src" / "sums.py").read_text()
     path = project / "tests" / "mutants.txt"
-    path.write_text(LIST.replace("0.7", "0.6"))
+    path.write_text(LIST.replace("0.7", "0.5").replace("iter(int, 1)", "range(n + 1)"))
     assert mutate.main([], project) == 0
 
 

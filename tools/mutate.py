@@ -50,12 +50,7 @@ class Mutant:
         """Return the changed source. Raises ValueError unless the old text is there once."""
         if source.count(self.old) != 1 or self.old == self.new:
             raise ValueError(f"the old text is there {source.count(self.old)} times: {self}")
-        changed = source.replace(self.old, self.new)
-        try:
-            compile(changed, self.path, "exec")
-        except SyntaxError as error:
-            raise ValueError(f"the source is no longer Python ({error}): {self}") from error
-        return changed
+        return source.replace(self.old, self.new)
 
 
 def read(text: str) -> tuple[list[Mutant], float]:
@@ -139,6 +134,11 @@ def run(mutants: list[Mutant], root: Path, jobs: int) -> dict[Mutant, str]:
         path: (root / path).read_text(encoding="utf-8") for path in {m.path for m in mutants}
     }
     changed = {mutant: mutant.apply(sources[mutant.path]) for mutant in mutants}
+    for mutant, source in changed.items():
+        try:
+            compile(source, mutant.path, "exec")
+        except SyntaxError as error:
+            raise ValueError(f"the source is no longer Python ({error}): {mutant}") from error
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(jobs) as pool:
         folders: queue.Queue[Path] = queue.Queue()
         for number in range(jobs):
@@ -175,20 +175,21 @@ def run(mutants: list[Mutant], root: Path, jobs: int) -> dict[Mutant, str]:
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", metavar="TEXT", help="those whose line has this text")
+    parser.add_argument("--only", nargs="+", metavar="TEXT", help="those with a text in their line")
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     parser.add_argument("--jobs", type=int, default=2, help="how many run at once (default: 2)")
     options = parser.parse_args(arguments)
     try:
         mutants, least = read((root / "tests" / "mutants.txt").read_text(encoding="utf-8"))
-        mutants = [mutant for mutant in mutants if options.only in str(mutant)]
+        texts = options.only or [""]
+        mutants = [mutant for mutant in mutants if any(text in str(mutant) for text in texts)]
         if not mutants:
-            raise ValueError(f"no mutant has {options.only!r}")
+            raise ValueError(f"no mutant's line has one of {texts}")
         if options.list:
             print(*mutants, sep="\n")
             return 0
         verdicts = run(mutants, root, options.jobs)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
     all_of = Counter(mutant.path for mutant in mutants)
