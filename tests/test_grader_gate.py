@@ -63,6 +63,7 @@ def test_what_is_admitted(line):
         "y = max(1, 2)(3)",
         "y = max(**a)",
         "y = x(3)",
+        "y = " + "-" * 200 + "x",
         "y = cuda.shared.array(8, 8, a.dtype)",
     ],
 )
@@ -83,8 +84,8 @@ def test_a_line_that_is_refused(line):
         "print(3)",
         "import os",
         "def f(y=3):\n    return y",
-        "def f(*y):\n    return y",
-        "def f(**y):\n    return y",
+        "def f(*y):\n    return 3",
+        "def f(**y):\n    return 3",
         "def f(y) -> 3:\n    return y",
         "def f(y: open):\n    return y",
         "def f(range):\n    return range",
