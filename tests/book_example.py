@@ -10,8 +10,8 @@ from tiled_matmul import ROOT
 from tiled_matmul.book import cells
 from tiled_matmul.book.files import notebook_text
 from tiled_matmul.book.hygiene import refreshed_readme
-from tiled_matmul.claims import MIME
 from tiled_matmul.ladder import LADDER
+from tiled_matmul.measure.claims import MIME
 
 KERNEL = "# kernel: ladder/cuda_naive.py::cuda_naive_kernel"
 CHAPTER = "chapters/01_example.ipynb"

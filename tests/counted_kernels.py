@@ -17,7 +17,8 @@ from counted_vectors import load4_global, load4_shared, store4_global, store4_sh
 from numba import cuda, float32, float64, int32, int64, uint8, uint64
 from numba.types import float16
 
-from tiled_matmul.ladder.constants import with_constants
+from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.intrinsics import commit_copies, copy_async, copy_async4, wait_copies
 from tiled_matmul.ladder.cuda_article import cuda_article_kernel
 from tiled_matmul.ladder.cuda_async import cuda_async_kernel
 from tiled_matmul.ladder.cuda_best import SETTINGS, cuda_best_kernel
@@ -36,7 +37,6 @@ from tiled_matmul.ladder.cuda_transposed import cuda_transposed_kernel
 from tiled_matmul.ladder.cuda_unrolled import cuda_unrolled_kernel
 from tiled_matmul.ladder.cuda_vectorised import cuda_vectorised_kernel
 from tiled_matmul.ladder.cuda_warp_tiles import cuda_warp_tiles_kernel
-from tiled_matmul.ladder.intrinsics import commit_copies, copy_async, copy_async4, wait_copies
 
 LANES = 32
 

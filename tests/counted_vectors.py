@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tiled_matmul.simt import stands_for
+from tiled_matmul.microscope.cuda import stands_for
 
 LOAD = """{{
 .reg .u64 address;

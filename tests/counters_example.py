@@ -1,6 +1,6 @@
 """A file of counters with made-up numbers, for tests: what a GPU would have said."""
 
-from tiled_matmul import counters
+from tiled_matmul.measure import counters
 
 GPU = "NVIDIA H200"
 NUMBERS = {

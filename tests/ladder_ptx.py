@@ -97,7 +97,7 @@ def assemble(kernel: Any, signature: tuple, capabilities: tuple) -> dict[str, st
 
 def compile_ladder(part: int = 0, of: int = 1) -> list[Compiled]:
     """Compile what every `of`-th GPU rung launches, from number `part` on."""
-    from tiled_matmul.ladder import launch
+    from tiled_matmul.kit import launch
 
     # Before any rung's module takes them by name.
     recorder = Recorder()
@@ -142,7 +142,7 @@ def compile_planted() -> list[Compiled]:
     """Compile kernels that do what no rung may, each for all capabilities."""
     from numba import cuda, float32, types
 
-    from tiled_matmul.ladder.intrinsics import copy_async
+    from tiled_matmul.kit.intrinsics import copy_async
 
     @cuda.jit
     def sums_in_float64(a, c):
@@ -173,7 +173,7 @@ def compile_planted() -> list[Compiled]:
 
 
 def main(file: str, part: str = "0", of: str = "1") -> None:
-    from tiled_matmul import backend
+    from tiled_matmul.machine import backend
 
     if backend.select().name != "compiler":
         raise SystemExit(f"set {backend.OVERRIDE}=compiler: {backend.select().reason}")

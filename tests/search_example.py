@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from tiled_matmul import search
+from tiled_matmul.measure import search
 
 ORIGIN = {
     "gpu": "NVIDIA H200",

@@ -24,11 +24,11 @@ os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
 import numpy as np
 from numba import cuda, float32
 
-from tiled_matmul.bench import versions
-from tiled_matmul.device import cpu_name
 from tiled_matmul.files import replace_text
-from tiled_matmul.simt import trace
-from tiled_matmul.simt.kernel import run
+from tiled_matmul.machine.device import cpu_name
+from tiled_matmul.measure.provenance import versions
+from tiled_matmul.microscope.cuda import trace
+from tiled_matmul.microscope.cuda.kernel import run
 
 TILE = 16
 TURNS = 3

@@ -2,7 +2,7 @@
 
 import re
 
-from tiled_matmul import backend
+from tiled_matmul.kit import backend
 
 
 def short_name(gpu: str) -> str:

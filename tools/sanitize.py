@@ -78,7 +78,7 @@ def plant(tool: str) -> None:
     import torch
     from numba import cuda, float32
 
-    from tiled_matmul.ladder.launch import launch as launch_kernel
+    from tiled_matmul.kit.launch import launch as launch_kernel
 
     @cuda.jit
     def planted_missing_barrier(x, y):
@@ -151,9 +151,9 @@ def run(tool: str, mode: str, rungs: str | None = None) -> dict:
 
 def sanitize(out: Path, rungs: str | None) -> None:
     """Run both tools and write `out`. Raises SanitizeError after both have run."""
-    from tiled_matmul import bench
     from tiled_matmul.files import replace_text
     from tiled_matmul.ladder import LADDER
+    from tiled_matmul.measure.provenance import provenance
 
     if shutil.which("compute-sanitizer") is None:
         raise SanitizeError("compute-sanitizer is not on PATH; it comes with the CUDA toolkit")
@@ -175,7 +175,7 @@ def sanitize(out: Path, rungs: str | None) -> None:
         raise SanitizeError("\n".join(failed))
     version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True)
     found = re.search(r"(\d+\.\d+\.\d+[.\d]*)", version.stdout)
-    report = bench.provenance("gpu") | {"tools": reports}
+    report = provenance("gpu") | {"tools": reports}
     report["versions"]["compute-sanitizer"] = found[1] if found else version.stdout.strip()
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(out, json.dumps(report, indent=1) + "\n")
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.mode == "all" and chosen.out is None:
         parser.error("--out FILE says where the report goes")
     os.environ["TILED_MATMUL_BACKEND"] = "gpu"
-    from tiled_matmul import backend
+    from tiled_matmul.machine import backend
 
     try:
         backend.select()

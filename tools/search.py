@@ -39,8 +39,8 @@ def in_turn(path: str) -> Iterator[None]:
 
 def trial(number: int, lock: str) -> dict:
     """Run one job; a refusal becomes an error text."""
-    from tiled_matmul import search
     from tiled_matmul.check import MatmulError
+    from tiled_matmul.measure import search
 
     setting, variant = search.JOBS[number]
     try:
@@ -51,7 +51,7 @@ def trial(number: int, lock: str) -> dict:
 
 def start(number: int, lock: str) -> dict:
     """Run one job in a process of its own; if that dies, its last words are the error."""
-    from tiled_matmul import search
+    from tiled_matmul.measure import search
 
     command = [sys.executable, str(Path(__file__).resolve()), "trial", str(number), "--lock", lock]
     begun = time.monotonic()
@@ -77,8 +77,8 @@ def start(number: int, lock: str) -> dict:
 
 def take(out: Path) -> None:
     """Run all jobs and write what came of them. Raises ValueError if none was measured."""
-    from tiled_matmul import search
     from tiled_matmul.files import replace_text
+    from tiled_matmul.measure import search
 
     origin = search.provenance()
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.mode == "trial" and (chosen.number is None or chosen.lock is None):
         parser.error("trial wants a number and --lock FILE")
     os.environ["TILED_MATMUL_BACKEND"] = "gpu"
-    from tiled_matmul import backend
+    from tiled_matmul.machine import backend
 
     try:
         backend.select()

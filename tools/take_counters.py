@@ -256,7 +256,8 @@ def take(out: Path) -> None:
 
 def provenance(ncu: str) -> dict:
     """Return where the counters come from: GPU, driver, versions, date, commit."""
-    from tiled_matmul import backend, bench
+    from tiled_matmul.machine import backend
+    from tiled_matmul.measure import bench
 
     gpu = backend.select().gpu
     origin = bench.provenance("gpu")
@@ -277,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.mode == "take" and chosen.out is None:
         parser.error("--out FILE says where the counters go")
     os.environ["TILED_MATMUL_BACKEND"] = "gpu"
-    from tiled_matmul import backend
+    from tiled_matmul.machine import backend
 
     try:
         backend.select()

@@ -26,8 +26,8 @@ from pathlib import Path
 
 from take_counters import CountersError, known_metrics, provenance, read_rows
 
-from tiled_matmul import counters
 from tiled_matmul.files import replace_text
+from tiled_matmul.measure import counters
 
 SIZE = "4096"
 MARK = "end_of_rung"
@@ -40,9 +40,9 @@ def launch(size: tuple[int, int, int], dtype: str, names: Sequence[str] | None) 
     from numba import cuda
 
     from tiled_matmul import ladder
-    from tiled_matmul.bench import contestants, exact_sums
     from tiled_matmul.check import run_checked
-    from tiled_matmul.ladder.launch import launch as launch_kernel
+    from tiled_matmul.kit.launch import launch as launch_kernel
+    from tiled_matmul.measure.bench import contestants, exact_sums
     from tiled_matmul.problem import Problem, as_layout
 
     @cuda.jit
@@ -227,8 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.mode == "take" and chosen.out is None:
         parser.error("--out FILE says where the counters go")
     os.environ["TILED_MATMUL_BACKEND"] = "gpu"
-    from tiled_matmul import backend
     from tiled_matmul.check import MatmulError
+    from tiled_matmul.machine import backend
 
     try:
         backend.select()

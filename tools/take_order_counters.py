@@ -25,9 +25,9 @@ from pathlib import Path
 from take_counters import CountersError, known_metrics, provenance, read_rows
 from take_ladder_counters import LONGEST_S, count, numbers_of
 
-from tiled_matmul import order_counters
 from tiled_matmul.files import replace_text
-from tiled_matmul.order import BLOCK
+from tiled_matmul.measure import order_counters
+from tiled_matmul.models.program_order import BLOCK
 
 EDGES = (4096, 8192, 16384)
 GROUPS = (1, 2, 4, 8, 16, 32, 128)
@@ -128,8 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.mode == "take" and chosen.out is None:
         parser.error("--out FILE says where the counters go")
     os.environ["TILED_MATMUL_BACKEND"] = "gpu"
-    from tiled_matmul import backend
     from tiled_matmul.check import MatmulError
+    from tiled_matmul.machine import backend
 
     try:
         backend.select()

@@ -12,9 +12,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when it is asked for: importing the package is quick.
+    # Imported on first use, so that importing the package is quick.
+    if name == "rung":
+        from tiled_matmul.ladder import rung
+
+        return rung
     if name == "trace_tiles":
-        from tiled_matmul.tiles import trace_tiles
+        from tiled_matmul.microscope.triton import trace_tiles
 
         return trace_tiles
     raise AttributeError(f"module 'tiled_matmul' has no attribute {name!r}")

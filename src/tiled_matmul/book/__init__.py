@@ -1,4 +1,6 @@
-"""The book's machinery: generated cells, hygiene, runs on a GPU, and the pages made at build time.
+"""Show: the functions that notebooks call (`page`); running, stamping, checking and rendering them.
+
+May import: plots and what lies below them. Front doors: `page`, `cli.add_parser`.
 
 Importing this package imports neither Jupyter nor Sphinx.
 """

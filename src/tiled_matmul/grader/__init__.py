@@ -1,4 +1,7 @@
-"""Grades exercise notebooks: answers in seconds for a learner, marks to trust for a teacher."""
+"""Practise: grades exercise notebooks, in seconds for a learner, in a sandbox for a teacher.
+
+May import: the book and what lies below it. Front doors: `check`, `cli.add_parsers`.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _own_triton(cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
 def _cuda(kernel: Any, request: dict, cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
     from numba import from_dtype, types
 
-    from tiled_matmul.compiled import cubin
+    from tiled_matmul.microscope.compiled.cuda import cubin
 
     dtype = from_dtype(np.dtype(request["dtype"]))
     layouts = ["F" if name in request["by_columns"] else "C" for name in "abc"]
@@ -62,7 +62,7 @@ def _cuda(kernel: Any, request: dict, cc: tuple[int, int]) -> tuple[dict, list[b
 def _triton(kernel: Any, request: dict, cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
     import torch
 
-    from tiled_matmul.tile_code import Pointer, build
+    from tiled_matmul.microscope.compiled.triton import Pointer, build
 
     pointers = [Pointer(getattr(torch, request["dtype"]), 0)] * 3
     arguments = [*pointers, *request["numbers"]]

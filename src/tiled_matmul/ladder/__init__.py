@@ -1,4 +1,6 @@
-"""The ladder: every way of multiplying matrices that the course climbs, and the only list of them.
+"""Run: every way of multiplying matrices that the course climbs, and the only list of them.
+
+May import: the kit and what lies below it. Front doors: `LADDER`, `rung`.
 
 A rung is a module with `matmul(a, b, out=None)`: it checks its operands, allocates, launches and
 returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch tensors.
@@ -14,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 
-from tiled_matmul import backend
-from tiled_matmul.ladder.arguments import FLOATS
+from tiled_matmul.kit import backend
+from tiled_matmul.kit.arguments import FLOATS
 
 backend.select()
 

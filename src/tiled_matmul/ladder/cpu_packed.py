@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit, prange, types
 from numba.extending import intrinsic, register_jitable
 
-from tiled_matmul.ladder.arguments import numpy_operands
+from tiled_matmul.kit.arguments import numpy_operands
 
 TILE_M = 128  # C's tile: 64 KiB in float32, streamed from the level-2 cache
 TILE_N = 128  # B's tile of 32×128 is 16 KiB (float64: 32 KiB) and stays in the level-1 cache

@@ -9,8 +9,8 @@ Source: Tiled Matmul 101 (2025), `matmul_smem`, rebuilt; the article multiplies 
 
 from numba import cuda
 
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.launch import covering_grid, launch
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.launch import covering_grid, launch
 
 TILE = 16
 DTYPES = ("float32", "float64", "int32")

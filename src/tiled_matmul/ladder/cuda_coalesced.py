@@ -7,8 +7,8 @@ Source: NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memor
 
 from numba import cuda
 
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.launch import check_block, covering_grid, launch
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.launch import check_block, covering_grid, launch
 
 BLOCK = (16, 16)
 

@@ -8,8 +8,8 @@ that costs.
 
 from numba import cuda
 
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.launch import check_block, covering_grid, launch
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.launch import check_block, covering_grid, launch
 
 BLOCK = (16, 16)
 

@@ -8,9 +8,9 @@ Source: Modular, Mojo GPU Puzzles, "Tiled Matrix Multiplication" (manual tiling)
 
 from numba import cuda
 
-from tiled_matmul.ladder.arguments import positive, tensor_operands
-from tiled_matmul.ladder.constants import with_constants
-from tiled_matmul.ladder.launch import covering_grid, launch
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.launch import covering_grid, launch
 
 TPB = 3  # threads per block, along each axis
 DTYPES = ("float32", "float64", "int32")

@@ -10,9 +10,9 @@ Source: Kirk & Hwu, Programming Massively Parallel Processors; NVIDIA, CUDA C++ 
 
 from numba import cuda
 
-from tiled_matmul.ladder.arguments import positive, tensor_operands
-from tiled_matmul.ladder.constants import with_constants
-from tiled_matmul.ladder.launch import covering_grid, launch
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.launch import covering_grid, launch
 
 TILE = 16
 DTYPES = ("float32", "float64", "int32")

@@ -8,8 +8,8 @@ Source: Sarek, GPU Computing for OCaml, "Matrix Multiplication (Tiled)", written
 
 from numba import cuda
 
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.launch import covering_grid, launch
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.launch import covering_grid, launch
 
 TILE = 16
 ELEMENTS = 256

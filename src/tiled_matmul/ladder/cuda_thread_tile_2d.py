@@ -13,9 +13,9 @@ quads as in CUTLASS (Kerr et al., 2017).
 
 from numba import cuda, uint64
 
-from tiled_matmul.ladder.arguments import positive, tensor_operands
-from tiled_matmul.ladder.constants import with_constants
-from tiled_matmul.ladder.launch import covering_grid, launch
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.launch import covering_grid, launch
 
 ROWS, COLUMNS = 8, 8
 TILE_M, TILE_N, TILE_K = 16 * ROWS, 16 * COLUMNS, 8

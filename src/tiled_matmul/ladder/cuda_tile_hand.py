@@ -8,10 +8,10 @@ Source: NVIDIA, CUDA C++ Programming Guide, "Asynchronous Data Copies"; PTX ISA,
 
 from numba import cuda
 
-from tiled_matmul.ladder.arguments import positive, tensor_operands
-from tiled_matmul.ladder.constants import with_constants
-from tiled_matmul.ladder.intrinsics import commit_copies, copy_async, wait_copies
-from tiled_matmul.ladder.launch import covering_grid, launch, need_capability
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.intrinsics import commit_copies, copy_async, wait_copies
+from tiled_matmul.kit.launch import covering_grid, launch, need_capability
 
 TILE = 32
 DTYPES = ("float32", "float64", "int32")

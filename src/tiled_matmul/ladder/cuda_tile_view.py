@@ -8,11 +8,11 @@ Source: Modular, Mojo GPU puzzles, "Tiled matrix multiplication", the idiomatic 
 
 from numba import cuda
 
-from tiled_matmul.ladder.arguments import positive, tensor_operands
-from tiled_matmul.ladder.constants import with_constants
-from tiled_matmul.ladder.intrinsics import commit_copies, wait_copies
-from tiled_matmul.ladder.launch import covering_grid, launch, need_capability
-from tiled_matmul.ladder.tile_view import copy_tile_async, tile
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.intrinsics import commit_copies, wait_copies
+from tiled_matmul.kit.launch import covering_grid, launch, need_capability
+from tiled_matmul.kit.tile_view import copy_tile_async, tile
 
 TILE = 32
 DTYPES = ("float32", "float64", "int32")

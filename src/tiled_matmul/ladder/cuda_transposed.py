@@ -8,9 +8,9 @@ Source: NVIDIA, CUDA C++ Best Practices Guide, "Shared Memory in Matrix Multipli
 
 from numba import cuda, uint64
 
-from tiled_matmul.ladder.arguments import check_pad, positive, tensor_operands
-from tiled_matmul.ladder.constants import with_constants
-from tiled_matmul.ladder.launch import covering_grid, launch
+from tiled_matmul.kit.arguments import check_pad, positive, tensor_operands
+from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.launch import covering_grid, launch
 
 TILE = 32
 PAD = 1

@@ -10,7 +10,7 @@ Matmul 101 (2025).
 
 from numba import njit
 
-from tiled_matmul.ladder.arguments import numpy_operands
+from tiled_matmul.kit.arguments import numpy_operands
 
 
 @njit

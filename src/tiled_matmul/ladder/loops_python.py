@@ -4,7 +4,7 @@ One pass of the innermost loop does one multiplication and one addition, on Pyth
 Rung below: none. Source: the textbook; "Loops 1" of Tiled Matmul 101 (2025).
 """
 
-from tiled_matmul.ladder.arguments import numpy_operands
+from tiled_matmul.kit.arguments import numpy_operands
 
 
 def loops_1(a, b, c):

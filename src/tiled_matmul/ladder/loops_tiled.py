@@ -12,7 +12,7 @@ ranges and indices are mended here.
 import numpy as np
 from numba import njit
 
-from tiled_matmul.ladder.arguments import numpy_operands, positive
+from tiled_matmul.kit.arguments import numpy_operands, positive
 
 TILE = 128  # a float32 tile of B is then 64 KiB: it stays in any level-2 cache
 

@@ -17,11 +17,11 @@ from importlib import import_module
 
 from triton import cdiv
 
-from tiled_matmul.backend import select
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.launch import multiprocessors
-from tiled_matmul.ladder.programs import SMALL
-from tiled_matmul.roofline import step_clocks
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.programs import SMALL
+from tiled_matmul.models.roofline import step_clocks
 
 DTYPES = ("float16", "bfloat16", "float32")
 SHORT = 32  # rows, or columns, that no `wgmma` is needed for

@@ -11,8 +11,8 @@ Source: `matmul_v0` of the Triton page; Tillet, Kung, Cox, Triton (2019).
 import triton
 import triton.language as tl
 
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.programs import (
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.programs import (
     check_blocks,
     cover,
     launch,

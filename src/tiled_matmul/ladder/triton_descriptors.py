@@ -10,8 +10,8 @@ Source: NVIDIA, PTX ISA, "cp.async.bulk.tensor"; Triton's tutorial 09.
 import triton
 import triton.language as tl
 
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.programs import (
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.programs import (
     check_blocks,
     check_group,
     cover,

@@ -10,9 +10,9 @@ Source: Triton's tutorial 09; NVIDIA, CUTLASS, "persistent kernels".
 import triton
 import triton.language as tl
 
-from tiled_matmul.ladder.arguments import positive, tensor_operands
-from tiled_matmul.ladder.launch import multiprocessors
-from tiled_matmul.ladder.programs import (
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.programs import (
     aligned_like,
     check_blocks,
     check_group,

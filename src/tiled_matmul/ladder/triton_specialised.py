@@ -13,10 +13,10 @@ import torch
 import triton
 import triton.language as tl
 
-from tiled_matmul.backend import select
-from tiled_matmul.ladder.arguments import positive, tensor_operands
-from tiled_matmul.ladder.launch import multiprocessors
-from tiled_matmul.ladder.programs import (
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.programs import (
     LONGEST_NUMBER,
     aligned_like,
     check_blocks,

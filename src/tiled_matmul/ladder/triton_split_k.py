@@ -13,9 +13,9 @@ import torch
 import triton
 import triton.language as tl
 
-from tiled_matmul.backend import select
-from tiled_matmul.ladder.arguments import positive, tensor_operands
-from tiled_matmul.ladder.programs import (
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.programs import (
     check_blocks,
     check_group,
     cover,

@@ -12,8 +12,8 @@ Source: `matmul_v1` of the Triton page; Triton's tutorial 03.
 import triton
 import triton.language as tl
 
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.programs import (
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.programs import (
     check_blocks,
     check_group,
     check_steps,

@@ -18,10 +18,9 @@ from typing import Any
 
 import triton
 
-from tiled_matmul.backend import select
-from tiled_matmul.ladder import triton_swizzled
-from tiled_matmul.ladder.arguments import positive, tensor_operands
-from tiled_matmul.ladder.programs import (
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.programs import (
     check_blocks,
     check_group,
     check_steps,
@@ -31,6 +30,7 @@ from tiled_matmul.ladder.programs import (
     usual,
     withholding,
 )
+from tiled_matmul.ladder import triton_swizzled
 
 DTYPES = triton_swizzled.DTYPES
 KEY = ["M", "N", "K"]  # autotune adds the dtypes; `tune` the strides

@@ -11,8 +11,8 @@ memory than two that are alike: each reads the tile that they share.
 import triton
 import triton.language as tl
 
-from tiled_matmul.ladder.arguments import tensor_operands
-from tiled_matmul.ladder.programs import (
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.programs import (
     check_blocks,
     check_group,
     cover,

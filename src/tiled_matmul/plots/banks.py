@@ -8,8 +8,8 @@ from typing import Any
 
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from tiled_matmul.microscope.cuda.hardware import BANK_BYTES, BANKS
 from tiled_matmul.plots import microscope, style
-from tiled_matmul.simt.hardware import BANK_BYTES, BANKS
 
 LINE_BYTES = BANKS * BANK_BYTES
 MARKS = (

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tiled_matmul.counters import LadderCounters
+from tiled_matmul.measure.counters import LadderCounters
+from tiled_matmul.measure.results import Record
 from tiled_matmul.plots import style
 from tiled_matmul.plots.rates import PREFIXES, title_of
-from tiled_matmul.results import Record
 
 
 def _count(value: float) -> str:

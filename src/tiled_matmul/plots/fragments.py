@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from tiled_matmul import fragments
+from tiled_matmul.models import fragments
 from tiled_matmul.plots import style
 
 OWNERS = ("Loops 4", "CUDA", "Triton")

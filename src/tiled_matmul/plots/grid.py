@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from tiled_matmul import roofline as model
+from tiled_matmul.microscope.cuda.traffic import sector_elements
+from tiled_matmul.models import roofline as model
 from tiled_matmul.plots import style
-from tiled_matmul.simt.traffic import sector_elements
 
 
 @style.styled

@@ -1,8 +1,8 @@
 """Figures of a traced kernel: who touched which element, what a warp asked for, and when.
 
-Everything is drawn from a `tiled_matmul.simt.Trace`. An array has the colour of the matrix it is
-named after, and a shared array the colour of what is copied into it. Global memory has a plain
-frame, shared memory a dashed one.
+Everything is drawn from a `tiled_matmul.microscope.cuda.Trace`. An array has the colour of the
+matrix it is named after, and a shared array the colour of what is copied into it. Global memory has
+a plain frame, shared memory a dashed one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
+from tiled_matmul.microscope.cuda import hardware
+from tiled_matmul.microscope.cuda.hardware import BANK_BYTES, BANKS, SECTOR_BYTES, WARP
 from tiled_matmul.plots import style
-from tiled_matmul.simt import hardware
-from tiled_matmul.simt.hardware import BANK_BYTES, BANKS, SECTOR_BYTES, WARP
 
 DONE = {"load": "loaded", "store": "stored", "atomic": "updated"}
 DO = {"load": "load", "store": "store", "atomic": "update"}

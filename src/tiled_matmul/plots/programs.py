@@ -1,7 +1,7 @@
 """Figures of a traced Triton kernel: which tiles a program loads and stores, and who reads a tile.
 
-Everything is drawn from a `tiled_matmul.tiles.TileTrace`. A lies left of C and B above it, so that
-K runs along A's row and down B's column.
+Everything is drawn from a `tiled_matmul.microscope.triton.TileTrace`. A lies left of C and B above
+it, so that K runs along A's row and down B's column.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from math import log10
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from tiled_matmul.ladder import LADDER
+from tiled_matmul.measure.results import Record
 from tiled_matmul.plots import style
-from tiled_matmul.results import Record
 
 LIBRARIES = {"numpy": "NumPy's BLAS", "cublas": "cuBLAS"}
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from tiled_matmul import roofline as model
+from tiled_matmul.models import roofline as model
 from tiled_matmul.plots import style
 
 LOOKS = ((style.A, "o"), (style.B, "s"), (style.OTHERS[1], "^"), (style.FAULT, "D"))

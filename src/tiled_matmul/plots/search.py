@@ -16,8 +16,8 @@ LOOKS = ((style.A, "o"), (style.B, "s"), (style.OTHERS[1], "^"))
 def trials(found: Sequence[Any], edges: Sequence[int], finding: str) -> style.Figure:
     """Draw the share of cuBLAS that each setting reached at square problems of these edges.
 
-    `found` are trials of `tiled_matmul.search`, drawn in their order; those that were not measured
-    say why. `finding` is the title. Raises ValueError for no trial that was measured.
+    `found` are trials of `tiled_matmul.measure.search`, drawn in their order; those that were not
+    measured say why. `finding` is the title. Raises ValueError for no trial that was measured.
     """
     measured = [trial for trial in found if trial.records]
     if not measured:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
+from tiled_matmul.measure.under_load import Load
 from tiled_matmul.plots import style
-from tiled_matmul.under_load import Load
 
 LOOKS = ((style.A, "-"), (style.OTHERS[1], (0, (4, 2))), (style.FAULT, "-"), (style.C, "-"))
 

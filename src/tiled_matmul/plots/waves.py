@@ -7,16 +7,16 @@ drawn from the bench's records, on the book's front page too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator, PercentFormatter
 
 from tiled_matmul.ladder import LADDER
-from tiled_matmul.occupancy import REGISTERS
+from tiled_matmul.measure.results import Record
+from tiled_matmul.models.occupancy import REGISTERS
+from tiled_matmul.models.waves import Waves
 from tiled_matmul.plots import style
 from tiled_matmul.plots.rates import rate_text, title_of
-from tiled_matmul.results import Record
 
 ROW = 0.37  # inches, of a bar and its name
 BAR = 0.34  # of a row
@@ -28,37 +28,6 @@ PARTS = {  # of a product's time, by the account
     "idle": {"facecolor": style.FAULT, "alpha": 0.8},
     "the rest": {"facecolor": "none", "edgecolor": style.MUTED, "hatch": "////"},
 }
-
-
-@dataclass(frozen=True)
-class Waves:
-    """How many tiles wait for how many multiprocessors, each of which takes one at a time."""
-
-    tiles: int
-    multiprocessors: int
-
-    def __post_init__(self) -> None:
-        for name in ("tiles", "multiprocessors"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} must be an int, got {value!r}")
-            if value < 1:
-                raise ValueError(f"{name} must be positive, got {value}")
-
-    @property
-    def count(self) -> int:
-        """How many waves there are, the last one counted whole."""
-        return -(-self.tiles // self.multiprocessors)
-
-    @property
-    def last(self) -> int:
-        """How many multiprocessors have a tile in the last wave."""
-        return self.tiles - (self.count - 1) * self.multiprocessors
-
-    @property
-    def fill(self) -> float:
-        """The share of all multiprocessors' time in which they have a tile."""
-        return self.tiles / (self.count * self.multiprocessors)
 
 
 @style.styled

@@ -1,0 +1,146 @@
+"""The functions that notebooks call: set-up, tables, computed sentences, source listings."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tiled_matmul.kit import backend
+from tiled_matmul.machine import device
+from tiled_matmul.machine.device import Peak
+from tiled_matmul.measure import peaks
+from tiled_matmul.microscope.table import Table, table
+from tiled_matmul.microscope.written import function_of
+
+REFERENCE = "H200"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine that runs this notebook: `gpu` says whether it has a GPU, `name` names that."""
+
+    gpu: bool
+    name: str
+
+    @property
+    def device(self) -> str:
+        """The device for a kernel's torch tensors: "cuda", or "cpu" for the simulators."""
+        return "cuda" if self.gpu else "cpu"
+
+    def pick(self, *, gpu: Any, simulator: Any) -> Any:
+        """Return `gpu` on a GPU, and `simulator`, such as a smaller size, in the simulators."""
+        return gpu if self.gpu else simulator
+
+
+def setup() -> Machine:
+    """Choose the back end, print the machine's name, and return the machine.
+
+    Raises BackendError as `backend.select`.
+    """
+    chosen = backend.select()
+    if chosen.on_gpu:
+        major, minor = chosen.gpu.capability
+        print(f"GPU: {chosen.gpu.name}, compute capability {major}.{minor}. Kernels run on it.")
+        return Machine(True, chosen.gpu.name)
+    print(f"No GPU is used: {chosen.reason}.")
+    print("GPU kernels run in simulators here: right, slow, and without a clock.")
+    return Machine(False, "simulators")
+
+
+class Text:
+    """Markdown that a cell computes, so that its numbers are those of this machine."""
+
+    def __init__(self, markdown: str) -> None:
+        self.markdown = markdown
+
+    def __repr__(self) -> str:
+        return self.markdown
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown
+
+
+def peak_rates() -> Peak:
+    """Return the peak rates of this machine's GPU, or without one those of the reference GPU."""
+    if backend.select().on_gpu:
+        return peaks.current()
+    return device.PEAKS[REFERENCE]
+
+
+def say(markdown: str) -> Text:
+    """Return Markdown that a notebook shows as text if it is the last expression of a cell."""
+    return Text(markdown)
+
+
+def ladder_table(records: Sequence[Any]) -> Table:
+    """Return the ladder as measured: one line a record, as `bench` or `measure` returns them.
+
+    Rungs that `measure` left out come last, with the reason.
+    """
+    from tiled_matmul.plots.rates import share_text
+
+    left_out = getattr(records, "left_out", {}).items()
+    blank = {"shape": "", "time (ms)": "", "GFLOP/s": ""}
+    return table(
+        [
+            {
+                "rung": record.rung,
+                "shape": f"{record.m}×{record.n}×{record.k}",
+                "time (ms)": record.time_ms,
+                "GFLOP/s": record.tflops * 1000,
+                "against the library": (
+                    "the baseline" if record.rung == record.baseline else share_text(record)
+                ),
+            }
+            for record in records
+        ]
+        + [{"rung": name, **blank, "against the library": reason} for name, reason in left_out]
+    )
+
+
+class Source:
+    """Code, highlighted as `lexer` ("python" or "diff") if the front end shows HTML."""
+
+    def __init__(self, code: str, lexer: str = "python") -> None:
+        self.code = code
+        self.lexer = lexer
+
+    def __repr__(self) -> str:
+        return self.code
+
+    def _repr_html_(self) -> str:
+        from pygments import highlight
+        from pygments.formatters import HtmlFormatter
+        from pygments.lexers import get_lexer_by_name
+
+        return highlight(self.code, get_lexer_by_name(self.lexer), HtmlFormatter())
+
+
+def show_source(function: Callable) -> Source:
+    """Return the source of a function or kernel, including its decorators."""
+    return Source(inspect.getsource(function_of(function)))
+
+
+def changes(before: Callable, after: Callable) -> Source:
+    """Return the diff of the bodies of two functions or kernels.
+
+    Removed lines begin with "-", added lines with "+". "..." stands for lines that both have.
+    """
+    lines = [_body(function) for function in (before, after)]
+    shown = []
+    for line in difflib.unified_diff(*lines, lineterm="", n=0):
+        if line.startswith(("---", "+++")):
+            continue
+        shown.append("    ..." if line.startswith("@@") else line)
+    return Source("\n".join(shown) or "nothing differs", "diff")
+
+
+def _body(function: Callable) -> list[str]:
+    source = inspect.getsource(function_of(function))
+    lines = textwrap.dedent(source).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("def "))
+    return lines[first + 1 :]

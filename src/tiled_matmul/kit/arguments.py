@@ -1,0 +1,156 @@
+"""What every launcher asks of its operands, with errors that quote what came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+FLOATS = ("float32", "float64")
+
+
+def numpy_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[int, int, int, Any]:
+    """Return (M, N, K, out) for a CPU rung; `out` is allocated, uninitialised, if it is None.
+
+    Wants numpy arrays a (M, K), b (K, N) and out (M, N): row-major, not empty, of one dtype out of
+    `dtypes`, out writable and overlapping neither input. Raises TypeError or ValueError.
+    """
+    for name, array in (("a", a), ("b", b), ("out", out)):
+        if not isinstance(array, np.ndarray) and not (name == "out" and array is None):
+            raise TypeError(f"{name} must be a numpy array, got {type(array).__name__}")
+    m, n, k = _sizes(a, b, dtypes)
+    for name, array in (("a", a), ("b", b)):
+        _check_layout(name, array, array.flags.c_contiguous, array.strides)
+    if out is None:
+        return m, n, k, np.empty((m, n), a.dtype)
+    _check_out(a, out, (m, n))
+    _check_layout("out", out, out.flags.c_contiguous, out.strides)
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; it must be writable")
+    if np.may_share_memory(out, a) or np.may_share_memory(out, b):
+        raise ValueError("out shares memory with an input; give it an array of its own")
+    return m, n, k, out
+
+
+def tensor_operands(
+    a: Any,
+    b: Any,
+    out: Any,
+    dtypes: tuple = FLOATS,
+    *,
+    column_major: bool = False,
+    strided: bool = False,
+) -> tuple[int, int, int, Any]:
+    """Return (M, N, K, out) for a GPU rung; `out` is allocated, uninitialised, if it is None.
+
+    Wants torch tensors a (M, K), b (K, N) and out (M, N): row-major, not empty, of one dtype out of
+    `dtypes`, without gradients, on the device that the back end uses (cuda; cpu in the simulators),
+    out overlapping neither input. With `column_major`, a and b may also be transposes of row-major
+    tensors; with `strided`, all three may be any views, but no two elements of out may be one.
+    Raises TypeError or ValueError.
+    """
+    import torch
+
+    from tiled_matmul.kit.backend import select
+
+    wanted = "cuda" if select().on_gpu else "cpu"
+    for name, tensor in (("a", a), ("b", b), ("out", out)):
+        if name == "out" and tensor is None:
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
+        if tensor.device.type != wanted:
+            raise ValueError(f"{name} lies on {tensor.device}, this back end needs it on {wanted}")
+        if tensor.requires_grad:
+            raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
+    if a.device != b.device:
+        raise ValueError(f"a lies on {a.device} and b on {b.device}")
+    m, n, k = _sizes(a, b, dtypes)
+    for name, tensor in (("a", a), ("b", b)):
+        transposed = column_major and tensor.T.is_contiguous()
+        contiguous = strided or transposed or tensor.is_contiguous()
+        _check_layout(name, tensor, contiguous, tensor.stride(), column_major)
+    if out is None:
+        return m, n, k, a.new_empty((m, n))
+    _check_out(a, out, (m, n))
+    if not strided:
+        _check_layout("out", out, out.is_contiguous(), out.stride())
+    elif _folded(out):
+        raise ValueError(
+            f"out has elements that are one in memory: shape {tuple(out.shape)} with strides "
+            f"{tuple(out.stride())}; give it memory of its own"
+        )
+    if _overlap(out, a) or _overlap(out, b):
+        raise ValueError("out shares memory with an input; give it a tensor of its own")
+    return m, n, k, out
+
+
+def positive(name: str, value: Any, limit: int | None = None) -> int:
+    """Return value if it is a positive int, at most `limit`; raise TypeError or ValueError."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, got {value!r}")
+    if value < 1 or (limit is not None and value > limit):
+        upper = "" if limit is None else f" and at most {limit}"
+        raise ValueError(f"{name} must be at least 1{upper}, got {value}")
+    return value
+
+
+def check_pad(pad: Any, tile: int) -> int:
+    """Return the padding of a tile's rows, from 0 to `tile`; raise TypeError or ValueError."""
+    return pad if pad == 0 and type(pad) is int else positive("pad", pad, tile)
+
+
+def _sizes(a: Any, b: Any, dtypes: tuple) -> tuple[int, int, int]:
+    for name, array in (("a", a), ("b", b)):
+        if len(array.shape) != 2 or 0 in tuple(array.shape):
+            raise ValueError(f"{name} must be 2-D and not empty, got shape {tuple(array.shape)}")
+        dtype = _name(array)
+        if dtype not in dtypes:
+            raise TypeError(f"{name} has dtype {dtype}; this rung takes {', '.join(dtypes)}")
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(
+            f"a {tuple(a.shape)} has {a.shape[1]} columns, b {tuple(b.shape)} has {b.shape[0]} "
+            "rows; they must be equal"
+        )
+    if a.dtype != b.dtype:
+        raise TypeError(f"a is {_name(a)} and b is {_name(b)}; they must have one dtype")
+    return int(a.shape[0]), int(b.shape[1]), int(a.shape[1])
+
+
+def _check_out(a: Any, out: Any, shape: tuple[int, int]) -> None:
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out has shape {tuple(out.shape)}, the product has {shape}")
+    if out.dtype != a.dtype:
+        raise TypeError(f"out is {_name(out)}, the inputs are {_name(a)}")
+
+
+def _check_layout(
+    name: str, array: Any, contiguous: bool, strides: tuple, column_major: bool = False
+) -> None:
+    if not contiguous:
+        major = "row-major or column-major" if column_major else "row-major"
+        raise ValueError(
+            f"{name} must be {major} and contiguous, got shape {tuple(array.shape)} with "
+            f"strides {tuple(strides)}; copy it first"
+        )
+
+
+def _folded(x: Any) -> bool:
+    """May two elements of a matrix have one address? Its longer stride has to clear the shorter."""
+    (long, _), (short, count) = sorted(zip(x.stride(), x.shape, strict=True), reverse=True)
+    return (count > 1 and short < 1) or (x.numel() > count and long < short * (count - 1) + 1)
+
+
+def _overlap(x: Any, y: Any) -> bool:
+    """Does the memory between the first and last element of one matrix reach into the other's?"""
+    ends = [z.data_ptr() + _span(z) * z.element_size() for z in (x, y)]
+    return max(x.data_ptr(), y.data_ptr()) < min(ends)
+
+
+def _span(x: Any) -> int:
+    """Return how many elements lie from a matrix's first to its last, both included."""
+    return 1 + sum(stride * (size - 1) for stride, size in zip(x.stride(), x.shape, strict=True))
+
+
+def _name(array: Any) -> str:
+    return str(array.dtype).removeprefix("torch.")

@@ -1,0 +1,80 @@
+"""What the Numba CUDA launchers share: the grid that covers C, and torch's stream."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiled_matmul.kit.arguments import positive
+from tiled_matmul.kit.backend import select
+from tiled_matmul.microscope.cuda.hardware import MAX_GRID, MAX_THREADS
+from tiled_matmul.microscope.cuda.kernel import run, watched
+
+MAX_GRID_YZ = MAX_GRID[1]
+
+
+def check_block(block: tuple[int, int]) -> tuple[int, int]:
+    """Return block (x, y) if a GPU can launch it; raise TypeError or ValueError quoting it."""
+    if not isinstance(block, tuple) or len(block) != 2:
+        raise TypeError(f"block must be a pair (x, y), got {block!r}")
+    x, y = (positive(f"block {axis}", size) for axis, size in zip("xy", block, strict=True))
+    if x * y > MAX_THREADS:
+        raise ValueError(f"block {block} has {x * y} threads; a GPU allows {MAX_THREADS}")
+    return x, y
+
+
+def covering_grid(extent_x: int, extent_y: int, block: tuple[int, int]) -> tuple[int, int]:
+    """Return the grid (x, y) of blocks that covers extent_x × extent_y elements, rounded up.
+
+    Raises ValueError where the grid would be taller than a GPU can launch.
+    """
+    grid = -(-extent_x // block[0]), -(-extent_y // block[1])
+    if grid[1] > MAX_GRID_YZ:
+        raise ValueError(
+            f"{extent_y} elements along y in blocks of {block[1]} need {grid[1]} blocks; "
+            f"a GPU allows {MAX_GRID_YZ} along y"
+        )
+    return grid
+
+
+def need_capability(wanted: tuple[int, int], what: str) -> None:
+    """Raise ValueError, quoting the GPU, if its compute capability is below `wanted`, (8, 0) say.
+
+    `what` needs it, "asynchronous copies" say. The interpreter has every capability.
+    """
+    gpu = select().gpu
+    if gpu is None or watched() or gpu.capability >= wanted:
+        return
+    there, needed = (".".join(map(str, version)) for version in (gpu.capability, wanted))
+    raise ValueError(f"{what} need compute capability {needed}; {gpu.name} has {there}")
+
+
+def one(tensor) -> np.generic:
+    """Return 1 in the tensor's dtype: an `alpha` that changes nothing."""
+    return np.dtype(str(tensor.dtype).removeprefix("torch.")).type(1)
+
+
+def multiprocessors() -> int:
+    """Return how many multiprocessors the GPU has; the interpreter answers with an H200's 132."""
+    if not select().on_gpu:
+        return 132
+    import torch
+
+    return torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
+
+
+def launch(kernel, grid: tuple, block: tuple, *arguments) -> None:
+    """Launch a Numba kernel on torch tensors and numbers, in the order of torch's current stream.
+
+    Without a GPU, or where somebody watches, the interpreter runs it to its end.
+    """
+    if not select().on_gpu or watched():
+        run(kernel, grid, block, *arguments)
+        return
+    import torch
+    from numba import cuda
+
+    stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
+    tensor = torch.Tensor
+    kernel[grid, block, stream](
+        *(cuda.as_cuda_array(x, sync=False) if isinstance(x, tensor) else x for x in arguments)
+    )

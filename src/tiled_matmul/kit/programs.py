@@ -1,0 +1,225 @@
+"""What the Triton launchers share: blocks that Triton takes, the grid, and what a refusal says."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from tiled_matmul.kit.arguments import positive
+from tiled_matmul.kit.backend import select
+from tiled_matmul.microscope.cuda.hardware import MAX_GRID
+from tiled_matmul.microscope.triton.fixes import mend
+
+if select().name == "simulator":
+    mend()
+
+SMALLEST_BLOCK = 16  # tl.dot takes nothing smaller along K
+LONGEST_NUMBER = 2**31  # a program counts tiles and steps with 32 bits
+WARPS = (1, 2, 4, 8, 16)
+ALIGNED = 16  # bytes, for descriptors
+# A block and its warps where threads multiply, not tensor cores: each thread's sums and factors fit
+# into its registers.
+SMALL = (64, 64, 16), 8
+# And where nothing copies whole tiles to shared memory, so that threads hold them on their way, or
+# where a block has 99 KiB of it.
+MIDDLE = (128, 128, 32), 8
+
+
+@triton.jit
+def grouped(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):  # noqa: N803
+    """Return the (tile_m, tile_n) of a program: down GROUP_M tiles, then on to the next column."""
+    group = program // (GROUP_M * tiles_n)
+    rows = min(tiles_m - group * GROUP_M, GROUP_M)
+    within = program % (GROUP_M * tiles_n)
+    return group * GROUP_M + within % rows, within // rows
+
+
+def need_block_pointers() -> None:
+    """Raise RuntimeError where Triton has no block pointers any more: from 3.9 on."""
+    if not hasattr(tl, "advance"):
+        raise RuntimeError(
+            f"Triton {triton.__version__} has no block pointers; they were taken out in 3.9. "
+            'Install "triton>=3.6,<3.9", or use tensor descriptors: ladder/triton_descriptors.py'
+        )
+
+
+def check_blocks(block: Any, num_warps: Any = 4, num_stages: Any = 1) -> None:
+    """Raise TypeError or ValueError unless Triton can multiply such tiles.
+
+    `block` is (BLOCK_M, BLOCK_N, BLOCK_K), each a power of two from 16 on; `num_warps` one of
+    WARPS, `num_stages` positive.
+    """
+    if not isinstance(block, tuple) or len(block) != 3:
+        raise TypeError(f"block must be (BLOCK_M, BLOCK_N, BLOCK_K), got {block!r}")
+    for name, size in zip("MNK", block, strict=True):
+        positive(f"BLOCK_{name}", size)
+        if size < SMALLEST_BLOCK or size & (size - 1):
+            raise ValueError(
+                f"BLOCK_{name} must be a power of two from {SMALLEST_BLOCK} on, got {size}"
+            )
+    positive("num_warps", num_warps)
+    if num_warps not in WARPS:
+        raise ValueError(f"num_warps must be one of {', '.join(map(str, WARPS))}, got {num_warps}")
+    positive("num_stages", num_stages)
+
+
+def usual(
+    block: Any, num_warps: Any, tensor: Any, best: tuple, described: bool = False
+) -> tuple[Any, Any]:
+    """Return (block, num_warps) as asked for; for None those of `best`, of MIDDLE or of SMALL.
+
+    Tensor cores multiply 16-bit floats from compute capability 8.0 on, as Triton compiles for them.
+    Anything else is multiplied by threads, which have no registers for the sums of a large block.
+    `described`: the kernel copies tiles by descriptors, as hardware does from 9.0 on.
+    """
+    gpu = select().gpu
+    capability = (9, 0) if gpu is None else gpu.capability
+    if tensor.element_size() != 2 or capability < (8, 0):
+        best = SMALL
+    elif described and not (9, 0) <= capability < (12, 0):
+        best = MIDDLE
+    return best[0] if block is None else block, best[1] if num_warps is None else num_warps
+
+
+def check_group(group_m: Any, tiles_n: int) -> None:
+    """Raise TypeError or ValueError unless a group of so many rows of tiles can be counted."""
+    positive("group_m", group_m)
+    if group_m * tiles_n >= LONGEST_NUMBER:
+        raise ValueError(f"group_m={group_m} times {tiles_n} tiles along N is 2^31 or more")
+
+
+def check_steps(block: tuple[int, int, int], a: Any, b: Any) -> None:
+    """Raise ValueError for strides along K with which BLOCK_K steps do not fit into 32 bits."""
+    for name, stride in (("a", a.stride(1)), ("b", b.stride(0))):
+        if stride * block[2] >= LONGEST_NUMBER:
+            raise ValueError(
+                f"{name} has the stride {stride} along K: {block[2]} such steps are 2^31 or more"
+            )
+
+
+def cover(size: int, block: int, axis: str = "x") -> int:
+    """Return how many blocks cover `size` elements. Raises ValueError for more than a grid has."""
+    blocks = -(-size // block)
+    most = MAX_GRID["xyz".index(axis)]
+    if blocks > most:
+        raise ValueError(
+            f"{size} elements in blocks of {block} need {blocks} programs; a GPU allows {most} "
+            f"along {axis}"
+        )
+    return blocks
+
+
+def describe(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
+    """Return (descriptor, transposed): how hardware copies rows × columns tiles of a matrix.
+
+    A descriptor needs one stride of 1, the other one and the beginning at multiples of 16 bytes. A
+    matrix that lies column by column is described as its transpose, in tiles of columns × rows. One
+    that no descriptor fits is first copied into rows that are a little longer: into new memory.
+    """
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    tensor = made_describable(tensor)
+    transposed = not describable(tensor)
+    if transposed:
+        tensor, rows, columns = tensor.T, columns, rows
+    block = [rows, columns]
+    return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), block), transposed
+
+
+def made_describable(tensor: Any) -> Any:
+    """Return the matrix if a descriptor fits it or its transpose, else a copy that one fits."""
+    fits = describable(tensor) or describable(tensor.T)
+    return tensor if fits else aligned_copy(tensor)
+
+
+def describable(tensor: Any) -> bool:
+    """Do this matrix's rows lie as descriptors need them: dense, each from 16 bytes on?"""
+    row, column = tensor.stride()
+    size = tensor.element_size()
+    long_enough = row >= tensor.shape[1] and row * size % ALIGNED == 0
+    return column == 1 and long_enough and tensor.data_ptr() % ALIGNED == 0
+
+
+def aligned_copy(tensor: Any) -> Any:
+    """Return the matrix in new memory whose rows begin at multiples of 16 bytes."""
+    return aligned_like(tensor).copy_(tensor)
+
+
+def aligned_like(tensor: Any) -> Any:
+    """Return new memory for such a matrix whose rows begin at multiples of 16 bytes."""
+    rows, columns = tensor.shape
+    fit = ALIGNED // tensor.element_size()
+    return tensor.new_empty((rows, -(-columns // fit) * fit))[:, :columns]
+
+
+def precision(tensor: Any) -> str:
+    """Return how `tl.dot` is to multiply the tensor's elements: float32 without TF32's rounding."""
+    return "ieee" if tensor.element_size() == 4 else "tf32"
+
+
+_withheld: list[tuple] | None = None
+
+
+@contextmanager
+def withheld() -> Iterator[list[tuple]]:
+    """Within this, `launch` launches nothing: it appends (kernel, arguments, options) to the list.
+
+    For those who want to compile what a rung would launch, or count it.
+    """
+    global _withheld
+    before, _withheld = _withheld, []
+    try:
+        yield _withheld
+    finally:
+        _withheld = before
+
+
+def launched(matmul: Any, a: Any, b: Any, **options: Any) -> list[tuple]:
+    """Return [(kernel, arguments, options)]: what a rung of Triton's would launch, in its order.
+
+    Nothing is launched; `tile_code(kernel, *arguments, **options)` compiles it. `matmul` is the
+    rung's launcher, `options` are its own. What it raises passes through.
+    """
+    with withheld() as launches:
+        matmul(a, b, **options)
+    return launches
+
+
+def withholding() -> bool:
+    """Is this within `withheld`, where nothing runs and so nothing can be timed?"""
+    return _withheld is not None
+
+
+@contextmanager
+def without_notice() -> Iterator[None]:
+    """Within this, Triton 3.7 and 3.8 compile block pointers without saying that they will go.
+
+    They say it with each one that they compile or interpret, into a cell's output. Chapter 9 says
+    it once.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"tl\.make_block_ptr is deprecated")
+        yield
+
+
+def launch(kernel: Any, grid: tuple, *arguments: Any, **options: Any) -> Any:
+    """Launch a Triton kernel on torch tensors and return what it was compiled to, if it was.
+
+    Raises ValueError, before anything runs, for tiles that need more than the GPU has.
+    """
+    if _withheld is not None:
+        _withheld.append((kernel, arguments, options))
+        return None
+    from triton.runtime.errors import OutOfResources
+
+    try:
+        return kernel[grid](*arguments, **options)
+    except OutOfResources as error:
+        raise ValueError(
+            f"{kernel.__name__} with {options} needs more than this GPU has: {error}"
+        ) from error

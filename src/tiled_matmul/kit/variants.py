@@ -1,0 +1,97 @@
+"""Kernels with a mistake put in on purpose: the same source, but for a line.
+
+A chapter that takes a barrier away, and a test that plants a fault, should show what was taken away
+and leave no second copy of the kernel about. Variants are compiled by Numba or Triton and run by
+their interpreters like any other kernel, with the options of theirs and with its loops over
+`unroll(…)` written out, and lines keep their numbers, counted from the `def`.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import itertools
+import linecache
+import textwrap
+from typing import Any
+
+from tiled_matmul.kit.constants import compiled_as
+from tiled_matmul.microscope.written import function_of
+
+_numbers = itertools.count(1)
+
+
+def without(kernel: Any, text: str, nth: int | None = None) -> Any:
+    """Return `kernel` without its line that holds `text`: `pass` stands there instead.
+
+    `kernel` is `@cuda.jit` or `@triton.jit` of a function of one's own or of the ladder. Of several
+    such lines, `nth` chooses one, from 0; None takes all away. Raises ValueError if there is no
+    such line.
+    """
+    return _rewritten(kernel, text, nth, lambda line: f"pass  # {line}")
+
+
+def edited(kernel: Any, old: str, new: str, nth: int | None = None) -> Any:
+    """Return `kernel` with `new` in place of `old`; `nth` and errors as in `without`.
+
+    Raises SyntaxError if what comes of it is not Python.
+    """
+    return _rewritten(kernel, old, nth, lambda line: line.replace(old, new))
+
+
+def matmul_with(module: Any, variant: Any) -> Any:
+    """Return the `matmul` of a rung's module, launching `variant` in place of the kernel it is of.
+
+    Raises ValueError if the module has no kernel of that name.
+    """
+    name = function_of(variant).__name__
+    if not callable(getattr(getattr(module, name, None), "__getitem__", None)):
+        raise ValueError(f"{module.__name__} has no kernel {name}")
+
+    @functools.wraps(module.matmul)
+    def matmul(*arguments: Any, **options: Any) -> Any:
+        kernel = getattr(module, name)
+        setattr(module, name, variant)
+        try:
+            return module.matmul(*arguments, **options)
+        finally:
+            setattr(module, name, kernel)
+
+    return matmul
+
+
+def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
+    function = function_of(kernel)
+    name = function.__name__
+    lines = _source(function)
+    found = [number for number, line in enumerate(lines) if text and text in line]
+    if not found:
+        raise ValueError(f"{name} has no line with {text!r}")
+    if nth is not None and not 0 <= nth < len(found):
+        raise ValueError(f"{name} has {len(found)} lines with {text!r}: there is no number {nth}")
+    for number in found if nth is None else [found[nth]]:
+        line = lines[number].strip()
+        indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
+        lines[number] = f"{indent}{change(line)}\n"
+    source = "".join(lines)
+    # inspect and tracebacks find the text here, as they do that of a notebook's cell.
+    file = f"<{name}, variant {next(_numbers)}>"
+    code = compile(source, file, "exec")
+    linecache.cache[file] = (len(source), None, lines, file)
+    scope = dict(function.__globals__)
+    exec(code, scope)
+    made = scope[name]
+    made.__module__ = function.__module__
+    if hasattr(kernel, "py_func"):
+        return compiled_as(kernel, made)
+    import triton
+
+    return triton.jit(made)
+
+
+def _source(function: Any) -> list[str]:
+    """Return the lines of a function from its `def` on, decorators left out, not indented."""
+    source = textwrap.dedent(inspect.getsource(function))
+    first = ast.parse(source).body[0].lineno
+    return source.splitlines(keepends=True)[first - 1 :]

@@ -1,0 +1,309 @@
+"""Rungs against their baseline, checked and timed in one run by the fair clock (`clock.py`).
+
+Every rung's product is checked before it is timed, and spot-checked on what the last round left.
+
+The price of a launch would be a good part of a small product's time. So where one call of cuBLAS
+takes less than 0.2 ms, a sample is the mean of as many calls in a row as fill 0.2 ms, the same
+number for every function. A record's `launches` says which of the two it was: 1, with nothing of
+the operands in the cache, or more, with the cache warm. Where all rungs of a run are Triton's, a
+sample's calls, cuBLAS's too, are one replay of a CUDA graph, as in a program whose author cares
+about such sizes. A record reports this as `graph`.
+
+A rung whose operands lie column by column (`Rung.layout`) gets the same values so stored; its
+ratio, too, is to cuBLAS on row-major operands.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.check import MatmulError, assert_matmul, poison, run_checked
+from tiled_matmul.measure.clock import (
+    BUDGET_S,
+    Timing,
+    equal_threads,
+    exact_sums,
+    finish,
+    need_gpu,
+    time_interleaved,
+)
+from tiled_matmul.measure.provenance import provenance
+from tiled_matmul.measure.results import Record
+from tiled_matmul.problem import Problem, as_layout
+
+BASELINES = {"cpu": "numpy", "gpu": "cublas"}
+MAX_RUN_S = 2.0
+INPUT_SETS = 3
+SHORT_MS, MOST_LAUNCHES = 0.2, 64
+PROBE_S, LONG_PROBE_S, PROBE_EDGE = 0.02, 0.5, 256
+GPU_PROBE_S, GPU_PROBE_EDGE = 0.005, 512
+SPOT_ROWS = 16
+
+
+def bench(
+    rungs: Sequence[Any],
+    problem: Problem,
+    *,
+    budget_s: float = BUDGET_S,
+    threads: int | None = None,
+    seed: int = 0,
+    max_run_s: float = MAX_RUN_S,
+    launches: int | None = None,
+    graphs: bool | None = None,
+    on_progress: Callable[[str, float], object] | None = None,
+    on_refusal: Callable[[str, Exception], object] | None = None,
+) -> list[Record]:
+    """Check and time `rungs` and their baseline at `problem`; return records, the baseline first.
+
+    `rungs` are names or Rungs, all of one device: CPU rungs are measured against numpy's BLAS, GPU
+    rungs against cuBLAS. `budget_s` is the time for all the timed rounds together, `seed` draws
+    the inputs, `launches` is how many calls make a sample (None: one on a CPU, on a GPU as many as
+    the baseline's time asks for), `graphs` whether they are replayed as a CUDA graph (None: where
+    all rungs are Triton's). `on_progress(step, share)` is called with what is done now and with
+    the share of the timing that is over. All inputs of the run are in memory at once: three times A
+    and B, and one C for each function.
+
+    A launcher that does not take the problem raises ValueError or TypeError, which passes through.
+    With `on_refusal`, `on_refusal(name, error)` is called instead and the others are timed; if all
+    refuse, the list is empty.
+
+    Raises MatmulError, and times nothing, if a rung is wrong; MatmulError after timing if what the
+    last round left is wrong; ValueError for no rung, a rung named twice, both devices at once, a
+    rung that would take more than `max_run_s` seconds for one run, or GPU rungs in the simulators.
+    """
+    where, matmuls = contestants(rungs)
+    report = on_progress or (lambda step, share: None)
+    with exact_sums() if where == "gpu" else equal_threads(threads) as count:
+        for rung in as_rungs(rungs):
+            try:
+                seconds = estimate_s(rung, problem) if max_run_s < math.inf else 0.0
+            except (ValueError, TypeError):
+                if on_refusal is None:
+                    raise
+                continue  # the check meets it again
+            if seconds > max_run_s:
+                raise ValueError(
+                    f"{rung.name} would take about {seconds:.3g} s for one run at "
+                    f"{problem.shape_text}; the limit is {max_run_s:g} s"
+                )
+        sets = _operand_sets(as_rungs(rungs), problem, where, seed)
+        outs = {}
+        for name, matmul in list(matmuls.items()):
+            report(f"checking {name}", 0.0)
+            try:
+                outs[name] = run_checked(matmul, *sets[name][0])
+            except MatmulError as error:
+                raise MatmulError(f"{name} is not timed, it is wrong: {error}") from error
+            except (ValueError, TypeError) as error:
+                if on_refusal is None or name == BASELINES[where]:
+                    raise
+                on_refusal(name, error)
+                del matmuls[name]
+        if len(matmuls) == 1:
+            return []
+
+        def after_round(share: float) -> None:
+            report("timing", share)
+            if share < 1:  # so that what the last round leaves was written in the last round
+                for out in outs.values():
+                    poison(out)
+
+        functions = {
+            name: functools.partial(_into, matmul, outs[name], sets[name])
+            for name, matmul in matmuls.items()
+        }
+        if launches is None:
+            launches = _launches(functions[BASELINES[where]]) if where == "gpu" else 1
+        if graphs is None:
+            graphs = all(getattr(rung, "in_triton", False) for rung in as_rungs(rungs))
+        timings = time_interleaved(
+            functions,
+            device=where,
+            inputs=[(number,) for number in range(INPUT_SETS)],
+            budget_s=budget_s,
+            threads=count,
+            launches=launches,
+            graphs=graphs,
+            on_round=after_round,
+        )
+        last = len(next(iter(timings.values())).samples_ms) - 1
+        for name, out in outs.items():
+            report(f"checking {name} again", 1.0)
+            _spot_check(name, out, *sets[BASELINES[where]][last % INPUT_SETS], seed)
+    return _records(problem, where, timings, count, launches, graphs)
+
+
+def _operand_sets(
+    rungs: Sequence[Any], problem: Problem, where: str, seed: int
+) -> dict[str, list[tuple]]:
+    """Return INPUT_SETS pairs (a, b) for each function: one set of values, in each one's layout.
+
+    Functions share the tensors; an operand is stored a second time where a rung wants columns.
+    """
+    place = "numpy" if where == "cpu" else "cuda"
+    sets = {"nn": [problem.inputs(seed + i, problem.kind, place) for i in range(INPUT_SETS)]}
+    names = {BASELINES[where]: "nn"} | {rung.name: _layout(rung) for rung in rungs}
+    if set(names.values()) != {"nn"}:
+        sets["tt"] = [as_layout(a, b, "tt") for a, b in sets["nn"]]
+    return {
+        name: [
+            tuple(sets[2 * letter][i][side] for side, letter in enumerate(layout))
+            for i in range(INPUT_SETS)
+        ]
+        for name, layout in names.items()
+    }
+
+
+def _layout(rung: Any) -> str:
+    return getattr(rung, "layout", "nn")
+
+
+def _launches(baseline: Callable[[int], object]) -> int:
+    """Return how many calls in a row make a sample, by what one call of the baseline takes."""
+    once = time_interleaved({"baseline": baseline}, device="gpu", inputs=[(0,)], rounds=5)
+    return min(MOST_LAUNCHES, math.ceil(SHORT_MS / once["baseline"].median_ms))
+
+
+def estimate_s(rung: Any, problem: Problem) -> float:
+    """Return about how many seconds one run of a rung takes at `problem`.
+
+    Measured on ever larger problems until one takes 20 ms, on a GPU 5 ms, and scaled by the FLOPs.
+    Below an edge of 256 (GPU: 512) a run may spend its time on starting threads, so there only half
+    a second counts. Caches that overflow later are not seen: large problems may take several times
+    as long. A smaller problem that the launcher refuses is left out; what it raises at `problem`
+    passes through.
+    """
+    on_gpu = rung.device == "gpu"
+    if on_gpu:
+        need_gpu()
+    probe_s, probe_edge = (GPU_PROBE_S, GPU_PROBE_EDGE) if on_gpu else (PROBE_S, PROBE_EDGE)
+    edge = 32
+    while True:
+        edge *= 2
+        small = Problem(
+            *(min(edge, size) for size in (problem.m, problem.n, problem.k)), problem.dtype
+        )
+        a, b = small.inputs(0, problem.kind, "cuda" if on_gpu else "numpy")
+        if _layout(rung) != "nn":
+            a, b = as_layout(a, b, _layout(rung))
+        try:
+            seconds = min(_seconds(rung.matmul, a, b, on_gpu) for _ in range(2))  # 1st may compile
+        except ValueError:
+            if small.flops == problem.flops:
+                raise
+            continue
+        enough_s = probe_s if edge >= probe_edge else LONG_PROBE_S
+        if seconds >= enough_s or small.flops == problem.flops:
+            return seconds * problem.flops / small.flops
+
+
+def _seconds(matmul: Callable, a: Any, b: Any, on_gpu: bool) -> float:
+    """Return the time of one call by the wall's clock, until its result is there."""
+    start = time.perf_counter()
+    matmul(a, b)
+    if on_gpu:
+        finish()
+    return time.perf_counter() - start
+
+
+def as_rungs(rungs: Sequence[Any]) -> list[Any]:
+    """Return Rungs, those named by text taken from the ladder. Raises ValueError if it has none."""
+    from tiled_matmul.ladder import rung as by_name
+
+    return [by_name(rung) if isinstance(rung, str) else rung for rung in rungs]
+
+
+def contestants(rungs: Sequence[Any]) -> tuple[str, dict[str, Callable]]:
+    """Return the device, and the matmul of each by name: the baseline, then `rungs`.
+
+    Raises ValueError for rungs that cannot be timed against each other here, as `bench` does.
+    """
+    wanted = as_rungs(rungs)
+    names = [rung.name for rung in wanted]
+    if not wanted:
+        raise ValueError("there is no rung to bench")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"a rung can be benched once in a run; named twice: {', '.join(twice)}")
+    devices = sorted({rung.device for rung in wanted})
+    if len(devices) > 1:
+        raise ValueError(f"CPU and GPU rungs have no common baseline; got {', '.join(names)}")
+    where = devices[0]
+    if where == "gpu":
+        need_gpu()
+    baseline = {BASELINES[where]: _numpy_matmul if where == "cpu" else _torch_matmul}
+    return where, baseline | {rung.name: rung.matmul for rung in wanted}
+
+
+def _numpy_matmul(a: Any, b: Any, out: Any) -> Any:
+    return np.matmul(a, b, out=out)
+
+
+def _torch_matmul(a: Any, b: Any, out: Any) -> Any:
+    import torch
+
+    if not a.dtype.is_floating_point:
+        raise ValueError(f"cuBLAS multiplies floats; there is no baseline for {a.dtype}")
+    return torch.matmul(a, b, out=out)
+
+
+def _into(matmul: Callable, out: Any, sets: Sequence[tuple], number: int) -> None:
+    matmul(*sets[number], out=out)
+
+
+def _spot_check(name: str, out: Any, a: Any, b: Any, seed: int) -> None:
+    """Check some rows of what the last timed round left, the first and the last among them."""
+    m = a.shape[0]
+    drawn = np.random.default_rng(seed).integers(0, m, SPOT_ROWS)
+    rows = np.unique([0, m - 1, *drawn])
+    try:
+        assert_matmul(out[rows], a[rows], b)
+    except MatmulError as error:
+        raise MatmulError(
+            f"{name} was right before it was timed and wrong after (rows {rows.tolist()} "
+            f"looked at): {error}"
+        ) from error
+
+
+def _records(
+    problem: Problem,
+    where: str,
+    timings: Mapping[str, Timing],
+    threads: int | None,
+    launches: int,
+    graphs: bool,
+) -> list[Record]:
+    baseline = BASELINES[where]
+    origin = provenance(where, threads)
+    return [
+        Record(
+            rung=rung,
+            m=problem.m,
+            n=problem.n,
+            k=problem.k,
+            dtype=problem.dtype,
+            launches=launches,
+            graph=graphs,
+            time_ms=timing.median_ms,
+            spread=timing.spread,
+            tflops=problem.flops / timing.median_ms / 1e9,
+            baseline=baseline,
+            ratio=timings[baseline].median_ms / timing.median_ms,
+            **origin,
+        )
+        for rung, timing in timings.items()
+    ]
+
+
+def duration_text(seconds: float) -> str:
+    """Return a time with its unit: "2.5 s", "3.1 min", "1.2 h"."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"

@@ -1,0 +1,317 @@
+"""Tuning by search: settings of `cuda_best`, each compiled and measured; `results/search/*.json`.
+
+`tools/search.py` runs it on a GPU and writes the file; this holds the settings, variants of the
+kernel in which one idea is taken back, one trial, and what follows from a trial. Nothing is chosen
+here: chapter 8 looks at the file, and `cuda_best` holds the winners.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, fields
+from functools import cache, partial
+from typing import Any
+
+from tiled_matmul import ROOT
+from tiled_matmul.files import load_as
+from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.variants import edited, matmul_with, without
+from tiled_matmul.ladder import cuda_best
+from tiled_matmul.ladder.cuda_best import Setting
+from tiled_matmul.measure.results import Record
+from tiled_matmul.microscope.compiled.cuda import Compiled, compiled
+from tiled_matmul.models.occupancy import Occupancy, occupancy
+from tiled_matmul.problem import Problem
+
+SEARCH = ROOT / "results" / "search"
+EDGES = (4096, 1024)
+BUDGET_S = 0.7
+# Tiles of a block along M, N and K, of a warp, of a thread; registers that a thread may have.
+SETTINGS = tuple(
+    Setting(*sizes)
+    for sizes in (
+        (128, 256, 8, 32, 128, 8, 16, 255),
+        (128, 256, 8, 64, 64, 8, 16, 255),
+        (128, 256, 16, 32, 128, 8, 16, 255),
+        (256, 128, 8, 64, 64, 8, 16, 255),
+        (256, 256, 8, 64, 64, 8, 16, 128),  # 512 threads: too few registers
+        (128, 128, 8, 32, 128, 8, 16, 255),
+        (128, 128, 8, 32, 64, 8, 8, 128),
+        (128, 128, 16, 32, 64, 8, 8, 128),
+        (64, 128, 8, 32, 64, 8, 8, 168),
+        (64, 128, 16, 32, 64, 8, 8, 168),
+        (64, 128, 16, 64, 32, 8, 8, 168),
+        (64, 128, 16, 32, 64, 8, 8, 128),
+        (64, 64, 16, 32, 32, 8, 4, 128),
+        (32, 64, 16, 16, 32, 4, 4, 128),
+    )
+)
+AS_IT_IS = "as it is"
+
+
+def _fragments_in_turn(kernel: Any) -> Any:
+    """Return the kernel with one set of fragments, each loaded in the step that multiplies it."""
+    for old, new in (
+        ("now, then = k % 2, (k + 1) % 2", "now, then = 0, 0"),
+        ("k_then = uint64((k + 1) % TILE_K)", "k_then = uint64(k)"),
+        ("if k == TILE_K - 1:", "if k == 0:"),
+        ("b_from += at * B_ROW", "b_from += at * B_ROW; use, fill = fill, use"),
+    ):
+        kernel = edited(kernel, old, new)
+    return kernel
+
+
+VARIANTS = {
+    AS_IT_IS: lambda kernel: kernel,
+    "without alpha": lambda kernel: without(kernel, "*= alpha"),
+    "every column downwards": lambda kernel: edited(
+        kernel, "ROWS - 1 - step if j % 2 else step", "step"
+    ),
+    "fragments in turn": _fragments_in_turn,
+    "lanes in columns": lambda kernel: edited(
+        edited(kernel, "lane // uint64(LANES_N)", "lane % uint64(LANES_M)"),
+        "lane % uint64(LANES_N)",
+        "lane // uint64(LANES_M)",
+    ),
+}
+"""The kernel with one idea taken back, each right; measured with the first of SETTINGS."""
+# What is run: each setting, and each variant.
+JOBS = tuple((setting, AS_IT_IS) for setting in SETTINGS) + tuple(
+    (SETTINGS[0], name) for name in VARIANTS if name != AS_IT_IS
+)
+PROVENANCE = (
+    "gpu",
+    "compute_capability",
+    "multiprocessors",
+    "driver",
+    "versions",
+    "date",
+    "commit",
+)
+MEASURED = ("m", "n", "k", "launches", "time_ms", "spread", "ratio")
+COMPILED = ("registers", "spilled_bytes", "shared_bytes")
+COUNTED = ("instructions", "multiply_adds", "same_bank")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One setting, or a variant of the kernel with it, in the form of a rung for `bench`."""
+
+    setting: Setting
+    variant: str = AS_IT_IS
+    device: str = "gpu"
+    layout: str = "nn"
+
+    @property
+    def name(self) -> str:
+        return f"{title(self.setting)}, {self.variant}"
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel for B and C of aligned fours. Raises ValueError for tiles that do not fit."""
+        constants = self.setting.constants(True)
+        most = self.setting.max_registers
+        return with_constants(_changed(self.variant), max_registers=most, **constants)
+
+    @property
+    def matmul(self) -> Callable:
+        return partial(
+            matmul_with(cuda_best, _changed(self.variant)),
+            setting=self.setting,
+        )
+
+
+@cache
+def _changed(variant: str) -> Any:
+    return VARIANTS[variant](cuda_best.cuda_best_kernel)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of one setting: the compiler's account and a record for each problem.
+
+    `same_bank` of the `multiply_adds` of the inner loop wait for a register bank (see `Compiled`);
+    `instructions` are all of the loop's. `error` says why there are no records; then the numbers
+    are 0.
+    """
+
+    setting: Setting
+    variant: str
+    cc: tuple[int, int]
+    multiprocessors: int
+    registers: int = 0
+    spilled_bytes: int = 0
+    shared_bytes: int = 0
+    instructions: int = 0
+    multiply_adds: int = 0
+    same_bank: int = 0
+    records: tuple[Record, ...] = ()
+    error: str = ""
+
+    def record(self, edge: int) -> Record:
+        """Return the record of a square problem. Raises ValueError that says what there is."""
+        for each in self.records:
+            if (each.m, each.n, each.k) == (edge,) * 3:
+                return each
+        there = ", ".join(each.shape_text for each in self.records) or self.error
+        raise ValueError(f"{title(self.setting)} was not measured at {edge}: {there}")
+
+    @property
+    def occupancy(self) -> Occupancy:
+        """How many blocks fit on a multiprocessor. Raises ValueError where none does."""
+        made = Compiled(
+            title(self.setting),
+            self.cc,
+            self.registers,
+            self.spilled_bytes,
+            self.shared_bytes,
+        )
+        return occupancy(made, self.setting.threads)
+
+    def busy(self, m: int, n: int) -> int:
+        """Return how many multiprocessors have a block of C at all."""
+        blocks = math.ceil(m / self.setting.tile_m) * math.ceil(n / self.setting.tile_n)
+        return min(blocks, self.multiprocessors)
+
+    def waves(self, m: int, n: int) -> float:
+        """Return how often the GPU is filled with blocks to cover C; the last time in part."""
+        blocks = math.ceil(m / self.setting.tile_m) * math.ceil(n / self.setting.tile_n)
+        return blocks / (self.occupancy.blocks * self.multiprocessors)
+
+    def row(self, edges: Sequence[int] = EDGES) -> dict[str, Any]:
+        """Return the trial as a line of a table."""
+        tiles = self.setting
+        row: dict[str, Any] = {
+            "block": f"{tiles.tile_m}×{tiles.tile_n}×{tiles.tile_k}",
+            "warp": f"{tiles.warp_m}×{tiles.warp_n}",
+            "thread": f"{tiles.rows}×{tiles.columns}",
+            "threads": tiles.threads,
+            "registers": self.registers if self.records else "–",
+            "spilled": self.spilled_bytes if self.records else "–",
+            "blocks there": self.occupancy.blocks if self.records else "–",
+        }
+        for edge in edges:
+            # Where a multiprocessor may have no block, that counts; else how the waves come out.
+            word, count = ("busy", self.busy) if edge == min(edges) else ("waves", self.waves)
+            row[f"{word}, {edge}³"] = count(edge, edge) if self.records else "–"
+            row[f"of cuBLAS, {edge}³"] = self.record(edge).ratio if self.records else "–"
+        return row
+
+
+def title(setting: Setting) -> str:
+    """Return a setting's name: "128×256×8, warp 32×128, thread 8×16", and a limit on registers."""
+    most = f", {setting.max_registers} registers" if setting.max_registers < 255 else ""
+    return (
+        f"{setting.tile_m}×{setting.tile_n}×{setting.tile_k}, warp "
+        f"{setting.warp_m}×{setting.warp_n}, thread {setting.rows}×{setting.columns}{most}"
+    )
+
+
+def run(
+    setting: Setting,
+    variant: str = AS_IT_IS,
+    edges: Sequence[int] = EDGES,
+    alone: AbstractContextManager | None = None,
+    budget_s: float = BUDGET_S,
+) -> dict[str, Any]:
+    """Compile and measure one setting on this GPU; return what the file holds of it.
+
+    `alone` is entered for the measuring, so that several processes can compile at once and measure
+    in turn. Each product is checked. Raises ValueError for tiles that do not fit together and where
+    there is no GPU, MatmulError for a wrong product, NoCompiler where there is no `cuobjdump`.
+    """
+    from numba import types
+
+    from tiled_matmul.measure.bench import bench
+    from tiled_matmul.measure.clock import need_gpu
+
+    need_gpu()
+    candidate = Candidate(setting, variant)
+    a, b = Problem.square(64).inputs(device="cuda")
+    out = candidate.matmul(a, b)  # compiles
+    made = compiled(candidate.kernel, a.view(-1), b.view(-1), out, types.float32)
+    records = []
+    with alone or nullcontext():
+        for edge in edges:
+            problem = Problem.square(edge)
+            found = bench([candidate], problem, budget_s=budget_s, max_run_s=math.inf)
+            records.append({key: getattr(found[1], key) for key in MEASURED})
+    counts = (made.inner.total(), made.count("multiply-adds"), made.same_bank)
+    return {
+        **{"setting": asdict(setting), "variant": variant},
+        **{key: getattr(made, key) for key in COMPILED},
+        **dict(zip(COUNTED, counts, strict=True)),
+        "records": records,
+    }
+
+
+def provenance() -> dict[str, Any]:
+    """Return what a file says of where its numbers are from. Raises ValueError without a GPU."""
+    from tiled_matmul.kit import backend
+    from tiled_matmul.kit.launch import multiprocessors
+    from tiled_matmul.measure.clock import need_gpu
+    from tiled_matmul.measure.provenance import provenance as of_this_run
+
+    need_gpu()
+    return {
+        **of_this_run("gpu"),
+        "compute_capability": list(backend.select().gpu.capability),
+        "multiprocessors": multiprocessors(),
+    }
+
+
+def as_text(origin: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> str:
+    """Return a file's text: JSON, a line a trial."""
+    lines = ",\n".join(f"  {json.dumps(trial)}" for trial in trials)
+    return f'{{\n"provenance": {json.dumps(origin, indent=1)},\n"trials": [\n{lines}\n]\n}}\n'
+
+
+def load(path: str | os.PathLike) -> list[Trial]:
+    """Read a file. Raises ValueError naming it and what is wrong in it."""
+    return load_as(path, parse, "a search")
+
+
+def parse(stored: Mapping[str, Any]) -> list[Trial]:
+    """Return what a file holds. Raises ValueError for a number that cannot have been measured."""
+    origin = stored["provenance"]
+    missing = [key for key in PROVENANCE if not origin.get(key)]
+    if missing:
+        raise ValueError(f"the provenance lacks {', '.join(missing)}")
+    place = tuple(origin["compute_capability"]), origin["multiprocessors"]
+    trials = [_trial(trial, origin, place) for trial in stored["trials"]]
+    if not any(trial.records for trial in trials):
+        raise ValueError("no setting was measured")
+    return trials
+
+
+def _trial(stored: Mapping[str, Any], origin: Mapping[str, Any], place: tuple) -> Trial:
+    setting, variant = Setting(**stored["setting"]), stored["variant"]
+    if stored.get("error"):
+        return Trial(setting, variant, *place, error=stored["error"])
+    for key in COMPILED + COUNTED:
+        if type(stored[key]) is not int or stored[key] < (key == "registers"):
+            raise ValueError(f"{title(setting)}: {key} cannot be {stored[key]!r}")
+    here = {f.name for f in fields(Record)} & set(PROVENANCE)
+    records = tuple(
+        Record(
+            rung="cuda_best",
+            dtype="float32",
+            graph=False,
+            baseline="cublas",
+            tflops=2 * each["m"] * each["n"] * each["k"] / each["time_ms"] / 1e9,
+            **{key: each[key] for key in MEASURED},
+            **{key: origin[key] for key in here},
+        )
+        for each in stored["records"]
+    )
+    counts = (stored[key] for key in COMPILED + COUNTED)
+    return Trial(setting, variant, *place, *counts, records=records)
+
+
+def reference() -> list[Trial]:
+    """Return the search on the reference GPU, the one that the book's prose speaks of."""
+    return load(SEARCH / "h200.json")

@@ -1,0 +1,431 @@
+"""What the compiler made of a kernel: registers, spills, and the machine's instructions (SASS).
+
+A kernel is compiled and linked here as Numba does it for a launch, and NVIDIA's `cuobjdump` takes
+the result apart. No GPU is needed. Without one, this process runs kernels in the interpreter, so
+another process, with Numba's compiler, does the work. What is needed is libNVVM and libnvJitLink,
+or `ptxas` for the latter (`numba-cuda[cu13]` brings the libraries, a CUDA toolkit all of it), and
+`cuobjdump`, which comes with a CUDA toolkit and with Triton. On a GPU without them the registers
+and the bytes are Numba's own, and there are no instructions to count.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tiled_matmul.machine import backend
+
+REFERENCE = (9, 0)  # the book's GPU
+OPTIONS = ("fastmath", "launch_bounds")  # of cuda.jit, for the compiler; the linker takes the rest
+TOOLKIT = Path("/usr/local/cuda/bin")
+TIMEOUT_S = 300
+SYSTEM_SHARED = 1024  # bytes that are not the kernel's; cuobjdump counts them in from 9.0 on
+
+OPCODES = {
+    "multiply-adds": r"[FDH]FMA",
+    "shared loads": r"LDS(?!M)",
+    "shared loads of 16 bytes": r"LDS\.(U\.)?128",
+    "shared stores": r"STS",
+    "global loads": r"LDG(\.|$)",
+    "global loads of 16 bytes": r"LDG\.E\.(\w+\.)*128",
+    "global stores": r"STG",
+    "asynchronous copies": r"LDGSTS",
+    "spill loads and stores": r"(LDL|STL)",
+    "barriers": r"BAR\.",
+    "integer": r"(U?(IADD|IMAD|IMNMX|IABS|ISETP|LEA|SHF|LOP|SEL|POPC|FLO|BMSK|SGXT|PRMT)|VIADD)",
+}
+"""Kinds of instructions, each a pattern for the beginning of its name. They need not add up."""
+
+_known: dict[tuple, Any] = {}  # by kernel, signature and compute capability
+
+
+class NoCompiler(RuntimeError):
+    """Something that compiling needs is not on this machine; the message says what."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One kernel, compiled for one compute capability.
+
+    `registers` are a thread's; `spilled_bytes` lie in local memory, a thread's too, because there
+    was no register for them; `shared_bytes` are a block's. `whole` counts all instructions by
+    name; `inner` those of one turn of the innermost loop, the one with the most multiply-adds;
+    `around` those of one turn of the loops around it, itself left out. All three are empty where
+    no `cuobjdump` is. `same_bank` are the multiply-adds of `inner` that fetch three operands out of
+    one of the two banks of the register file, and so wait (compute capability 7.0 and later).
+    """
+
+    name: str
+    cc: tuple[int, int]
+    registers: int
+    spilled_bytes: int
+    shared_bytes: int
+    whole: Counter = field(default_factory=Counter, repr=False)
+    inner: Counter = field(default_factory=Counter, repr=False)
+    around: Counter = field(default_factory=Counter, repr=False)
+    same_bank: int = field(default=0, repr=False)
+
+    def count(self, kind: str, where: str = "inner") -> int:
+        """Return how many instructions of one of OPCODES there are in "inner", "around" or "whole".
+
+        Raises ValueError for another kind or place, NoCompiler where none could be counted.
+        """
+        if kind not in OPCODES or where not in ("inner", "around", "whole"):
+            known = ", ".join(OPCODES)
+            raise ValueError(f"no {kind!r} in {where!r}; count {known} in inner, around or whole")
+        self._need_instructions()
+        instructions = getattr(self, where)
+        return sum(n for name, n in instructions.items() if re.match(OPCODES[kind], name))
+
+    def slots(self, products: int, kind: str | None = None) -> float:
+        """Return how many instructions a thread issues for each multiply-add.
+
+        `products` is what one turn of the outer loop multiplies and adds: the compiler may have
+        copied the inner loop's body, and this says how often the result turns. `kind` counts one of
+        OPCODES only. Raises ValueError where the inner loop multiplies floats not at all.
+        """
+        each = self.count("multiply-adds")
+        if not each:
+            raise ValueError(f"{self.name} has no loop with a multiply-add of floats")
+        if kind is None:
+            inner, around = self.inner.total(), self.around.total()
+        else:
+            inner, around = self.count(kind), self.count(kind, "around")
+        return (around + inner * products / each) / products
+
+    def _need_instructions(self) -> None:
+        if not self.whole:
+            raise NoCompiler(f"the instructions of {self.name} are not known: no cuobjdump is here")
+
+
+def compiled(kernel: Any, *arguments: Any, cc: tuple[int, int] | None = None) -> Compiled:
+    """Return what the compiler makes of `kernel` for these arguments. See `compiled_all`."""
+    return compiled_all({kernel.py_func.__name__: (kernel, *arguments)}, cc)[
+        kernel.py_func.__name__
+    ]
+
+
+def try_compiled(
+    kernels: Mapping[str, tuple], cc: tuple[int, int] | None = None
+) -> dict[str, Compiled]:
+    """Return what `compiled_all` does; where it cannot be looked at, print why and return {}."""
+    try:
+        found = compiled_all(kernels, cc)
+        for made in found.values():
+            made._need_instructions()
+        return found
+    except NoCompiler as error:
+        print(f"Nothing is compiled here: {error}")
+        return {}
+
+
+def compiled_all(
+    kernels: Mapping[str, tuple], cc: tuple[int, int] | None = None
+) -> dict[str, Compiled]:
+    """Compile several kernels, in one process, and return {name: Compiled}.
+
+    `kernels` maps a name to (kernel, argument, …): a kernel of `cuda.jit`, and for each argument a
+    tensor, an array, a number or a Numba type. `cc` is a compute capability such as (9, 0); None
+    takes this machine's GPU, or the reference GPU's where there is none. Raises NoCompiler, and
+    what the compiler says of a kernel that it does not take.
+    """
+    chosen = backend.select()
+    target = cc or (chosen.gpu.capability if chosen.on_gpu else REFERENCE)
+    jobs = {name: (kernel, _signature(rest)) for name, (kernel, *rest) in kernels.items()}
+    keys = {name: (*job, target) for name, job in jobs.items()}
+    new = {name: job for name, job in jobs.items() if keys[name] not in _known}
+    if new:
+        try:
+            tool = find_tool("cuobjdump")
+            cubins = (_elsewhere if chosen.name == "simulator" else _here)(new, target)
+            made = {name: _taken_apart(name, cubin, target, tool) for name, cubin in cubins.items()}
+        except NoCompiler:
+            if not chosen.on_gpu or target != chosen.gpu.capability:
+                raise
+            made = {name: _as_launched(name, *job, target) for name, job in new.items()}
+        _known.update({keys[name]: found for name, found in made.items()})
+    return {name: replace(_known[key], name=name) for name, key in keys.items()}
+
+
+def find_tool(name: str) -> str:
+    """Return the path of one of NVIDIA's programs. Raises NoCompiler."""
+    return _tools(name)[0]
+
+
+def _tools(name: str) -> list[str]:
+    """Return where the program is: in PATH, in the toolkit's folder, in Triton's."""
+    places = [shutil.which(name), TOOLKIT / name]
+    if os.environ.get("CUDA_HOME"):
+        places.insert(1, Path(os.environ["CUDA_HOME"]) / "bin" / name)
+    for folder in map(Path, sys.path):
+        places += sorted((folder / "triton/backends/nvidia/bin").glob(f"{name}*"))
+    found = [str(place) for place in places if place and os.access(place, os.X_OK)]
+    if not found:
+        raise NoCompiler(f"{name} is not here; it comes with a CUDA toolkit, and with Triton")
+    return found
+
+
+def _signature(arguments: list) -> tuple:
+    """Return the Numba types of the arguments; a tensor is typed as launchers pass it."""
+    import numpy as np
+    from numba import from_dtype, typeof, types
+
+    kinds = []
+    for argument in arguments:
+        if hasattr(argument, "data_ptr"):  # a tensor on any device
+            dtype = np.dtype(str(argument.dtype).removeprefix("torch."))
+            argument = types.Array(from_dtype(dtype), argument.ndim, "C")
+        kinds.append(argument if isinstance(argument, types.Type) else typeof(argument))
+    return tuple(kinds)
+
+
+# Compiling
+
+
+def _here(jobs: Mapping[str, tuple], cc: tuple[int, int]) -> dict[str, bytes]:
+    """Compile in this process, whose Numba has a compiler."""
+    return {name: cubin(kernel, signature, cc) for name, (kernel, signature) in jobs.items()}
+
+
+def cubin(kernel: Any, signature: tuple, cc: tuple[int, int], source_lines: bool = False) -> bytes:
+    """Return a kernel's machine code, by Numba's own compiler. Raises NoCompiler, or what it says.
+
+    `signature` are the Numba types of the arguments, `cc` a compute capability. With `source_lines`
+    it also holds which line of the source each instruction comes from, for tools that look at it;
+    the instructions are the same.
+    """
+    from numba import cuda
+
+    options = {o: v for o, v in kernel.targetoptions.items() if o in OPTIONS and v is not None}
+    most = kernel.targetoptions.get("max_registers")
+    build = partial(
+        cuda.compile,
+        kernel.py_func,
+        signature,
+        device=False,
+        abi="numba",
+        cc=cc,
+        lineinfo=source_lines,
+        **options,
+    )
+    try:
+        from cuda.bindings import nvjitlink
+
+        nvjitlink.version()
+    except Exception:  # missing, or its library is: the exceptions differ from version to version
+        return _assembled(_compile(build, "ptx"), cc, most, source_lines)
+    code = _compile(build, "ltoir")
+    flags = ["-lto", f"-arch=sm_{cc[0]}{cc[1]}"] + ([f"-maxrregcount={most}"] if most else [])
+    flags += ["-lineinfo"] if source_lines else []
+    linker = nvjitlink.create(len(flags), flags)
+    try:
+        nvjitlink.add_data(linker, nvjitlink.InputType.LTOIR, code, len(code), "kernel")
+        nvjitlink.complete(linker)
+        linked = bytearray(nvjitlink.get_linked_cubin_size(linker))
+        nvjitlink.get_linked_cubin(linker, linked)
+    finally:
+        nvjitlink.destroy(linker)
+    return bytes(linked)
+
+
+def _compile(build: Any, output: str) -> Any:
+    try:
+        return build(output=output)[0]
+    except Exception as error:
+        if "nvvm" in str(error).lower() and "not" in str(error).lower():
+            raise NoCompiler(f"libNVVM is not here, numba-cuda[cu13] brings it: {error}") from error
+        raise
+
+
+def _assembled(ptx: str, cc: tuple[int, int], most: int | None, source_lines: bool) -> bytes:
+    """Return the cubin that the first ptxas makes which knows this version of PTX."""
+    said = ""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_text(ptx)
+        for tool in _tools("ptxas"):
+            command = [tool, f"-arch=sm_{cc[0]}{cc[1]}", str(source), "-o", str(target)]
+            command += [f"-maxrregcount={most}"] if most else []
+            command += ["-lineinfo"] if source_lines else []
+            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+            if done.returncode == 0:
+                return target.read_bytes()
+            said = done.stderr.strip()
+    raise NoCompiler(f"no ptxas here takes what Numba makes: {said}")
+
+
+def _elsewhere(jobs: Mapping[str, tuple], cc: tuple[int, int]) -> dict[str, bytes]:
+    """Compile in a process of its own, where Numba's compiler has not been switched off."""
+    buffer = io.BytesIO()
+    _pickler()(buffer).dump((dict(jobs), cc))
+    result = elsewhere(__name__, buffer.getvalue())
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def elsewhere(module: str, given: bytes) -> Any:
+    """Run a module's `main()` in a process whose back end is the compiler, and return its answer.
+
+    It reads `given` from its standard input and pickles its answer to its standard output. Raises
+    RuntimeError with what it said if it fails.
+    """
+    environment = os.environ | {
+        backend.OVERRIDE: "compiler",
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", f"from {module} import main; main()"],
+        input=given,
+        capture_output=True,
+        env=environment,
+        timeout=TIMEOUT_S,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the compiler's process failed: {done.stderr.decode()[-2000:]}")
+    return pickle.loads(done.stdout)
+
+
+def _pickler() -> type:
+    """Return a pickler that takes the interpreter's kernels along as their source functions."""
+    from numba import cloudpickle
+
+    from tiled_matmul.microscope.cuda.kernel import Kernel
+
+    class Pickler(cloudpickle.Pickler):
+        def reducer_override(self, thing: Any) -> Any:
+            if isinstance(thing, Kernel):
+                return _jitted, (thing.py_func, thing.device, thing.targetoptions)
+            home = sys.modules.get(getattr(thing, "__module__", None))
+            name = getattr(thing, "__name__", None)
+            if type(thing).__name__ == "_Intrinsic" and getattr(home, str(name), None) is thing:
+                return getattr, (home, name)
+            return super().reducer_override(thing)
+
+    return Pickler
+
+
+def _jitted(function: Any, device: bool, options: dict) -> Any:
+    from numba import cuda
+
+    return cuda.jit(device=device, **options)(function)
+
+
+def main() -> None:
+    """Compile what stands on the standard input; what comes out is for `_elsewhere`."""
+    backend.select()
+    jobs, cc = pickle.load(sys.stdin.buffer)
+    try:
+        result: Any = _here(jobs, cc)
+    except NoCompiler as error:
+        result = error
+    except Exception as error:  # a kernel that Numba refuses: its message, without its objects
+        result = RuntimeError(f"{type(error).__name__}: {error}")
+    sys.stdout.buffer.write(pickle.dumps(result))
+
+
+# Reading
+
+
+def _as_launched(name: str, kernel: Any, signature: tuple, cc: tuple[int, int]) -> Compiled:
+    """Return what Numba knows of a kernel that it compiled for this machine's GPU."""
+    kernel.compile(signature)
+    made = kernel.overloads[signature]
+    local, shared = made.local_mem_per_thread, made.shared_mem_per_block
+    return Compiled(name, cc, made.regs_per_thread, local, shared)
+
+
+def _taken_apart(name: str, cubin: bytes, cc: tuple[int, int], tool: str) -> Compiled:
+    return read(name, cc, *cuobjdump(cubin, tool))
+
+
+def cuobjdump(cubin: bytes, tool: str) -> tuple[str, str]:
+    """Return what the program prints of a cubin: what it uses, and its instructions."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(cubin)
+        usage, listing = (
+            subprocess.run(
+                [tool, flag, str(path)],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=TIMEOUT_S,
+            ).stdout
+            for flag in ("-res-usage", "-sass")
+        )
+    return usage, listing
+
+
+INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,8})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)([^;\n]*);")
+
+
+def read(name: str, cc: tuple[int, int], usage: str, listing: str) -> Compiled:
+    """Return the Compiled that cuobjdump's texts of `-res-usage` and `-sass` speak of.
+
+    Raises ValueError for texts in which there is not exactly one kernel.
+    """
+    found = re.findall(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)", usage)
+    lines = [(int(m[1], 16), m[2], m[3]) for m in INSTRUCTION.finditer(listing)]
+    if len(found) != 1 or not lines or [line[0] for line in lines].count(0) != 1:
+        raise ValueError(f"{name}: cuobjdump shows {len(found)} kernels, one was wanted")
+    registers, stack, shared, local = map(int, found[0])
+    loops = []
+    for address, opcode, rest in lines:
+        target = re.search(r"0x([0-9a-f]+)\s*$", rest)
+        if opcode.startswith("BRA") and target and int(target[1], 16) < address:
+            loops.append((int(target[1], 16), address))
+
+    def within(loop: tuple[int, int]) -> Counter:
+        return Counter(opcode for address, opcode, _ in lines if loop[0] <= address <= loop[1])
+
+    def products(loop: tuple[int, int]) -> int:
+        return sum(n for o, n in within(loop).items() if re.match(OPCODES["multiply-adds"], o))
+
+    innermost = [
+        loop
+        for loop in loops
+        if not any(o != loop and loop[0] <= o[0] and o[1] <= loop[1] for o in loops)
+    ]
+    inner, around, same_bank = Counter(), Counter(), 0
+    if innermost:
+        best = max(innermost, key=products)
+        inner = within(best)
+        same_bank = _same_bank([line[1:] for line in lines if best[0] <= line[0] <= best[1]])
+        outer = [o for o in loops if o[0] <= best[0] and best[1] <= o[1]]
+        around = within(max(outer, key=lambda o: o[1] - o[0])) - inner
+    whole = Counter(opcode for _, opcode, _ in lines)
+    own = max(0, shared - (SYSTEM_SHARED if cc >= (9, 0) else 0))
+    return Compiled(name, cc, registers, stack + local, own, whole, inner, around, same_bank)
+
+
+OPERAND = re.compile(r"[-|~!]*R(\d+)\|?(\.reuse)?$")
+
+
+def _same_bank(instructions: list[tuple[str, str]]) -> int:
+    """Count the multiply-adds whose three operands come out of one register bank.
+
+    Even registers are one bank, odd ones the other; each delivers two operands at once. What the
+    instruction before marked `.reuse` is still there, for the same place among the operands.
+    """
+    count, kept = 0, {}
+    for opcode, text in instructions:
+        found = [OPERAND.match(part.strip()) for part in text.split(",")[1:]]
+        operands = {place: match for place, match in enumerate(found) if match}
+        fetched = {int(m[1]) for place, m in operands.items() if kept.get(place) != int(m[1])}
+        if re.match(OPCODES["multiply-adds"], opcode):
+            count += len(fetched) == 3 and len({register % 2 for register in fetched}) == 1
+        kept = {place: int(match[1]) for place, match in operands.items() if match[2]}
+    return count

@@ -1,0 +1,108 @@
+"""Asynchronous copies from global to shared memory, one thread's at a time.
+
+A copy is begun, goes into the thread's open group, which `commit` closes, and lands when the thread
+waits for that group: no sooner, though on a GPU it may. What it reads it reads when it is begun.
+Until it has landed it is under way, and the record says so in each phase, that is between each two
+barriers: nothing else may touch those bytes in that time. A copy that nobody waits for never lands;
+that by itself is no fault, since a kernel may end with copies under way.
+Source: NVIDIA, PTX ISA, "cp.async", "cp.async.commit_group" and "cp.async.wait_group".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tiled_matmul.microscope.cuda import values
+from tiled_matmul.microscope.cuda.errors import KernelError, TypingError
+
+SIZES = (4, 8, 16)  # bytes
+
+
+class Copies:
+    """The copies that one thread has under way."""
+
+    def __init__(self) -> None:
+        self.open: list[_UnderWay] = []
+        self.groups: list[list[_UnderWay]] = []
+
+    def commit(self) -> None:
+        """Close the open group, which may be empty."""
+        self.groups.append(self.open)
+        self.open = []
+
+    def wait(self, newest: int) -> None:
+        """Land all closed groups but the `newest` ones."""
+        if newest < 0:
+            raise KernelError(f"a wait leaves 0 groups or more under way, got {newest}")
+        while len(self.groups) > newest:
+            for copy in self.groups.pop(0):
+                copy.land()
+
+    def __iter__(self) -> Iterator[_UnderWay]:
+        for group in self.groups:
+            yield from group
+        yield from self.open
+
+
+@dataclass
+class _UnderWay:
+    array: Any
+    element: int
+    values: list
+    flight_key: int
+    landing_key: int
+
+    def record(self) -> None:
+        """Say that it is still under way, in a new phase."""
+        self.array.note(self.element, len(self.values), self.flight_key)
+
+    def land(self) -> None:
+        self.array.data[self.element : self.element + len(self.values)] = self.values
+        self.array.note(self.element, len(self.values), self.landing_key)
+
+
+class Copy:
+    """One copy of a thread: what the stand-in of an intrinsic begins."""
+
+    def __init__(self, lane: Any, load_key: int, *keys: int) -> None:
+        self.copies = lane.copies
+        self.load_key, self.key, self.flight_key, self.landing_key = load_key, *keys
+
+    def begin(
+        self, target: Any, at: Any, source: Any, start: Any, count: int, present: int
+    ) -> None:
+        """Begin to copy `present` neighbours from source[start] to target[at], then zeros.
+
+        `count` elements are written. Where `present` is 0 nothing is read, wherever `start` is.
+        """
+        if (target.info.space, source.info.space) != ("shared", "global"):
+            raise KernelError(
+                "an asynchronous copy goes from global to shared memory, got "
+                f"{source.info.space} to {target.info.space}"
+            )
+        width = count * source.itemsize
+        if target.dtype != source.dtype or width not in SIZES:
+            raise TypingError(
+                f"a copy moves 4, 8 or 16 bytes of one type, got {count} of {source.dtype} into "
+                f"{target.dtype}"
+            )
+        at, start, present = _ints(at), _ints(start), values.index(present)
+        if not 0 <= present <= count:
+            raise KernelError(f"0 to {count} elements are present, got {present}")
+        source.check_alignment(start, width)
+        read: list = []
+        while present > len(read):
+            # An access in the record is 1, 2 or 4 elements wide.
+            part = 1 << (present - len(read)).bit_length() - 1
+            read += source.span((*start[:-1], start[-1] + len(read)), part, self.load_key)
+        element = target.claim(at, count, self.key)
+        if element is not None:
+            read += [target.zero()] * (count - len(read))
+            copy = _UnderWay(target, element, read, self.flight_key, self.landing_key)
+            self.copies.open.append(copy)
+
+
+def _ints(index: Any) -> tuple[int, ...]:
+    return tuple(map(values.index, index if isinstance(index, tuple) else (index,)))

@@ -1,0 +1,154 @@
+"""Launches: what `cuda.jit` gives where there is no GPU, and launchers under the microscope."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.microscope.cuda.names import FEATURES
+from tiled_matmul.microscope.cuda.prepare import launch_shape, prepare
+from tiled_matmul.microscope.cuda.trace import trace
+
+_watching: list[tuple[list, dict]] = []
+
+
+class Kernel:
+    """A kernel, or a device function, that runs in the interpreter."""
+
+    def __init__(self, function: Callable, device: bool, options: dict | None = None) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.device = device
+        self.targetoptions = dict(options or {})  # nothing to the interpreter, but to a compiler
+
+    def __getitem__(self, configuration: tuple) -> Launch:
+        if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
+            raise ValueError(
+                "a launch is kernel[grid, block], with a stream and bytes of dynamic shared memory "
+                f"if needed; got kernel[{configuration!r}]"
+            )
+        if self.device:
+            raise ValueError(f"{self.__name__} is a device function: kernels call it")
+        grid, block = configuration[:2]
+        return Launch(self, grid, block, configuration[3] if len(configuration) == 4 else 0)
+
+    def __call__(self, *arguments: Any) -> None:
+        what = "device function" if self.device else "kernel"
+        raise TypeError(
+            f"{self.__name__} is a {what}: "
+            + (
+                "kernels call it"
+                if self.device
+                else f"launch it as {self.__name__}[grid, block](…)"
+            )
+        )
+
+    def forall(self, count: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable:
+        """Return a launch with a thread for each of `count` elements, in one dimension.
+
+        With no elements nothing runs. Raises ValueError for any other count.
+        """
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
+            raise ValueError(f"forall takes a number of elements, got {count!r}")
+        if count == 0:
+            return lambda *arguments: None
+        threads = tpb or 128
+        return Launch(self, -(-count // threads), threads, sharedmem)
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, run by the interpreter>"
+
+
+class Launch:
+    """A kernel with its grid and block; calling it runs it to its end."""
+
+    def __init__(self, kernel: Kernel, grid: Any, block: Any, sharedmem: int) -> None:
+        launch_shape(grid, block, sharedmem)
+        self.kernel, self.grid, self.block, self.sharedmem = kernel, grid, block, sharedmem
+
+    def __call__(self, *arguments: Any) -> None:
+        run(self.kernel, self.grid, self.block, *arguments, sharedmem=self.sharedmem)
+
+
+def run(kernel: Any, grid: Any, block: Any, *arguments: Any, sharedmem: int = 0) -> None:
+    """Launch a kernel in the interpreter and record nothing. Errors as `trace`, and OutOfBounds and
+    DivergentBarrier where a trace would have findings."""
+    if _watching:
+        traces, options = _watching[-1]
+        traces.append(trace(kernel, grid, block, *arguments, sharedmem=sharedmem, **options))
+        return
+    runner, numbers, finish = prepare(kernel, grid, block, arguments, None, sharedmem)
+    runner.run(numbers)
+    finish()
+
+
+@contextmanager
+def watch(**options: Any):
+    """Yield a list; every launch of a launcher inside the `with` is traced and appended to it.
+
+    With it a rung can be looked at as it is: `with watch() as traces: cuda_naive.matmul(a, b)`.
+    `options` are those of `trace`: blocks, order, seed, max_steps.
+    """
+    traces: list = []
+    _watching.append((traces, options))
+    try:
+        yield traces
+    finally:
+        _watching.pop()
+
+
+def watched() -> bool:
+    """Is anybody watching launches?"""
+    return bool(_watching)
+
+
+JIT_OPTIONS = frozenset(
+    ("argtypes", "restype", "inline", "fastmath", "link", "debug", "opt", "lineinfo", "cache")
+    + ("launch_bounds", "max_registers", "boundscheck", "forceinline", "shared_memory_carveout")
+    + ("ensure_shared_memory", "lto", "abi", "abi_info")
+)
+
+
+def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
+    """Stand in for `numba.cuda.jit`; signatures and the compiler's options are accepted."""
+    unknown = set(options) - JIT_OPTIONS
+    if unknown:
+        raise TypeError(f"cuda.jit has no option {', '.join(sorted(unknown))}")
+    if callable(func_or_sig) and hasattr(func_or_sig, "__code__"):
+        return Kernel(func_or_sig, device, options)
+    return lambda function: Kernel(function, device, options)
+
+
+def install() -> None:
+    """Let `numba.cuda.jit` make kernels for the interpreter, in this process.
+
+    The names of `numba.cuda` that only kernels use are there as well, so that they can be imported.
+    """
+    from numba import cuda
+
+    cuda.jit = jit
+    for name in FEATURES:
+        if not hasattr(cuda, name):
+            setattr(cuda, name, _InKernels(name))
+
+
+class _InKernels:
+    """What a name of `numba.cuda` that only kernels use is outside of them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, *arguments: Any) -> None:
+        raise TypeError(f"cuda.{self._name} is for kernels, and this is not one")
+
+    def __getattr__(self, name: str) -> _InKernels:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _InKernels(f"{self._name}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<cuda.{self._name}, for kernels>"

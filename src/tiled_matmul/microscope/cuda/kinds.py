@@ -1,0 +1,120 @@
+"""What the rewriter knows of a value before the kernel runs.
+
+An int is the number of bits that a Python int, which stands for an int64, may need; `Natural` says
+that it is never negative, `Unsigned` that it stands for a uint64. OTHER is a typed scalar, ARRAY an
+array, SHAPE and STRIDES an array's, a tuple holds what is known of its parts. None: never assigned.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tiled_matmul.microscope.cuda.names import SMALL
+
+OTHER, ARRAY, SHAPE, STRIDES = "scalar", "array", "shape", "strides"
+
+
+class Natural(int):
+    """Bits of an int64 that is never negative."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and int(self) == int(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((type(self), int(self)))
+
+
+class Unsigned(Natural):
+    """Bits of a uint64 that was never made by wrapping around."""
+
+
+SIZE = Natural(SMALL)
+
+
+def is_int(kind: Any) -> bool:
+    return isinstance(kind, int)
+
+
+def is_natural(kind: Any) -> bool:
+    return isinstance(kind, Natural)
+
+
+def is_unsigned(kind: Any) -> bool:
+    return isinstance(kind, Unsigned)
+
+
+def is_large(kind: Any) -> bool:
+    """May this small int have more bits than a float32 holds?"""
+    return isinstance(kind, int) and kind > 24
+
+
+def part_of(kind: Any) -> Any:
+    """Return what is known of an element of a shape or of strides, or None for anything else."""
+    return {SHAPE: SIZE, STRIDES: SMALL}.get(kind) if isinstance(kind, str) else None
+
+
+def bits(count: int, like: Any) -> Any:
+    """Return so many bits of what `like` are bits of."""
+    return type(like)(count)
+
+
+def join(x: Any, y: Any) -> Any:
+    """Return what is known of a value that is sometimes x and sometimes y."""
+    if x is None or x == y:
+        return y
+    if y is None:
+        return x
+    if is_int(x) and is_int(y):
+        if is_unsigned(x) != is_unsigned(y):
+            return OTHER
+        return bits(max(int(x), int(y)), x if is_natural(y) else y)
+    if isinstance(x, tuple) and isinstance(y, tuple) and len(x) == len(y):
+        return tuple(join(a, b) for a, b in zip(x, y, strict=True))
+    return OTHER
+
+
+def widened(kind: Any) -> Any:
+    """Fewer versions of a device function: all small ints alike."""
+    if is_int(kind):
+        return bits(SMALL if kind <= SMALL else 63, kind)
+    return tuple(widened(part) for part in kind) if isinstance(kind, tuple) else kind
+
+
+def of_constant(value: int) -> int:
+    """Return what is known of an int that stands in the source."""
+    return Natural(value.bit_length()) if value >= 0 else value.bit_length()
+
+
+def of_result(op: ast.operator, count: int, x: int, y: int) -> int:
+    """Return what is known of `x op y`, which needs `count` bits."""
+    if is_unsigned(x) and is_unsigned(y):
+        return Unsigned(count)
+    same_sign = is_natural(x) and is_natural(y) and not isinstance(op, ast.Sub)
+    return Natural(count) if same_sign else count
+
+
+def stays_unsigned(op: ast.operator, y: ast.expr, m: int, n: int) -> bool:
+    """Can this operation on two uint64 of m and n bits be one on Python ints?
+
+    It can where it neither wraps around nor divides by 0.
+    """
+    if isinstance(op, ast.Add):
+        return max(m, n) < 63
+    if isinstance(op, ast.Mult):
+        return m + n <= 63
+    if isinstance(op, (ast.FloorDiv, ast.Mod)):
+        return isinstance(y, ast.Constant) and y.value > 0
+    return isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor))
+
+
+def of_turns(ends: list[Any]) -> Any:
+    """Return what is known of the turns of range(*ends), ends of ints; OTHER: they have types."""
+    count = max(SMALL, *(int(end) for end in ends))
+    upwards = len(ends) == 1 or (is_natural(ends[0]) and (len(ends) == 2 or is_natural(ends[2])))
+    if any(is_unsigned(end) for end in ends):
+        return Unsigned(count) if all(is_natural(end) for end in ends) else OTHER
+    return Natural(count) if upwards else count

@@ -1,0 +1,666 @@
+"""Arrays as a kernel sees them: bounds are checked, and every access leaves a record.
+
+An array's addresses are those that it would have on a GPU as far as anybody can see them: each
+allocation begins on a multiple of 512 bytes, a view where it lies in its allocation, and static
+shared arrays follow each other. A record of an access is two integers: its key, which says what
+instruction of which turn of which loop it was, and its slot: array, byte address and width.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from array import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.microscope.cuda import values
+from tiled_matmul.microscope.cuda.errors import KernelError, OutOfBounds, TypingError, Unsupported
+from tiled_matmul.microscope.cuda.hardware import ALIGNMENT, SHARED_BYTES, STATIC_SHARED_BYTES
+
+GLOBAL_START = 1 << 30  # addresses below it are a block's shared memory
+WIDTH_BITS = 3
+ARRAY_SHIFT = 50
+ADDRESS_MASK = (1 << ARRAY_SHIFT - WIDTH_BITS) - 1
+MAX_ARRAYS = 1 << 63 - ARRAY_SHIFT
+
+
+@dataclass(frozen=True)
+class ArrayInfo:
+    """An array that a kernel used. `start` is its lowest address, `strides` are in bytes.
+
+    `allocation` is the address at which the memory begins that it lies in; 0 for shared memory.
+    """
+
+    id: int
+    name: str
+    space: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    start: int = field(repr=False)
+    strides: tuple[int, ...] = field(repr=False)
+    allocation: int = field(repr=False, default=0)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+class Log:
+    """What was recorded while a kernel ran."""
+
+    def __init__(self) -> None:
+        self.keys = array("q")
+        self.slots = array("q")
+        # One entry each time a thread runs, until its next barrier or its end.
+        self.starts = array("q")
+        self.blocks = array("q")
+        self.threads = array("h")
+        self.phases = array("l")
+        self.clocks = array("l")
+        self.vectors: list[tuple[int, ...]] = []  # of lanes that met at syncwarp
+        # Of each place and array the first thread that missed, and how often it happened.
+        self.misses: dict[tuple, tuple[Miss, int]] = {}
+
+
+@dataclass(frozen=True)
+class Miss:
+    """An index outside of an array, or one below 0 that wrapped around."""
+
+    kind: str
+    site: int
+    array: ArrayInfo
+    shape: tuple[int, ...]
+    index: tuple[int, ...]
+    block: int
+    thread: int
+
+
+class Memory:
+    """All arrays of one launch. `log` is None where nothing is recorded."""
+
+    def __init__(self, log: Log | None, sites: int) -> None:
+        self.log = log
+        self.sites = sites
+        self.arrays: list[ArrayInfo] = []
+        self.describe: Callable[[int], str] = str
+        self.where: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self._shared: dict[tuple, ArrayInfo] = {}
+        self._shared_end = 0
+
+    def info(self, name, space, shape, dtype, start, strides, allocation=0) -> ArrayInfo:
+        """Number an array and remember it."""
+        if len(self.arrays) >= MAX_ARRAYS:
+            raise KernelError(f"a kernel may use {MAX_ARRAYS} arrays")
+        made = ArrayInfo(len(self.arrays), name, space, shape, dtype, start, strides, allocation)
+        self.arrays.append(made)
+        return made
+
+    def shared(self, where: tuple, name: str, shape: Any, dtype: Any, alignment: Any) -> ArrayInfo:
+        """Return the static shared array of this place in the source; it is laid out once."""
+        if where not in self._shared:
+            shape, dtype = checked_shape(name, shape), checked_dtype(name, dtype)
+            align = dtype.itemsize if alignment is None else int(alignment)
+            if align < 1 or align & align - 1:
+                raise TypingError(f"alignment of {name} must be a power of 2, got {alignment!r}")
+            start = -(-self._shared_end // align) * align
+            end = start + math.prod(shape) * dtype.itemsize
+            if end > STATIC_SHARED_BYTES:
+                raise KernelError(
+                    f"{name}{list(shape)} of {dtype} brings the block's static shared memory to "
+                    f"{end} bytes; a GPU allows {STATIC_SHARED_BYTES}, and up to {SHARED_BYTES} as "
+                    "dynamic shared memory"
+                )
+            self._shared_end = end
+            strides = row_major(shape, dtype.itemsize)
+            self._shared[where] = self.info(name, "shared", shape, dtype, start, strides)
+        return self._shared[where]
+
+    def dynamic(self, where: tuple, name: str, dtype: Any, nbytes: int) -> ArrayInfo:
+        """Return the array that a place in the source sees in dynamic shared memory."""
+        if where not in self._shared:
+            dtype = checked_dtype(name, dtype)
+            shape = (nbytes // dtype.itemsize,)
+            start = SHARED_BYTES  # whatever static arrays there are lie below
+            strides = (dtype.itemsize,)
+            self._shared[where] = self.info(name, "shared", shape, dtype, start, strides)
+        return self._shared[where]
+
+
+def row_major(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
+    """Return the strides of a row-major array whose last axis has this stride."""
+    strides = []
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def checked_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """Return a shape as a tuple of positive ints. Raises TypingError."""
+    shape = shape if isinstance(shape, tuple) else (shape,)
+    if not shape or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in shape):
+        raise TypingError(f"the shape of {name} must be positive integers, got {shape!r}")
+    return tuple(int(n) for n in shape)
+
+
+def checked_dtype(name: str, dtype: Any) -> np.dtype:
+    """Return a Numba or numpy type as a dtype that kernels can compute with. Raises TypingError."""
+    try:
+        found = np.dtype(dtype if isinstance(dtype, (np.dtype, type)) else str(dtype))
+    except TypeError:
+        raise TypingError(f"{name} has no dtype of numbers: {dtype!r}") from None
+    if found not in values.DTYPES:
+        known = ", ".join(str(d) for d in values.DTYPES)
+        raise TypingError(f"{name} has dtype {found}; kernels here take {known}")
+    return found
+
+
+def local_info(name: str, shape: tuple[int, ...], dtype: np.dtype) -> ArrayInfo:
+    """Return what is known of an array that only one thread sees. Its accesses leave no record."""
+    return ArrayInfo(-1, name, "local", shape, dtype, 0, row_major(shape, dtype.itemsize))
+
+
+class Array:
+    """An array inside a kernel. Elements are read by l1, l2, l3 and written by s1, s2, s3.
+
+    These are closures, made when first used, because a kernel spends its life in them.
+    """
+
+    __array_ufunc__ = None  # numpy's scalars do not take it for a number
+
+    def __init__(self, memory: Memory, info: ArrayInfo, data, dtype, shape, strides, offset):
+        self.memory = memory
+        self.info = info
+        self.data = data
+        self.dtype = dtype
+        self.shape = shape
+        self.steps = strides  # in elements
+        self.offset = offset
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return tuple(step * self.itemsize for step in self.steps)
+
+    @property
+    def T(self) -> Array:  # noqa: N802
+        return self._view(self.shape[::-1], self.steps[::-1], self.offset)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self):
+        raise Unsupported("a loop over an array's rows: loop over range(len(array))")
+
+    def __bool__(self) -> bool:
+        raise TypingError("an array is neither true nor false")
+
+    def __getattr__(self, name: str) -> Any:
+        if len(name) == 2 and name[0] in "ls" and name[1] in "0123":
+            made = self._loader(int(name[1])) if name[0] == "l" else self._storer(int(name[1]))
+            setattr(self, name, made)
+            return made
+        if name.startswith("__"):  # Python asks what else this could be
+            raise AttributeError(name)
+        raise Unsupported(f"attribute .{name} of an array")
+
+    def __repr__(self) -> str:
+        return f"an array of shape {list(self.shape)} of {self.dtype}"
+
+    def _view(self, shape: tuple, steps: tuple, offset: int) -> Array:
+        return Array(self.memory, self.info, self.data, self.dtype, shape, steps, offset)
+
+    def _record(self) -> tuple[Callable, Callable, int, int] | None:
+        """Return (append a key, append a slot, slot of element 0, shift of an element)."""
+        log = self.memory.log
+        if log is None or self.info.space == "local":
+            return None
+        width = self.itemsize.bit_length() - 1
+        first = self.info.id << ARRAY_SHIFT | self.info.start << WIDTH_BITS | width
+        return log.keys.append, log.slots.append, first, WIDTH_BITS + width
+
+    def _loader(self, axes: int) -> Callable:
+        if axes != len(self.shape):
+            return lambda *index_and_key: self.get(index_and_key[:-1], index_and_key[-1])
+        get, data, offset = self.get, self.data, self.offset
+        plain = isinstance(data, list) or self.dtype.kind == "f" or self.dtype == values.INT64
+        convert = None if plain else values.carrier(self.dtype)
+        add_key, add_slot, first, shift = self._record() or (None, None, 0, 0)
+        if axes == 2:
+            (n0, n1), (s0, s1) = self.shape, self.steps
+
+            def load2(i, j, key):
+                if 0 <= i < n0 and 0 <= j < n1:
+                    element = offset + i * s0 + j * s1
+                    if add_key is not None:
+                        add_key(key)
+                        add_slot(first + (element << shift))
+                    return data[element] if convert is None else convert(data[element])
+                return get((i, j), key)
+
+            return load2
+        if axes == 1:
+            (n0,), (s0,) = self.shape, self.steps
+
+            def load1(i, key):
+                if 0 <= i < n0:
+                    element = offset + i * s0
+                    if add_key is not None:
+                        add_key(key)
+                        add_slot(first + (element << shift))
+                    return data[element] if convert is None else convert(data[element])
+                return get((i,), key)
+
+            return load1
+        return lambda *index_and_key: get(index_and_key[:-1], index_and_key[-1])
+
+    def _storer(self, axes: int) -> Callable:
+        put, data, offset, kind = self.put, self.data, self.offset, self.dtype.type
+        if axes != len(self.shape) or axes not in (1, 2):
+            return lambda value, *index_and_key: put(value, index_and_key[:-1], index_and_key[-1])
+        cast = values.caster(self.dtype)
+        add_key, add_slot, first, shift = self._record() or (None, None, 0, 0)
+        if axes == 2:
+            (n0, n1), (s0, s1) = self.shape, self.steps
+
+            def store2(value, i, j, key):
+                if 0 <= i < n0 and 0 <= j < n1:
+                    element = offset + i * s0 + j * s1
+                    data[element] = value if type(value) is kind else cast(value)
+                    if add_key is not None:
+                        add_key(key)
+                        add_slot(first + (element << shift))
+                else:
+                    put(value, (i, j), key)
+
+            return store2
+        (n0,), (s0,) = self.shape, self.steps
+
+        def store1(value, i, key):
+            if 0 <= i < n0:
+                element = offset + i * s0
+                data[element] = value if type(value) is kind else cast(value)
+                if add_key is not None:
+                    add_key(key)
+                    add_slot(first + (element << shift))
+            else:
+                put(value, (i,), key)
+
+        return store1
+
+    def get(self, index: tuple, key: int) -> Any:
+        """Return an element, or a view where `index` has slices or too few numbers."""
+        index = self._flat(index)
+        if len(index) != self.ndim or any(type(i) is slice for i in index):
+            return self._slice(index, key)
+        element = self._element(index, key)
+        if element is None:
+            return values.caster(self.dtype)(0)
+        self._note(element, key)
+        found = self.data[element]
+        return found if isinstance(self.data, list) else values.carrier(self.dtype)(found)
+
+    def put(self, value: Any, index: tuple, key: int) -> None:
+        """Store to an element; in a local array also one value to a slice."""
+        index = self._flat(index)
+        cast = values.caster(self.dtype)
+        if len(index) != self.ndim or any(type(i) is slice for i in index):
+            if self.info.space != "local" or isinstance(value, Array):
+                raise Unsupported("storing to a slice: store each element in a loop")
+            view = self._slice(index, key)
+            for place in np.ndindex(view.shape):
+                at = view.offset + sum(map(operator.mul, place, view.steps))
+                self.data[at] = cast(value)
+            return
+        element = self._element(index, key)
+        if element is not None:
+            self.data[element] = cast(value)
+            self._note(element, key)
+
+    def atomic(self, name: str, index: tuple, operands: tuple, key: int) -> Any:
+        """Do an atomic operation on an element and return what was there before."""
+        index = self._flat(index)
+        if len(index) != self.ndim:
+            raise TypingError(f"an atomic needs {self.ndim} indices, got {len(index)}")
+        kinds, known = ("u", "uint32 and uint64") if name in ("inc", "dec") else ("iu", "integers")
+        kinds, known = (kinds, known) if name in INTEGER_ATOMICS else ("iuf", "numbers")
+        if self.itemsize < 4 or self.dtype.kind not in kinds:
+            raise TypingError(
+                f"cuda.atomic.{name} takes {known} of 4 or 8 bytes, the array holds {self.dtype}"
+            )
+        cast = values.caster(self.dtype)
+        element = self._element(index, key)
+        if element is None:
+            return cast(0)
+        self._note(element, key)
+        old = self.data[element]
+        old = old if isinstance(self.data, list) else values.carrier(self.dtype)(old)
+        self.data[element] = cast(ATOMICS[name](old, *(cast(value) for value in operands)))
+        return old
+
+    def span(self, index: tuple, count: int, key: int, kept: Iterable | None = None) -> tuple:
+        """Read `count` neighbouring elements as one access, or write those of `kept`."""
+        element = self.claim(index, count, key)
+        if element is None:
+            return (self.zero(),) * count
+        if kept is not None:
+            cast = values.caster(self.dtype)
+            self.data[element : element + count] = [cast(value) for value in kept]
+            return ()
+        found = self.data[element : element + count]
+        if isinstance(self.data, list):
+            return tuple(found)
+        return tuple(map(values.carrier(self.dtype), found))
+
+    def claim(self, index: tuple, count: int, key: int) -> int | None:
+        """Record an access to `count` neighbours; return where they lie in `data`, or None."""
+        index = self._flat(index)
+        element = self._element(index, key)
+        last = self._element((*index[:-1], index[-1] + count - 1), key)
+        if element is None or last is None:
+            return None
+        self.check_alignment(index, count * self.itemsize)
+        self.note(element, count, key)
+        return element
+
+    def check_alignment(self, index: tuple, width: int) -> None:
+        """Raise KernelError where neighbours from `index` on are no `width` bytes of one access."""
+        if len(index) != self.ndim:
+            raise TypingError(f"{len(index)} indices for an array with {self.ndim} axes")
+        if self.steps[-1] != 1 and width > self.itemsize:
+            raise KernelError(f"neighbours in {self!r} do not lie side by side")
+        element = self.offset + sum(map(operator.mul, index, self.steps))
+        if (self.info.start + element * self.itemsize) % width:
+            raise KernelError(f"an access of {width} bytes at an address that is no multiple of it")
+
+    def zero(self) -> Any:
+        """Return a zero of this array's type."""
+        return values.caster(self.dtype)(0)
+
+    def note(self, element: int, count: int, key: int) -> None:
+        """Record an access to `count` neighbours, 1, 2 or 4 of them."""
+        recording = self._record()
+        if recording is not None:
+            add_key, add_slot, first, shift = recording
+            add_key(key)
+            add_slot(first + (element << shift) + count.bit_length() - 1)
+
+    def _note(self, element: int, key: int) -> None:
+        recording = self._record()
+        if recording is not None:
+            add_key, add_slot, first, shift = recording
+            add_key(key)
+            add_slot(first + (element << shift))
+
+    def _flat(self, index: tuple) -> tuple:
+        if len(index) == 1 and isinstance(index[0], tuple):
+            index = index[0]
+        if Ellipsis in index:
+            at = index.index(Ellipsis)
+            missing = self.ndim - len(index) + 1
+            index = (*index[:at], *(slice(None),) * missing, *index[at + 1 :])
+        if len(index) > self.ndim:
+            raise TypingError(f"{len(index)} indices for an array with {self.ndim} axes")
+        return tuple(i if type(i) is slice else values.index(i) for i in index)
+
+    def _slice(self, index: tuple, key: int) -> Array:
+        shape, steps, offset, missed = [], [], self.offset, False
+        index = (*index, *(slice(None),) * (self.ndim - len(index)))
+        for i, extent, step in zip(index, self.shape, self.steps, strict=True):
+            if type(i) is not slice:
+                missed |= not -extent <= i < extent
+                offset += i % extent * step
+                continue
+            ends = (None if end is None else values.index(end) for end in (i.start, i.stop, i.step))
+            start, stop, stride = slice(*ends).indices(extent)
+            offset += start * step
+            shape.append(max(0, len(range(start, stop, stride))))
+            steps.append(stride * step)
+        if missed:
+            # Nothing of it lies in the array: a trace goes on with zeros of its own.
+            self._miss("out of bounds", index, key)
+            nothing = [values.caster(self.dtype)(0)] * math.prod(shape)
+            steps = row_major(tuple(shape), 1)
+            scratch = local_info(self.info.name, tuple(shape), self.dtype)
+            return Array(self.memory, scratch, nothing, self.dtype, tuple(shape), steps, 0)
+        if self.memory.log is not None and any(type(i) is not slice and i < 0 for i in index):
+            self._miss("negative index", index, key)
+        return self._view(tuple(shape), tuple(steps), offset)
+
+    def _element(self, index: tuple, key: int) -> int | None:
+        """Return where the element lies in `data`; None where the trace goes on without it."""
+        element, wrapped = self.offset, False
+        for i, extent, step in zip(index, self.shape, self.steps, strict=True):
+            if not -extent <= i < extent:
+                self._miss("out of bounds", index, key)
+                return None
+            if i < 0:
+                wrapped, i = True, i + extent
+            element += i * step
+        if wrapped and self.memory.log is not None:
+            self._miss("negative index", index, key)
+        return element
+
+    def _miss(self, kind: str, index: tuple, key: int) -> None:
+        memory = self.memory
+        site = key % memory.sites
+        block, thread = memory.where()
+        if memory.log is None:
+            axis = next(
+                a
+                for a, (i, n) in enumerate(zip(index, self.shape, strict=False))
+                if type(i) is not slice and not -n <= i < n
+            )
+            raise OutOfBounds(
+                f"{memory.describe(site)}: index {[i for i in index if type(i) is not slice]} is "
+                f"outside of shape {list(self.shape)} on axis {axis}"
+            )
+        numbers = tuple(i for i in index if type(i) is not slice)
+        miss = Miss(kind, site, self.info, self.shape, numbers, block, thread)
+        place = kind, site, self.info.id
+        first, count = memory.log.misses.get(place, (miss, 0))
+        if (block, thread) < (first.block, first.thread):
+            first = miss
+        memory.log.misses[place] = first, count + 1
+
+
+def _no_arithmetic(array: Array, other: Any) -> None:
+    raise TypingError(f"no number: {array!r}; arithmetic takes elements")
+
+
+for _sign in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
+    setattr(Array, f"__{_sign}__", _no_arithmetic)
+    setattr(Array, f"__r{_sign}__", _no_arithmetic)
+
+
+INTEGER_ATOMICS = ("and_", "or_", "xor", "inc", "dec", "exch", "cas")
+ATOMICS: dict[str, Callable] = {
+    "add": lambda old, value: old + value,
+    "sub": lambda old, value: old - value,
+    "and_": lambda old, value: values.bitwise(operator.and_, old, value),
+    "or_": lambda old, value: values.bitwise(operator.or_, old, value),
+    "xor": lambda old, value: values.bitwise(operator.xor, old, value),
+    "inc": lambda old, value: 0 if old >= value else old + 1,
+    "dec": lambda old, value: value if old == 0 or old > value else old - 1,
+    "exch": lambda old, value: value,
+    "max": lambda old, value: value if value > old or math.isnan(old) else old,
+    "min": lambda old, value: value if value < old or math.isnan(old) else old,
+    "nanmax": lambda old, value: value if value > old or math.isnan(old) else old,
+    "nanmin": lambda old, value: value if value < old or math.isnan(old) else old,
+    "cas": lambda old, expected, value: value if old == expected else old,
+}
+
+
+def shared_data(dtype: np.dtype, size: int) -> list:
+    """Return fresh shared memory: NaN, or a pattern that nobody wrote, where nobody has written."""
+    return [values.caster(dtype)(math.nan if dtype.kind == "f" else 0x7A7A7A7A7A7A7A7A)] * size
+
+
+# What a launch gets from outside.
+
+
+@dataclass
+class _Operand:
+    name: str
+    host: np.ndarray
+    low: int  # of the allocation it lies in, as it is in the machine's memory
+    high: int
+    address: int
+
+
+def bind(memory: Memory, names: list[str], arguments: tuple) -> tuple[list, Callable[[], None]]:
+    """Return (the kernel's values for these arguments, a function that writes results back).
+
+    Takes torch tensors, numpy arrays, Numba device arrays, numbers and tuples of ints. Raises
+    TypeError that names the argument for anything else.
+    """
+    operands: dict[int, _Operand] = {}
+    bound: list[Any] = []
+    write_back: list[Callable[[], None]] = []
+    hosts: dict[Any, Any] = {}
+    for place, (name, value) in enumerate(zip(names, arguments, strict=True)):
+        if isinstance(value, (bool, np.bool_)):
+            bound.append(values.flag(value))
+        elif isinstance(value, np.generic):
+            checked_dtype(name, value.dtype)
+            bound.append(values.carrier(value.dtype)(value))
+        elif isinstance(value, int):
+            if not values.LOW <= value <= values.HIGH:
+                raise TypingError(f"{name} = {value} does not fit into int64")
+            bound.append(value)
+        elif isinstance(value, float):
+            bound.append(values.f64(value))
+        elif isinstance(value, tuple) and all(isinstance(n, int) for n in value):
+            bound.append(value)
+        else:
+            operands[place] = _operand(name, value, write_back, hosts)
+            bound.append(None)
+    starts = _addresses(operands.values())
+    for (place, operand), start in zip(operands.items(), starts, strict=True):
+        bound[place] = _array(memory, operand, *start)
+
+    def finish() -> None:
+        for write in write_back:
+            write()
+
+    return bound, finish
+
+
+def _operand(name: str, value: Any, write_back: list, hosts: dict) -> _Operand:
+    if type(value).__module__.split(".")[0] == "torch" and hasattr(value, "untyped_storage"):
+        return _tensor(name, value, write_back, hosts)
+    if not isinstance(value, np.ndarray):
+        if not hasattr(value, "copy_to_host"):
+            raise TypeError(
+                f"argument {name} must be a tensor, an array or a number, got "
+                f"{type(value).__name__}: {str(value)[:60]!r}"
+            )
+        if id(value) not in hosts:
+            # Of an array that is passed twice there is one copy.
+            hosts[id(value)] = host = value.copy_to_host()
+            write_back.append(lambda: value.copy_to_device(host))
+        return _Operand(name, hosts[id(value)], *_extent(hosts[id(value)]))
+    root = value
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    low, high, _ = _extent(root)
+    return _Operand(name, value, low, high, _extent(value)[2])
+
+
+def _tensor(name: str, tensor: Any, write_back: list, hosts: dict) -> _Operand:
+    import torch
+
+    if tensor.layout != torch.strided:
+        raise TypeError(f"argument {name} must be a dense tensor, got {tensor.layout}")
+    if tensor.requires_grad:
+        raise TypeError(f"argument {name} requires grad, and kernels have no gradient")
+    if tensor.dtype not in (torch.bool, *_torch_dtypes(torch)):
+        raise TypeError(f"argument {name} has dtype {tensor.dtype}, which kernels here cannot take")
+    storage, view = tensor.untyped_storage(), tensor
+    if tensor.device.type != "cpu":
+        # Tensors that share memory there share a copy here.
+        key = storage.data_ptr()
+        if key not in hosts:
+            hosts[key] = host = storage.cpu()
+            write_back.append(lambda: tensor.untyped_storage().copy_(host))
+        storage = hosts[key]
+        view = torch.empty(0, dtype=tensor.dtype).set_(
+            storage, tensor.storage_offset(), tensor.shape, tensor.stride()
+        )
+    low = storage.data_ptr()
+    return _Operand(name, view.numpy(), low, low + storage.nbytes(), view.data_ptr())
+
+
+def _torch_dtypes(torch: Any) -> list:
+    return [getattr(torch, str(d)) for d in values.DTYPES if d.kind != "b"]
+
+
+def _extent(host: np.ndarray) -> tuple[int, int, int]:
+    address = host.__array_interface__["data"][0]
+    low, high = np.lib.array_utils.byte_bounds(host) if host.size else (address, address)
+    return low, high, address
+
+
+def _addresses(operands: Iterable[_Operand]) -> list[tuple[int, int]]:
+    """Return (address, where its allocation begins) for each operand.
+
+    What shares memory in the machine shares it here.
+    """
+    operands = list(operands)
+    order = sorted(range(len(operands)), key=lambda i: operands[i].low)
+    starts = [(0, 0)] * len(operands)
+    base, low, high = GLOBAL_START, 0, -1
+    for i in order:
+        operand = operands[i]
+        if operand.low >= high:
+            base += -(-max(0, high - low) // ALIGNMENT) * ALIGNMENT
+            low, high = operand.low, operand.high
+        high = max(high, operand.high)
+        starts[i] = base + operand.address - low, base
+    return starts
+
+
+def _array(memory: Memory, operand: _Operand, start: int, allocation: int) -> Array:
+    host, name = operand.host, operand.name
+    dtype = checked_dtype(f"argument {name}", host.dtype)
+    size = dtype.itemsize
+    if any(stride % size for stride in host.strides):
+        raise TypeError(f"argument {name} has strides {host.strides} that cut its elements")
+    if start % size:
+        raise TypeError(f"argument {name} begins at an address that no {dtype} may have")
+    steps = tuple(stride // size for stride in host.strides)
+    backwards = (..., *(slice(None, None, -1) if s < 0 else slice(None) for s in steps))
+    offset = sum((n - 1) * -step for n, step in zip(host.shape, steps, strict=True) if step < 0)
+    length = 1 + sum((n - 1) * abs(step) for n, step in zip(host.shape, steps, strict=True))
+    flat = np.lib.stride_tricks.as_strided(
+        host[backwards],
+        (length if host.size else 0,),
+        (size,),
+        writeable=host.flags.writeable,
+    )
+    first = start - offset * size
+    info = memory.info(name, "global", host.shape, dtype, first, host.strides, allocation)
+    return Array(memory, info, flat, dtype, host.shape, steps, offset)

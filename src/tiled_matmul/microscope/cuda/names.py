@@ -1,0 +1,193 @@
+"""What names mean inside a kernel: those of `numba.cuda`, functions, types, and stand-ins."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.microscope.cuda import values
+
+SMALL = 31  # bits taken for sizes, block numbers and loop counters
+LANE_VALUES = {
+    **{f"threadIdx.{axis}": (f"threadIdx_{axis}", 10) for axis in "xyz"},
+    **{f"blockIdx.{axis}": (f"blockIdx_{axis}", SMALL) for axis in "xyz"},
+    **{f"blockDim.{axis}": (f"blockDim_{axis}", 11) for axis in "xyz"},
+    **{f"gridDim.{axis}": (f"gridDim_{axis}", SMALL) for axis in "xyz"},
+    "laneid": ("laneid", 5),
+    "warpsize": ("warpsize", 6),
+}
+BARRIERS = {"syncthreads_count": "count", "syncthreads_and": "and", "syncthreads_or": "or"}
+# Collectives of a warp: how many operands follow the mask.
+COLLECTIVES = {
+    "syncwarp": 0,
+    "shfl_sync": 2,
+    "shfl_up_sync": 2,
+    "shfl_down_sync": 2,
+    "shfl_xor_sync": 2,
+    "all_sync": 1,
+    "any_sync": 1,
+    "eq_sync": 1,
+    "ballot_sync": 1,
+    "match_any_sync": 1,
+    "match_all_sync": 1,
+}
+OPERANDS = {"syncthreads": 0, "activemask": 0, "lanemask_lt": 0, "fma": 3, "selp": 3}
+FENCES = ("threadfence", "threadfence_block", "threadfence_system")
+ATOMIC_OPERANDS = {"cas": 2}
+
+
+def _bits_of(value: Any) -> str:
+    """Return an integer's binary digits, all of its type."""
+    count = 8 * values.dtype_of(value).itemsize
+    return f"{int(value) & (1 << count) - 1:0{count}b}"
+
+
+def _reversed(value: Any) -> Any:
+    """Return brev: 64 bits are turned round only in a uint64, else the lower 32."""
+    if values.dtype_of(value) == values.UINT64:
+        return values.u64(int(_bits_of(value)[::-1], 2))
+    return values.caster(np.dtype("uint32"))(int(f"{int(value) & 0xFFFFFFFF:032b}"[::-1], 2))
+
+
+LANE_FUNCTIONS: dict[str, Callable] = {
+    "popc": lambda x: values.i64(_bits_of(x).count("1")),
+    "clz": lambda x: values.i64((_bits_of(x) + "1").index("1")),
+    "ffs": lambda x: values.i64(_bits_of(x)[::-1].find("1") + 1),
+    "brev": _reversed,
+    "fma": values.fma,
+    "selp": lambda condition, x, y: x if condition else y,
+    "cbrt": values.reals(math.cbrt),
+    "nanosleep": lambda ns: None,
+    "lanemask_lt": None,
+}
+FEATURES = (
+    *("threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize", "grid", "gridsize"),
+    *("shared", "local", "const", "atomic", "syncthreads", "activemask", "cg"),
+    *(*BARRIERS, *COLLECTIVES, *FENCES, *LANE_FUNCTIONS),
+)
+
+
+RANGES: set[Callable] = {range}  # what a loop's turns come from; others may be added
+
+
+@dataclass
+class Standin:
+    """Python that runs in place of an intrinsic: `function(access, *arguments)`."""
+
+    function: Callable
+    ops: tuple[str, ...]
+    arrays: tuple[int, ...]
+
+
+STANDINS: dict[int, tuple[Any, Standin]] = {}
+
+
+def stands_for(
+    intrinsic: Any, *ops: str, arrays: tuple[int, ...] = (0, 0)
+) -> Callable[[Callable], Callable]:
+    """Decorate the Python that the interpreter runs where a kernel calls `intrinsic`.
+
+    `ops` names what it does, in order: "load" and "store", for which the function gets an `Access`
+    each, "copy" a `copies.Copy`, "copies" the thread's `copies.Copies`; then come the call's
+    arguments. `arrays` says which argument is the array that is read, and which is written.
+    """
+    unknown = set(ops) - {"load", "store", "copy", "copies"}
+    if unknown:
+        raise ValueError(f"a stand-in cannot do {', '.join(sorted(unknown))}")
+
+    def register(function: Callable) -> Callable:
+        # The intrinsic is kept, so that its id stays its own.
+        STANDINS[id(intrinsic)] = (intrinsic, Standin(function, ops, arrays))
+        return function
+
+    return register
+
+
+class Vector(tuple):
+    """What an intrinsic loads: a tuple whose elements kernels may also take by v[i]."""
+
+    def __add__(self, other: tuple) -> Vector:
+        return Vector((*self, *other))
+
+    def l1(self, i: int, key: int) -> Any:
+        return self[i]
+
+    def get(self, index: tuple, key: int) -> Any:
+        (i,) = index
+        return self[i]
+
+
+class Access:
+    """One access of an intrinsic to an array: a whole vector at once."""
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+    def load(self, array: Any, index: Any, count: int = 1) -> Vector:
+        """Return `count` neighbouring elements from `index` (an int or a tuple of ints)."""
+        return Vector(array.span(_index_tuple(index), count, self.key))
+
+    def store(self, array: Any, index: Any, elements: Iterable) -> None:
+        """Write neighbouring elements from `index`."""
+        elements = tuple(elements)
+        array.span(_index_tuple(index), len(elements), self.key, elements)
+
+
+def _index_tuple(index: Any) -> tuple:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def is_device_function(value: Any) -> bool:
+    """Is it a function that Numba, or this package, took for a kernel?"""
+    return isinstance(getattr(value, "py_func", None), types.FunctionType)
+
+
+def hashable(value: Any) -> bool:
+    """May it be looked up in a table?"""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def numba_dtype(value: Any) -> np.dtype | None:
+    """Return the dtype that a Numba or numpy scalar type stands for, or None."""
+    name = None
+    if isinstance(value, type) and issubclass(value, np.generic):
+        name = value
+    elif type(value).__name__ in ("Integer", "Float", "Boolean"):
+        name = str(value)
+    if name is None:
+        return None
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        return None
+    return dtype if dtype in values.DTYPES else None
+
+
+def functions() -> dict[Any, Callable]:
+    """Return what runs in place of a function of Python, math or numpy."""
+    table: dict[Any, Callable] = {
+        len: len,
+        min: values.minimum,
+        max: values.maximum,
+        abs: values.absolute,
+        int: values.to_int,
+        float: values.to_float,
+        bool: bool,
+        round: values.rounded,
+        pow: values.power,
+    }
+    for name, function in values.MATH.items():
+        table[getattr(math, name)] = function
+        twin = values.ufunc(name)
+        if twin is not None and twin.nin == 1 and twin.nout == 1:
+            table[twin] = function
+    return table

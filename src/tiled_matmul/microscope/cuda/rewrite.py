@@ -1,0 +1,1220 @@
+"""Turns a kernel's source into a Python function that one thread of the interpreter can run.
+
+The statements stay what they are, with their line numbers: tracebacks, prints and debuggers work.
+Four things change in the syntax tree. An element of an array is read and written through a call
+that checks bounds and leaves a record. A barrier becomes a `yield`, which hands over to the next
+thread. Names of `numba.cuda` become values of the thread. Numbers get Numba's types: where a value
+is seen to be an index that stays small it remains a Python int, all else is a typed scalar.
+
+When recording, each turn of each loop has a number, the path, so that the accesses that the threads
+of a warp make in one instruction can be put together afterwards. An access's key is
+path · (number of sites) + site.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import itertools
+import operator
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tiled_matmul.microscope.cuda import kinds, values
+from tiled_matmul.microscope.cuda.copies import Copy
+from tiled_matmul.microscope.cuda.errors import StepLimit, TypingError, Unsupported
+from tiled_matmul.microscope.cuda.kinds import (
+    ARRAY,
+    OTHER,
+    SHAPE,
+    SIZE,
+    STRIDES,
+    is_int,
+    is_large,
+    is_unsigned,
+    join,
+    widened,
+)
+from tiled_matmul.microscope.cuda.names import (
+    ATOMIC_OPERANDS,
+    BARRIERS,
+    COLLECTIVES,
+    FEATURES,
+    FENCES,
+    LANE_FUNCTIONS,
+    LANE_VALUES,
+    OPERANDS,
+    RANGES,
+    SMALL,
+    STANDINS,
+    Access,
+    Standin,
+    functions,
+    hashable,
+    is_device_function,
+    numba_dtype,
+)
+from tiled_matmul.microscope.cuda.program import Program, Site
+from tiled_matmul.microscope.cuda.source import Source, parameters, python_function, read
+from tiled_matmul.microscope.cuda.trees import (
+    assign,
+    call,
+    lane_attribute,
+    lane_method,
+    read_name,
+    write_name,
+)
+from tiled_matmul.microscope.cuda.unsigned import as_written, cast_type
+
+SUM = SMALL + 24  # bits taken for what they add up to
+ROUNDS = 8
+
+COMPARISONS = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+BINARY = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+
+
+@dataclass
+class _Compiled:
+    name: str
+    waits: bool
+    returns: Any
+
+
+@dataclass
+class _Shared:
+    """What all functions of one program have in common."""
+
+    record: bool
+    cuda: Any
+    sites: list[Site] = field(default_factory=list)
+    space: dict[str, Any] = field(default_factory=dict)
+    compiled: dict[tuple, _Compiled] = field(default_factory=dict)
+    open: list[Callable] = field(default_factory=list)
+    fences: bool = False
+    loops: list[tuple[int, bool]] = field(default_factory=list)  # as in program.Paths
+
+    def constant(self, value: Any) -> str:
+        for name, known in self.space.items():
+            if known is value:
+                return name
+        name = f"_simt_{len(self.space)}"
+        self.space[name] = value
+        return name
+
+
+def rewrite(kernel: Any, arguments: Iterable[Any], record: bool, max_steps: int) -> Program:
+    """Return the program of a kernel for arguments as `memory.bind` makes them.
+
+    Raises Unsupported or TypingError with the line, KernelError where there is no source.
+    """
+    import numba.cuda
+
+    function = python_function(kernel)
+    shared = _Shared(record, numba.cuda)
+    shared.space |= _helpers(max_steps)
+    entry = _compile(shared, function, tuple(_kind_of(argument) for argument in arguments))
+    if entry.returns is not None:
+        raise TypingError(f"{function.__name__} returns a value; a kernel writes to its arguments")
+    return Program(
+        function.__name__,
+        shared.space[entry.name],
+        entry.waits,
+        shared.sites,
+        shared.space,
+        shared.loops,
+        shared.fences,
+    )
+
+
+def _kind_of(argument: Any) -> Any:
+    if isinstance(argument, bool):
+        return OTHER
+    if type(argument) is int:
+        return kinds.bits(min(63, max(SMALL, argument.bit_length())), kinds.of_constant(argument))
+    if isinstance(argument, tuple):
+        return tuple(_kind_of(part) for part in argument)
+    return OTHER if isinstance(argument, (values.Typed, np.generic)) else ARRAY
+
+
+def _compile(shared: _Shared, function: Callable, known: tuple) -> _Compiled:
+    key = (function, known)
+    if key in shared.compiled:
+        return shared.compiled[key]
+    source = read(function)
+    if function in shared.open:
+        raise Unsupported(f"{source.name} calls itself; kernels here have no recursion")
+    shared.open.append(function)
+    try:
+        translator = _Translator(shared, function, source, known)
+        tree = translator.translate()
+    finally:
+        shared.open.pop()
+    name = tree.name
+    code = compile(ast.Module([tree], []), source.file, "exec")
+    exec(code, shared.space)
+    # Tracebacks and debuggers call it by its own name.
+    runs = shared.space[name]
+    runs.__code__ = runs.__code__.replace(co_name=source.name)
+    runs.__name__ = runs.__qualname__ = source.name
+    made = _Compiled(name, translator.waits, translator.returns)
+    shared.compiled[key] = made
+    return made
+
+
+def _print(*given: Any) -> None:
+    """Print as a GPU does, where floats have six places."""
+    print(*(f"{value:f}" if isinstance(value, np.floating) else value for value in given))
+
+
+def _helpers(max_steps: int) -> dict[str, Any]:
+    """Return what rewritten code calls by name."""
+    steps = [0]
+
+    def tick(line: int, name: str) -> None:
+        steps[0] += 1
+        if steps[0] > max_steps:
+            raise StepLimit(
+                f"the loop in line {line} of {name} took more than {max_steps:,} turns in one "
+                "block; does it end? (Threads run one after another here: a wait for what another "
+                "one will write has no end. trace takes max_steps=.)"
+            )
+
+    def span(turns: range, line: int, name: str) -> Any:
+        if len(turns) <= max_steps >> 4:
+            return turns
+        return (tick(line, name) or turn for turn in turns)
+
+    def typed_range(line: int, name: str, *ends: Any) -> Any:
+        turns = span(range(*(values.index(end) for end in ends)), line, name)
+        if any(values.dtype_of(end) == values.UINT64 for end in ends):
+            return map(values.u64, turns)
+        return map(values.i64, turns)
+
+    def restart() -> None:
+        steps[0] = 0
+
+    return {
+        "__builtins__": builtins,
+        "_simt_tick": tick,
+        "_simt_span": span,
+        "_simt_range": typed_range,
+        "_simt_restart": restart,
+        "_simt_int64": values.int64,
+        "_simt_int32": values.Int32,
+        "_simt_u64": values.u64,
+        "_simt_i64": lambda value: value if type(value) is values.i64 else values.i64(value),
+        "_simt_flag": values.flag,
+        "_simt_index": values.index,
+        "_simt_divide": values.divide,
+        "_simt_power": values.power,
+        "_simt_left": values.shift_left,
+        "_simt_right": values.shift_right,
+        "_simt_bit": values.bitwise,
+        "_simt_and": operator.and_,
+        "_simt_or": operator.or_,
+        "_simt_xor": operator.xor,
+        "_simt_invert": values.invert,
+        "_simt_negative": values.negative,
+        "_simt_positive": values.positive,
+        "_simt_print": _print,
+        "_simt_zip": zip,
+        "_simt_next": next,
+        "_simt_turns_of": range,
+        "_simt_len": len,
+        "_simt_least": min,
+        "_simt_most": max,
+        "_simt_size": abs,
+        "_simt_slice": slice,
+        "_simt_access": Access,
+        "_simt_copy": Copy,
+    }
+
+
+def _is_dtype_type(node: ast.expr) -> bool:
+    """Is this `….dtype.type`, the type of an array's elements as a function?"""
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "type"
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "dtype"
+    )
+
+
+class _Translator:
+    """Translates one function, again and again until the kinds of its names are settled."""
+
+    def __init__(self, shared: _Shared, function: Callable, source: Source, known: tuple) -> None:
+        self.shared = shared
+        self.function = function
+        self.source = source
+        self.parameters = parameters(function)
+        if len(known) != len(self.parameters):
+            raise TypingError(
+                f"{source.name} takes {len(self.parameters)} arguments "
+                f"({', '.join(self.parameters)}), got {len(known)}"
+            )
+        self.env: dict[str, Any] = dict(zip(self.parameters, known, strict=True))
+        self.locals = set(self.parameters) | {
+            node.id
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        self.closure = cast_type() | dict(
+            zip(
+                function.__code__.co_freevars,
+                (cell.cell_contents for cell in function.__closure__ or ()),
+                strict=True,
+            )
+        )
+        self.waits = False
+        self.ignored: ast.expr | None = None  # a statement that is nothing but this expression
+
+    @property
+    def returns(self) -> Any:
+        """What is known of the value that the function returns; None: it returns nothing."""
+        return self.env.get("return")
+
+    # The way through the body.
+
+    def translate(self) -> ast.FunctionDef:
+        first_site, first_loop = len(self.shared.sites), len(self.shared.loops)
+        compiled = dict(self.shared.compiled)
+        for round_number in itertools.count():
+            del self.shared.sites[first_site:]
+            del self.shared.loops[first_loop:]
+            self.shared.compiled = dict(compiled)
+            self.waits, self.temporaries = False, 0
+            before = dict(self.env)
+            body = self.block(self.source.tree.body)
+            if self.env == before:
+                break
+            if round_number >= ROUNDS:
+                # What grows from turn to turn may need all bits there are.
+                for name, kind in self.env.items():
+                    if is_int(kind) and kind != before.get(name):
+                        self.env[name] = kinds.bits(63, kind)
+        name = f"_simt_{self.source.name}_{len(self.shared.compiled)}"
+        arguments = [ast.arg("_simt_lane"), ast.arg("_simt_path")]
+        arguments += [ast.arg(parameter) for parameter in self.parameters]
+        tree = ast.FunctionDef(
+            name=name,
+            args=ast.arguments([], arguments, None, [], [], None, []),
+            body=body or [ast.Pass()],
+            decorator_list=[],
+            returns=None,
+        )
+        if hasattr(ast, "TypeAlias"):  # Python 3.12 and later
+            tree.type_params = []
+        ast.copy_location(tree, self.source.tree)
+        return ast.fix_missing_locations(tree)
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for statement in statements:
+            made = getattr(self, f"do_{type(statement).__name__}", None)
+            if made is None:
+                raise self.unsupported(statement, f"a {type(statement).__name__} statement")
+            for new in made(statement):
+                for node in ast.walk(new):
+                    if not hasattr(node, "lineno") and isinstance(node, (ast.expr, ast.stmt)):
+                        ast.copy_location(node, statement)
+                out.append(new)
+        return out
+
+    def unsupported(self, node: ast.AST, what: str) -> Unsupported:
+        return Unsupported(f"{what} is not supported in a kernel, {self.source.place(node)}")
+
+    def mistyped(self, node: ast.AST, what: str) -> TypingError:
+        return TypingError(f"{what}, {self.source.place(node)}")
+
+    # Statements.
+
+    def do_Expr(self, node: ast.Expr) -> list[ast.stmt]:  # noqa: N802
+        if isinstance(node.value, ast.Constant):
+            return [ast.copy_location(ast.Pass(), node)]
+        self.ignored = node.value
+        value, _ = self.expression(node.value)
+        return [ast.copy_location(ast.Expr(value), node)]
+
+    def do_Pass(self, node: ast.Pass) -> list[ast.stmt]:  # noqa: N802
+        return [node]
+
+    do_Break = do_Continue = do_Pass  # noqa: N815
+
+    def do_Assert(self, node: ast.Assert) -> list[ast.stmt]:  # noqa: N802
+        made = ast.Assert(self.test(node.test), node.msg and self.as_python(node.msg))
+        return [ast.copy_location(made, node)]
+
+    def do_Raise(self, node: ast.Raise) -> list[ast.stmt]:  # noqa: N802
+        return [self.as_python(node)]
+
+    def as_python(self, tree: Any) -> Any:
+        """Return a tree that stays as it is, but for names from outside of the function."""
+        tree = copy.deepcopy(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id not in self.locals:
+                found, value = self.lookup(node.id)
+                node.id = self.shared.constant(value) if found else node.id
+        return tree
+
+    def do_Return(self, node: ast.Return) -> list[ast.stmt]:  # noqa: N802
+        left: ast.stmt = ast.Pass()
+        if len(self.shared.open) == 1:  # not of a device function
+            left = assign(lane_attribute("left"), ast.Constant(node.lineno))
+        empty = node.value is None or (
+            isinstance(node.value, ast.Constant) and node.value.value is None
+        )
+        if empty:
+            return [left, ast.copy_location(ast.Return(None), node)]
+        value, kind = self.expression(node.value)
+        self.assigned("return", kind)
+        if self.returns == OTHER:
+            value = self.typed(value, kind)
+        return [ast.copy_location(ast.Return(value), node)]
+
+    def do_If(self, node: ast.If) -> list[ast.stmt]:  # noqa: N802
+        test = self.test(node.test)
+        made = ast.If(test, self.block(node.body), self.block(node.orelse))
+        return [ast.copy_location(made, node)]
+
+    def do_While(self, node: ast.While) -> list[ast.stmt]:  # noqa: N802
+        if node.orelse:
+            raise self.unsupported(node, "while … else")
+        test = self.test(node.test)
+        loop = self.new_loop(is_while=True)
+        tick = call("_simt_tick", ast.Constant(node.lineno), ast.Constant(self.source.name))
+        body: list[ast.stmt] = [ast.Expr(tick)]
+        turns, outside = f"_simt_turns{loop}", f"_simt_outside{loop}"
+        if self.shared.record:
+            body.append(assign(write_name("_simt_path"), call("_simt_next", read_name(turns))))
+        body += self.block(node.body)
+        made: list[ast.stmt] = [ast.copy_location(ast.While(test, body, []), node)]
+        if self.shared.record:
+            paths = call("_simt_turns", read_name("_simt_path"), ast.Constant(loop))
+            made = [
+                assign(write_name(outside), read_name("_simt_path")),
+                assign(write_name(turns), paths),
+                *made,
+                assign(write_name("_simt_path"), read_name(outside)),
+            ]
+        return made
+
+    def do_For(self, node: ast.For) -> list[ast.stmt]:  # noqa: N802
+        if node.orelse:
+            raise self.unsupported(node, "for … else")
+        if not isinstance(node.target, ast.Name):
+            raise self.unsupported(node, "a loop over more than one name")
+        turns, kind = self.turns(node.iter)
+        loop = self.new_loop()
+        self.assigned(node.target.id, kind)
+        body: list[ast.stmt] = []
+        if is_int(kind) and self.env[node.target.id] == OTHER:
+            turn = self.typed(read_name(node.target.id), kind)
+            body.append(assign(write_name(node.target.id), turn))
+        body += self.block(node.body)
+        if not self.shared.record:
+            made = ast.For(write_name(node.target.id), turns, body, [])
+            return [ast.copy_location(made, node)]
+        outside = f"_simt_outside{loop}"
+        paths = call("_simt_turns", read_name("_simt_path"), ast.Constant(loop))
+        both = ast.Tuple([write_name(node.target.id), write_name("_simt_path")], ast.Store())
+        made = ast.For(both, call("_simt_zip", turns, paths), body, [])
+        return [
+            assign(write_name(outside), read_name("_simt_path")),
+            ast.copy_location(made, node),
+            assign(write_name("_simt_path"), read_name(outside)),
+        ]
+
+    def new_loop(self, is_while: bool = False) -> int:
+        self.shared.loops.append((len(self.shared.sites), is_while))
+        return len(self.shared.loops) - 1
+
+    def turns(self, node: ast.expr) -> tuple[ast.expr, Any]:
+        """Return (what a for loop walks over, the kind of its turns)."""
+        if isinstance(node, ast.Call) and self.is_range(node.func):
+            if node.keywords or not 1 <= len(node.args) <= 3:
+                raise self.mistyped(node, "range takes one to three numbers")
+            ends = [self.expression(argument) for argument in node.args]
+            where = ast.Constant(node.lineno), ast.Constant(self.source.name)
+            ints = all(is_int(kind) for _, kind in ends)
+            turn = kinds.of_turns([kind for _, kind in ends]) if ints else OTHER
+            if turn != OTHER:
+                turns = call("_simt_turns_of", *(end for end, _ in ends))
+                small = all(
+                    isinstance(end, ast.Constant) and abs(end.value) < 1 << 16 for end, _ in ends
+                )
+                return (turns if small else call("_simt_span", turns, *where)), turn
+            return call("_simt_range", *where, *(self.typed(*end) for end in ends)), OTHER
+        value, kind = self.expression(node)
+        part = kinds.part_of(kind)
+        if part is not None:
+            return value, part
+        if not isinstance(kind, tuple):
+            raise self.unsupported(node, "a loop over anything but range(…) or a tuple")
+        joined = None
+        for part in kind:
+            joined = join(joined, part)
+        return value, joined
+
+    def is_range(self, node: ast.expr) -> bool:
+        found, value = self.resolve(node)
+        return found and hashable(value) and value in RANGES
+
+    def do_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:  # noqa: N802
+        if node.value is None:
+            return [ast.copy_location(ast.Pass(), node)]
+        return self.assign(node.target, node.value, node)
+
+    def do_Assign(self, node: ast.Assign) -> list[ast.stmt]:  # noqa: N802
+        if len(node.targets) == 1:
+            return self.assign(node.targets[0], node.value, node)
+        value, kind = self.expression(node.value)
+        name = self.temporary(kind)
+        made: list[ast.stmt] = [assign(write_name(name), value)]
+        for target in node.targets:
+            made += self.assign(target, ast.copy_location(read_name(name), node), node)
+        return made
+
+    def do_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:  # noqa: N802
+        target = node.target
+        if isinstance(target, ast.Name):
+            value = ast.BinOp(ast.copy_location(read_name(target.id), node), node.op, node.value)
+            return self.assign(target, ast.copy_location(value, node), node)
+        if not isinstance(target, ast.Subscript):
+            raise self.unsupported(node, "an assignment to an attribute")
+        # The array and its indices are computed once and then used twice.
+        made: list[ast.stmt] = []
+        array, kind = self.expression(target.value)
+        holder = self.temporary(kind)
+        made.append(assign(write_name(holder), array))
+        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        indices = []
+        for part in parts:
+            index, index_kind = self.index(part)
+            name = self.temporary(index_kind)
+            made.append(assign(write_name(name), index))
+            indices.append((read_name(name), index_kind))
+        text, called = self.text(target), self.text(target.value)
+        load = self.element(node, holder, indices, "load", text, called)
+        value, value_kind = self.binary(node, node.op, (load, OTHER), self.expression(node.value))
+        value = self.typed(value, value_kind)
+        store = self.element(node, holder, indices, "store", text, called, value)
+        return [*made, ast.copy_location(ast.Expr(store), node)]
+
+    def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+        if isinstance(target, ast.Name):
+            made, kind = self.expression(value, name=target.id)
+            if is_int(kind) and self.adds_to(target.id, value):
+                kind = kinds.bits(SUM, kind)
+            self.assigned(target.id, kind)
+            if self.env[target.id] == OTHER:
+                made = self.typed(made, kind)
+            return [ast.copy_location(assign(write_name(target.id), made), node)]
+        if isinstance(target, ast.Subscript):
+            return [ast.copy_location(ast.Expr(self.store(target, value, node)), node)]
+        if isinstance(target, ast.Tuple):
+            return self.unpack(target, value, node)
+        raise self.unsupported(node, f"an assignment to {ast.unparse(target)}")
+
+    def unpack(self, target: ast.Tuple, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+        for part in target.elts:
+            if isinstance(part, ast.Starred):
+                raise self.unsupported(part, "Starred")
+        if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
+            # One by one, so that an array that is made here gets its name.
+            names = [part.id if isinstance(part, ast.Name) else "" for part in target.elts]
+            parts = [
+                self.expression(part, name) for part, name in zip(value.elts, names, strict=True)
+            ]
+            made: ast.expr = ast.Tuple([part for part, _ in parts], ast.Load())
+            kind: Any = tuple(part_kind for _, part_kind in parts)
+        else:
+            made, kind = self.expression(value)
+        if not isinstance(kind, tuple):
+            part = kinds.part_of(kind)
+            kind = (OTHER if part is None else part,) * len(target.elts)
+        if len(kind) != len(target.elts):
+            raise self.mistyped(node, f"{len(kind)} values for {len(target.elts)} names")
+        names = [self.temporary(part) for part in kind]
+        holders = ast.Tuple([write_name(name) for name in names], ast.Store())
+        out: list[ast.stmt] = [assign(holders, made)]
+        for part, name in zip(target.elts, names, strict=True):
+            out += self.assign(part, ast.copy_location(read_name(name), node), node)
+        return out
+
+    def adds_to(self, name: str, value: ast.expr) -> bool:
+        """Does this only add to a name something small that does not depend on it?
+
+        Such a sum takes more turns than anybody waits for to need more bits than SUM.
+        """
+        if not isinstance(value, ast.BinOp) or not isinstance(value.op, (ast.Add, ast.Sub)):
+            return False
+        used = [n.id for n in ast.walk(value) if isinstance(n, ast.Name)]
+        if not isinstance(value.left, ast.Name) or value.left.id != name or used.count(name) > 1:
+            return False
+        before, added = self.operand_kinds
+        return is_int(before) and before <= SUM and is_int(added) and added <= SMALL
+
+    def assigned(self, name: str, kind: Any) -> None:
+        self.env[name] = join(self.env.get(name), kind)
+
+    def temporary(self, kind: Any) -> str:
+        self.temporaries += 1
+        name = f"_simt_t{self.temporaries}"
+        self.locals.add(name)
+        self.env[name] = kind
+        return name
+
+    # Expressions. Each returns (the new tree, what is known of its value).
+
+    def expression(self, node: ast.expr, name: str = "") -> tuple[ast.expr, Any]:
+        if isinstance(node, ast.Call):
+            made, kind = self.call(node, name)
+        else:
+            method = getattr(self, f"see_{type(node).__name__}", None)
+            if method is None:
+                raise self.unsupported(node, f"{type(node).__name__} ({self.text(node)})")
+            made, kind = method(node)
+        return ast.copy_location(made, node), kind
+
+    def typed(self, made: ast.expr, kind: Any) -> ast.expr:
+        """Return the tree of a value as a typed scalar."""
+        if not is_int(kind):
+            return made
+        if isinstance(made, ast.Constant):
+            make = values.u64 if is_unsigned(kind) else values.i64
+            return read_name(self.shared.constant(make(made.value)))
+        return call("_simt_u64" if is_unsigned(kind) else "_simt_i64", made)
+
+    def see_Constant(self, node: ast.Constant) -> tuple[ast.expr, Any]:  # noqa: N802
+        return self.constant(node, node.value)
+
+    def constant(self, node: ast.expr, value: Any) -> tuple[ast.expr, Any]:
+        if isinstance(value, (bool, np.bool_)):
+            return read_name(self.shared.constant(values.flag(value))), OTHER
+        if type(value) is int:
+            if value.bit_length() > 63:
+                return read_name(self.shared.constant(values.u64(value))), OTHER
+            return ast.Constant(value), kinds.of_constant(value)
+        if type(value) is float:
+            return read_name(self.shared.constant(values.f64(value))), OTHER
+        if isinstance(value, np.generic) and value.dtype in values.DTYPES:
+            return read_name(self.shared.constant(values.carrier(value.dtype)(value))), OTHER
+        if isinstance(value, (str, type(None))):
+            return ast.Constant(value), OTHER
+        if isinstance(value, tuple):
+            parts = [self.constant(node, part) for part in value]
+            made = ast.Tuple([part for part, _ in parts], ast.Load())
+            return made, tuple(kind for _, kind in parts)
+        if isinstance(value, np.ndarray):
+            raise self.unsupported(node, "an array from outside: pass it as an argument;")
+        raise self.unsupported(node, f"{self.text(node)}, a {type(value).__name__},")
+
+    def see_Name(self, node: ast.Name) -> tuple[ast.expr, Any]:  # noqa: N802
+        if node.id in self.locals:
+            return read_name(node.id), self.env.get(node.id)
+        return self.outside(node)
+
+    def outside(self, node: ast.expr) -> tuple[ast.expr, Any]:
+        """A name, or a dotted one, that does not belong to the function."""
+        feature = self.feature(node)
+        if feature is not None:
+            if feature in LANE_VALUES:
+                attribute, count = LANE_VALUES[feature]
+                return lane_attribute(attribute, ast.Load()), kinds.Natural(count)
+            if feature in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
+                return lane_attribute(feature, ast.Load()), OTHER
+            raise self.unsupported(node, f"cuda.{feature}")
+        found, value = self.resolve(node)
+        if not found:
+            raise self.mistyped(node, f"{self.text(node)} is not defined")
+        dtype = numba_dtype(value)
+        if dtype is not None:
+            return read_name(self.shared.constant(dtype)), OTHER
+        return self.constant(node, value)
+
+    def see_Attribute(self, node: ast.Attribute) -> tuple[ast.expr, Any]:  # noqa: N802
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if isinstance(root, ast.Name) and root.id not in self.locals:
+            return self.outside(node)
+        value, _ = self.expression(node.value)
+        kind: Any = OTHER
+        if node.attr in ("shape", "strides"):
+            kind = SHAPE if node.attr == "shape" else STRIDES
+        elif node.attr in ("size", "ndim", "itemsize", "nbytes"):
+            kind = SIZE
+        elif node.attr == "T":
+            kind = ARRAY
+        elif node.attr in ("x", "y", "z"):
+            kind = SIZE
+        elif node.attr != "dtype":
+            raise self.unsupported(node, f"attribute .{node.attr}")
+        return ast.Attribute(value, node.attr, ast.Load()), kind
+
+    def see_Tuple(self, node: ast.Tuple) -> tuple[ast.expr, Any]:  # noqa: N802
+        parts = [self.expression(part) for part in node.elts]
+        # What a tuple's parts have in common may not tell a uint64 from an int64.
+        parts = [(self.typed(*part), OTHER) if is_unsigned(part[1]) else part for part in parts]
+        made = ast.Tuple([part for part, _ in parts], ast.Load())
+        return made, tuple(kind for _, kind in parts)
+
+    def see_Subscript(self, node: ast.Subscript) -> tuple[ast.expr, Any]:  # noqa: N802
+        value, kind = self.expression(node.value)
+        part = kinds.part_of(kind)
+        if part is not None:
+            index, _ = self.index(node.slice)
+            return ast.Subscript(value, index, ast.Load()), part
+        if isinstance(kind, tuple):
+            index, _ = self.index(node.slice)
+            if isinstance(node.slice, ast.Constant) and -len(kind) <= node.slice.value < len(kind):
+                part = kind[node.slice.value]
+            else:
+                for each in kind:
+                    part = join(part, each)
+            return ast.Subscript(value, index, ast.Load()), part
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        indices = [self.index(part) for part in parts]
+        made = self.element(node, value, indices, "load", self.text(node), self.text(node.value))
+        return made, ARRAY if any(kind == ARRAY for _, kind in indices) else OTHER
+
+    def store(self, target: ast.Subscript, value: ast.expr, node: ast.stmt) -> ast.expr:
+        array, _ = self.expression(target.value)
+        made = self.typed(*self.expression(value))
+        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        indices = [self.index(part) for part in parts]
+        text, called = self.text(target), self.text(target.value)
+        return self.element(node, array, indices, "store", text, called, made)
+
+    def index(self, node: ast.expr) -> tuple[ast.expr, Any]:
+        """An index: a Python int, a slice, or a tuple of them from elsewhere."""
+        if isinstance(node, ast.Slice):
+            ends = [
+                ast.Constant(None) if end is None else self.expression(end)[0]
+                for end in (node.lower, node.upper, node.step)
+            ]
+            return call("_simt_slice", *ends), ARRAY
+        if isinstance(node, ast.Constant) and node.value is Ellipsis:
+            return node, ARRAY
+        made, kind = self.expression(node)
+        if kind == OTHER:
+            return call("_simt_index", made), SMALL
+        return made, kind
+
+    def element(
+        self,
+        node: ast.AST,
+        array: ast.expr | str,
+        indices: list[tuple[ast.expr, Any]],
+        op: str,
+        text: str,
+        called: str,
+        value: ast.expr | None = None,
+    ) -> ast.expr:
+        """The call that reads or writes an element."""
+        array = read_name(array) if isinstance(array, str) else array
+        key = self.key(node, op, text, called)
+        stored = [] if value is None else [value]  # before the indices, as Python computes them
+        trees = [tree for tree, _ in indices]
+        if len(indices) > 3 or not all(is_int(kind) for _, kind in indices):
+            name = "get" if value is None else "put"
+            method = ast.Attribute(array, name, ast.Load())
+            return ast.Call(method, [*stored, ast.Tuple(trees, ast.Load()), key], [])
+        method = ast.Attribute(array, f"{'l' if value is None else 's'}{len(trees)}", ast.Load())
+        return ast.Call(method, [*stored, *trees, key], [])
+
+    def key(
+        self, node: ast.AST, op: str, text: str, called: str, asynchronous: bool = False
+    ) -> ast.expr:
+        """A new site, and the tree of its key."""
+        lands = op == ("landing" if asynchronous else "store")
+        site = Site(
+            len(self.shared.sites),
+            node.lineno,
+            node.col_offset,
+            op,
+            text,
+            called,
+            self.source.name,
+            self.source.file,
+            lands or text.split("(")[0].endswith("atomic.exch"),
+            node is not self.ignored,
+            asynchronous,
+        )
+        self.shared.sites.append(site)
+        number = ast.Constant(site.id)
+        if not self.shared.record:
+            return number
+        return ast.BinOp(read_name("_simt_path"), ast.Add(), number)
+
+    def text(self, node: ast.expr) -> str:
+        return ast.unparse(as_written(copy.deepcopy(node)))
+
+    def see_BinOp(self, node: ast.BinOp) -> tuple[ast.expr, Any]:  # noqa: N802
+        left, right = self.expression(node.left), self.expression(node.right)
+        made = self.binary(node, node.op, left, right)
+        self.operand_kinds = left[1], right[1]
+        return made
+
+    def binary(self, node: ast.AST, op: ast.operator, left: tuple, right: tuple) -> tuple:
+        (x, x_kind), (y, y_kind) = left, right
+        if isinstance(x_kind, tuple) and isinstance(y_kind, tuple) and isinstance(op, ast.Add):
+            return ast.BinOp(x, op, y), x_kind + y_kind
+        if is_int(x_kind) and is_int(y_kind):
+            unsigned = is_unsigned(x_kind) and is_unsigned(y_kind)
+            if not unsigned or kinds.stays_unsigned(op, y, x_kind, y_kind):
+                return self.whole(op, x, y, x_kind, y_kind)
+        if None in (x_kind, y_kind):  # not known in this round yet
+            return ast.BinOp(x, op, y), None
+        x, y = self.typed(x, x_kind), self.typed(y, y_kind)
+        called = {
+            ast.Pow: "_simt_power",
+            ast.LShift: "_simt_left",
+            ast.RShift: "_simt_right",
+        }.get(type(op))
+        if called:
+            return call(called, x, y), OTHER
+        bitwise = {ast.BitAnd: "_simt_and", ast.BitOr: "_simt_or", ast.BitXor: "_simt_xor"}
+        if type(op) in bitwise:
+            return call("_simt_bit", read_name(bitwise[type(op)]), x, y), OTHER
+        if isinstance(op, ast.MatMult):
+            raise self.unsupported(node, "@")
+        return ast.BinOp(x, op, y), OTHER
+
+    def whole(self, op: ast.operator, x: ast.expr, y: ast.expr, m: int, n: int) -> tuple:
+        """An operation on two small Python ints of which m and n are known."""
+        constant = y.value if isinstance(y, ast.Constant) else None
+        made: ast.expr = ast.BinOp(x, op, y)
+        if isinstance(op, ast.Div):
+            return call("_simt_divide", x, y), OTHER
+        if isinstance(op, ast.Pow):
+            return call("_simt_power", x, y), OTHER
+        if isinstance(op, (ast.Add, ast.Sub)):
+            bits = max(m, n) + 1
+        elif isinstance(op, ast.Mult):
+            bits = m + n
+        elif isinstance(op, ast.LShift):
+            bits = 64 if constant is None else m + constant
+            if constant is None or not 0 <= constant < 64:
+                return call("_simt_left", self.typed(x, m), self.typed(y, n)), OTHER
+        elif isinstance(op, ast.Mod):
+            bits = n
+        elif isinstance(op, (ast.FloorDiv, ast.RShift)):
+            bits = m
+        else:
+            bits = max(m, n)
+        if isinstance(x, ast.Constant) and isinstance(y, ast.Constant) and type(op) in BINARY:
+            try:
+                folded, count = self.constant(made, BINARY[type(op)](x.value, y.value))
+                if is_int(count):
+                    count = kinds.of_result(op, count, m, n)
+                return folded, count
+            except (ZeroDivisionError, ValueError):
+                pass
+        if bits > 63:
+            return call("_simt_int64", made), 63
+        return made, kinds.of_result(op, bits, m, n)
+
+    def see_UnaryOp(self, node: ast.UnaryOp) -> tuple[ast.expr, Any]:  # noqa: N802
+        value, kind = self.expression(node.operand)
+        if isinstance(node.op, ast.Not):
+            return call("_simt_flag", ast.UnaryOp(node.op, value)), OTHER
+        if is_unsigned(kind):
+            value = self.typed(value, kind)
+        elif is_int(kind):
+            kind = int(kind)
+            if isinstance(value, ast.Constant) and isinstance(node.op, ast.USub):
+                return ast.Constant(-value.value), kind
+            made = ast.UnaryOp(node.op, value)
+            return (made, kind) if kind < 63 else (call("_simt_int64", made), 63)
+        if kind is None:
+            return value, None
+        called = {ast.Invert: "_simt_invert", ast.USub: "_simt_negative"}.get(type(node.op))
+        return call(called or "_simt_positive", value), OTHER
+
+    def see_BoolOp(self, node: ast.BoolOp) -> tuple[ast.expr, Any]:  # noqa: N802
+        return ast.BoolOp(node.op, [self.expression(value)[0] for value in node.values]), OTHER
+
+    def see_Compare(self, node: ast.Compare) -> tuple[ast.expr, Any]:  # noqa: N802
+        return call("_simt_flag", self.compare(node)), OTHER
+
+    def compare(self, node: ast.Compare) -> ast.expr:
+        for op in node.ops:
+            if isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
+                raise self.unsupported(node, f"a comparison by {COMPARISONS[type(op)]}")
+        sides = [self.expression(value) for value in (node.left, *node.comparators)]
+        if not all(is_int(kind) for _, kind in sides):
+            # An int beside a float32 would be rounded to it.
+            sides = [
+                (self.typed(*side) if is_large(side[1]) or is_unsigned(side[1]) else side[0], 0)
+                for side in sides
+            ]
+        left, *right = (side for side, _ in sides)
+        return ast.Compare(left, node.ops, right)
+
+    def test(self, node: ast.expr) -> ast.expr:
+        """Return the tree of a condition, of which only counts whether it is true."""
+        if isinstance(node, ast.BoolOp):
+            made: ast.expr = ast.BoolOp(node.op, [self.test(value) for value in node.values])
+        elif isinstance(node, ast.Compare):
+            made = self.compare(node)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            made = ast.UnaryOp(node.op, self.test(node.operand))
+        else:
+            return self.expression(node)[0]
+        return ast.copy_location(made, node)
+
+    def see_IfExp(self, node: ast.IfExp) -> tuple[ast.expr, Any]:  # noqa: N802
+        test = self.test(node.test)
+        yes, no = self.expression(node.body), self.expression(node.orelse)
+        kind = join(yes[1], no[1])
+        if kind == OTHER:
+            yes, no = (self.typed(*yes), OTHER), (self.typed(*no), OTHER)
+        return ast.IfExp(test, yes[0], no[0]), kind
+
+    # Calls.
+
+    def call(self, node: ast.Call, name: str) -> tuple[ast.expr, Any]:
+        feature = self.feature(node.func)
+        if feature is not None:
+            return self.cuda_call(node, feature, name)
+        found, value = self.resolve(node.func)
+        if not found:
+            if _is_dtype_type(node.func) and len(node.args) == 1 and not node.keywords:
+                dtype, _ = self.expression(node.func.value)
+                value, _ = self.expression(node.args[0])
+                return call(self.shared.constant(values.cast), dtype, value), OTHER
+            if isinstance(node.func, ast.Attribute):
+                raise self.unsupported(node, f"method .{node.func.attr}()")
+            raise self.mistyped(node, f"{self.text(node.func)} is not defined")
+        if id(value) in STANDINS:
+            return self.standin(node, STANDINS[id(value)][1])
+        dtype = numba_dtype(value)
+        if dtype is not None:
+            return self.cast(node, dtype)
+        if value in (print, breakpoint):
+            return self.plain(node, value)
+        if node.keywords and not is_device_function(value):
+            raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
+        table = functions()
+        if hashable(value) and value in table:
+            arguments = [self.expression(argument) for argument in node.args]
+            ints = bool(arguments) and all(is_int(kind) for _, kind in arguments)
+            signs = {is_unsigned(kind) for _, kind in arguments}
+            trees = [tree for tree, _ in arguments]
+            if value is len:
+                return call("_simt_len", *trees), SIZE
+            if (
+                ints
+                and len(signs) == 1
+                and value in (min, max, abs, int)
+                and len(trees) + (value is abs or value is int) > 1
+            ):
+                plain = {min: "_simt_least", max: "_simt_most", abs: "_simt_size"}
+                made = call(plain[value], *trees) if value in plain else trees[0]
+                kind = None
+                for _, each in arguments:
+                    kind = join(kind, each)
+                if value is abs and not is_unsigned(kind):
+                    kind = kinds.Natural(kind)
+                if kind > 62 and not is_unsigned(kind):
+                    return call("_simt_int64", made), int(kind)
+                return made, kind
+            if True in signs:
+                trees = [
+                    self.typed(*each) if is_unsigned(each[1]) else each[0] for each in arguments
+                ]
+            return call(self.shared.constant(table[value]), *trees), OTHER
+        if is_device_function(value):
+            return self.device_call(node, value)
+        if isinstance(value, types.FunctionType):
+            raise self.unsupported(
+                node,
+                f"{value.__name__}(), a plain function: decorate it with @cuda.jit(device=True);",
+            )
+        raise self.unsupported(node, f"{self.text(node.func)}()")
+
+    def plain(self, node: ast.Call, function: Callable) -> tuple[ast.expr, Any]:
+        if node.keywords:
+            raise self.unsupported(node, f"a keyword in a call of {function.__name__}")
+        arguments = [self.expression(argument)[0] for argument in node.args]
+        name = "_simt_print" if function is print else function.__name__
+        return call(name, *arguments), OTHER
+
+    def cast(self, node: ast.Call, dtype: np.dtype) -> tuple[ast.expr, Any]:
+        if len(node.args) != 1 or node.keywords:
+            raise self.mistyped(node, f"{dtype} takes one value")
+        value, kind = self.expression(node.args[0])
+        signed = dtype.kind == "i" and dtype.itemsize >= 4
+        if is_int(kind) and signed and kind < 8 * dtype.itemsize:
+            return value, kinds.Natural(kind) if kinds.is_natural(kind) else kind
+        if kinds.is_natural(kind) and dtype == values.UINT64:
+            return value, kinds.Unsigned(kind)
+        name = f"_simt_cast_{dtype}"
+        self.shared.space.setdefault(name, values.caster(dtype))
+        return call(name, value), OTHER
+
+    def device_call(self, node: ast.Call, kernel: Any) -> tuple[ast.expr, Any]:
+        function = python_function(kernel)
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        given = [self.expression(argument) for argument in node.args]
+        keywords = {k.arg: self.expression(k.value) for k in node.keywords}
+        for parameter in names[len(given) :]:
+            if parameter in keywords:
+                given.append(keywords.pop(parameter))
+        if keywords or len(given) != len(names):
+            raise self.mistyped(
+                node, f"{function.__name__} takes ({', '.join(names)}), got {self.text(node)}"
+            )
+        if any(kind is None for _, kind in given):
+            return ast.Constant(None), None
+        known = tuple(widened(kind) for _, kind in given)
+        compiled = _compile(self.shared, function, known)
+        path: ast.expr = read_name("_simt_path")
+        if self.shared.record:
+            turns = call("_simt_turns", path, ast.Constant(self.new_loop()))
+            path = call("_simt_next", turns)
+        arguments = [tree for tree, _ in given]
+        made: ast.expr = call(compiled.name, read_name("_simt_lane"), path, *arguments)
+        if compiled.waits:
+            self.waits = True
+            made = ast.YieldFrom(made)
+        return made, compiled.returns
+
+    def standin(self, node: ast.Call, standin: Standin) -> tuple[ast.expr, Any]:
+        if node.keywords:
+            raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
+        accesses = [self.standin_access(node, op, standin.arrays) for op in standin.ops]
+        given = [self.expression(argument) for argument in node.args]
+        arguments = [self.typed(*each) if is_unsigned(each[1]) else each[0] for each in given]
+        return call(self.shared.constant(standin.function), *accesses, *arguments), OTHER
+
+    def standin_access(self, node: ast.Call, op: str, arrays: tuple[int, ...]) -> ast.expr:
+        if op == "copies":
+            return lane_attribute("copies", ast.Load())
+        text = self.text(node)
+        read, written = (self.text(node.args[i]) if i < len(node.args) else "" for i in arrays)
+        if op != "copy":
+            array = read if op == "load" else written
+            return call("_simt_access", self.key(node, op, text, array))
+        keys = [
+            self.key(node, each, text, read if each == "load" else written, asynchronous=True)
+            for each in ("load", "store", "flight", "landing")
+        ]
+        return call("_simt_copy", read_name("_simt_lane"), *keys)
+
+    def cuda_call(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
+        if feature in ("grid", "gridsize"):
+            return self.grid(node, feature)
+        if feature in ("shared.array", "local.array"):
+            return self.array(node, feature, name)
+        if feature in FENCES:
+            self.shared.fences = True
+            return ast.Constant(None), OTHER
+        if feature.startswith("atomic."):
+            return self.atomic(node, feature.removeprefix("atomic."))
+        operands = [self.typed(*self.expression(argument)) for argument in node.args]
+        if feature in ("popc", "clz", "ffs", "brev") and node.args:
+            operands[0] = self.of_own_width(node.args[0], operands[0])
+        if node.keywords:
+            raise self.unsupported(node, f"a keyword in cuda.{feature}")
+        wanted = OPERANDS.get(feature, 1)
+        if feature not in COLLECTIVES and feature in FEATURES and len(operands) != wanted:
+            raise self.mistyped(node, f"cuda.{feature} takes {wanted} values, got {len(operands)}")
+        if feature == "syncthreads":
+            return self.wait(node, None)
+        if feature in BARRIERS:
+            return self.wait(node, BARRIERS[feature], *operands)
+        if feature == "activemask":
+            return self.wait(node, feature)
+        if feature in COLLECTIVES:
+            if feature == "syncwarp" and not operands:
+                operands = [ast.Constant(0xFFFFFFFF)]
+            if len(operands) != COLLECTIVES[feature] + 1:
+                raise self.mistyped(node, f"cuda.{feature} takes a mask and its operands")
+            return self.wait(node, feature, *operands)
+        if feature == "lanemask_lt":
+            return lane_attribute("lanemask_lt", ast.Load()), 32
+        if feature in LANE_FUNCTIONS:
+            return call(self.shared.constant(LANE_FUNCTIONS[feature]), *operands), OTHER
+        raise self.unsupported(node, f"cuda.{feature}")
+
+    def of_own_width(self, node: ast.expr, made: ast.expr) -> ast.expr:
+        """A small int that Numba has in 32 bits: threadIdx.x and the like, and int32(…)."""
+        is_cast = isinstance(node, ast.Call) and numba_dtype(self.resolve(node.func)[1]) == np.int32
+        return call("_simt_int32", made) if is_cast or self.feature(node) in LANE_VALUES else made
+
+    def wait(self, node: ast.Call, kind: str | None, *operands: ast.expr) -> tuple:
+        """A barrier: the thread yields its key, or (key, kind, operands…)."""
+        self.waits = True
+        key = self.key(node, "barrier", self.text(node), "")
+        if kind is None:
+            return ast.Yield(key), OTHER
+        parts = [key, ast.Constant(kind), *operands]
+        return ast.Yield(ast.Tuple(parts, ast.Load())), OTHER
+
+    def grid(self, node: ast.Call, feature: str) -> tuple[ast.expr, Any]:
+        axes = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+        if axes not in (1, 2, 3) or node.keywords:
+            raise self.mistyped(node, f"cuda.{feature} takes 1, 2 or 3")
+        parts = [lane_attribute(f"{feature}_{axis}", ast.Load()) for axis in "xyz"[:axes]]
+        if axes == 1:
+            return parts[0], SIZE
+        return ast.Tuple(parts, ast.Load()), (SIZE,) * axes
+
+    def array(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
+        given = dict(zip(("shape", "dtype", "alignment", "more"), node.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in node.keywords}
+        if not {"shape", "dtype"} <= set(given) <= {"shape", "dtype", "alignment"}:
+            raise self.mistyped(node, f"cuda.{feature} takes shape, dtype and alignment")
+        self.check_constant(given["shape"], feature)
+        shape, _ = self.expression(given["shape"])
+        dtype, _ = self.expression(given["dtype"])
+        alignment = self.expression(given["alignment"])[0] if "alignment" in given else None
+        where = read_name(self.shared.constant((self.function, node.lineno, node.col_offset)))
+        name = name or "shared array" if feature == "shared.array" else name or "local array"
+        if feature == "local.array":
+            return lane_method("local", ast.Constant(name), shape, dtype), ARRAY
+        return lane_method(
+            "shared", where, ast.Constant(name), shape, dtype, alignment or ast.Constant(None)
+        ), ARRAY
+
+    def check_constant(self, node: ast.expr, feature: str) -> None:
+        """Numba wants the shape of such an array to be one constant, or a tuple of them."""
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+        for part in parts:
+            if isinstance(part, ast.Constant):
+                continue
+            if isinstance(part, (ast.Name, ast.Attribute)) and self.feature(part) is None:
+                root = part
+                while isinstance(root, ast.Attribute):
+                    root = root.value
+                if isinstance(root, ast.Name) and (
+                    root.id not in self.locals or self.is_named_constant(root.id)
+                ):
+                    continue
+            raise self.mistyped(
+                node,
+                f"the shape of cuda.{feature} must be a constant: {self.text(part)} is computed; "
+                "give a number, or a name that is defined outside of the kernel",
+            )
+
+    def is_named_constant(self, name: str) -> bool:
+        """Is this local name assigned once, from a number?"""
+        assigned = [
+            node
+            for node in ast.walk(self.source.tree)
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        ]
+        plain = [
+            node
+            for node in ast.walk(self.source.tree)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+        ]
+        return name not in self.parameters and len(assigned) == 1 == len(plain)
+
+    def atomic(self, node: ast.Call, name: str) -> tuple[ast.expr, Any]:
+        from tiled_matmul.microscope.cuda.memory import ATOMICS
+
+        if name == "compare_and_swap" and len(node.args) == 3:
+            zero = ast.copy_location(ast.Constant(0), node)
+            arguments, name = [node.args[0], zero, *node.args[1:]], "cas"
+        else:
+            arguments = node.args
+        if name not in ATOMICS:
+            raise self.unsupported(node, f"cuda.atomic.{name}")
+        if node.keywords or len(arguments) != 2 + ATOMIC_OPERANDS.get(name, 1):
+            raise self.mistyped(node, f"cuda.atomic.{name} takes an array, an index and a value")
+        array, _ = self.expression(arguments[0])
+        place = arguments[1]
+        parts = place.elts if isinstance(place, ast.Tuple) else [place]
+        indices = [self.index(part)[0] for part in parts]
+        operands = [self.typed(*self.expression(argument)) for argument in arguments[2:]]
+        called = self.text(arguments[0])
+        key = self.key(node, "atomic", self.text(node), called)
+        made = ast.Call(
+            ast.Attribute(array, "atomic", ast.Load()),
+            [
+                ast.Constant(name),
+                ast.Tuple(indices, ast.Load()),
+                ast.Tuple(operands, ast.Load()),
+                key,
+            ],
+            [],
+        )
+        return made, OTHER
+
+    # What a name outside of the function stands for.
+
+    def dotted(self, node: ast.expr) -> tuple[ast.Name, list[str]] | None:
+        names: list[str] = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id in self.locals:
+            return None
+        return node, names[::-1]
+
+    def feature(self, node: ast.expr) -> str | None:
+        """Return "syncthreads" or "threadIdx.x" for a name that belongs to numba.cuda."""
+        parts = self.dotted(node)
+        if parts is None:
+            return None
+        root, names = parts
+        found, value = self.lookup(root.id)
+        if not found:
+            return None
+        while names and value is not self.shared.cuda and isinstance(value, types.ModuleType):
+            value, names = getattr(value, names[0], None), names[1:]
+        if value is self.shared.cuda:
+            feature = ".".join(names)
+            known = feature.split(".")[0]
+            if known in FEATURES:
+                return feature
+            # Types, and functions of the host, are looked up like anything else.
+            attribute = getattr(value, known, None) if known else None
+            if known and (numba_dtype(attribute) is not None or is_device_function(attribute)):
+                return None
+            return feature or None
+        for known in FEATURES:
+            if value is not None and value is getattr(self.shared.cuda, known, None):
+                return ".".join([known, *names])
+        return None
+
+    def lookup(self, name: str) -> tuple[bool, Any]:
+        for space in (self.closure, self.function.__globals__, vars(builtins)):
+            if name in space:
+                return True, space[name]
+        return False, None
+
+    def resolve(self, node: ast.expr) -> tuple[bool, Any]:
+        """Return (whether it is there, the Python object that a dotted name stands for)."""
+        parts = self.dotted(node)
+        if parts is None:
+            return False, None
+        root, names = parts
+        found, value = self.lookup(root.id)
+        for name in names:
+            if not found or not hasattr(value, name):
+                return False, None
+            value = getattr(value, name)
+        return found, value

@@ -1,0 +1,267 @@
+"""Triton's own interpreter, on memory of ours.
+
+The kernel gets addresses that nobody lives at, with room between the arrays: wherever a pointer
+strays, it still says whose it is, and no memory is touched before the record has seen which
+elements are there. What the interpreter changes in `triton.language` is put back after the run, and
+kernels are rewritten into a name space of their own, so that a process with a GPU can go on
+compiling. Private names of `triton.runtime.interpreter` are used, of 3.6 to 3.8.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import triton.compiler.code_generator  # noqa: F401  it keeps tl.minimum as it finds it: the real one
+import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.interpreter import FunctionRewriter, InterpretedFunction, TensorHandle
+from triton.runtime.jit import JITFunction
+
+from tiled_matmul.microscope.cuda.errors import KernelError
+from tiled_matmul.microscope.triton.fixes import mend
+from tiled_matmul.microscope.triton.record import Record
+
+mend()
+
+ROOM_BITS = 44  # addresses of an array; an array in the middle may be missed by 8 TB
+PAGE = 4096  # alignments up to here are as in the real address
+NAN_BITS = {"bf16": 0x7FC0, "fp8e5": 0x7F, "fp8e4nv": 0x7F}  # kept as unsigned integers
+
+
+class Rewritten:
+    """Kernels and the functions that they call, as plain Python that the interpreter can run."""
+
+    def __init__(self) -> None:
+        self._functions: dict[Callable, Callable] = {}
+        self.names: dict[types.CodeType, str] = {}
+
+    def function(self, fn: Callable) -> Callable:
+        if fn not in self._functions:
+            variables = fn.__globals__ | inspect.getclosurevars(fn).nonlocals
+            # The interpreter writes names of its own among the globals.
+            copy = types.FunctionType(fn.__code__, variables, fn.__name__, None, fn.__closure__)
+            copy.__defaults__, copy.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
+            copy.__annotations__, copy.__module__ = fn.__annotations__, fn.__module__
+            made = FunctionRewriter(copy).rewrite_ast()
+            self._functions[fn] = made
+            if not fn.__module__.startswith("triton."):
+                self.names[made.__code__] = fn.__name__
+        return self._functions[fn]
+
+    @property
+    def call(self) -> Callable:
+        """What calling a jit function is to do: a method of such functions."""
+        return lambda jit, *args, **named: self.function(jit.fn)(*args, **named)
+
+    def line(self) -> tuple[int, str]:
+        """Return the line of a kernel, or of a function of its own, that is running now."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code in self.names:
+                return frame.f_lineno, self.names[frame.f_code]
+            frame = frame.f_back
+        return 0, ""
+
+    def line_of(self, error: BaseException) -> tuple[int, str]:
+        """Return the line of the kernel at which an exception left it."""
+        found, step = (0, ""), error.__traceback__
+        while step is not None:
+            if step.tb_frame.f_code in self.names:
+                found = step.tb_lineno, self.names[step.tb_frame.f_code]
+            step = step.tb_next
+        return found
+
+
+class Memory:
+    """The arrays' real memory behind the addresses that the kernel sees."""
+
+    def __init__(self, tensors: list[Any], record: Record, code: Rewritten) -> None:
+        self.record, self.code = record, code
+        self.described: tuple | None = None  # a descriptor's shape, its strides, a tile's corner
+        self.real = [tensor.data_ptr() for tensor in tensors]
+        self.shown = [
+            ((number + 1) << ROOM_BITS) + real % PAGE for number, real in enumerate(self.real)
+        ]
+
+    def behind(self, op: str, pointers: Any, mask: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return real pointers for shown ones, and the mask of those that may be followed."""
+        shown = pointers.data
+        active = np.broadcast_to(mask, shown.shape).astype(bool)
+        whose = ((shown + np.uint64(1 << ROOM_BITS - 1)) >> np.uint64(ROOM_BITS)).astype(int) - 1
+        line, function = self.code.line()
+        real, allowed = np.zeros(shown.shape, np.uint64), np.zeros(shown.shape, bool)
+        known = (0 <= whose) & (whose < len(self.real))
+        if (active & ~known).any():
+            raise KernelError("a pointer comes from none of the kernel's arguments")
+        for number in np.unique(whose[active]) if active.any() else whose[known][:1]:
+            array, mine = self.record.arrays[number], whose == number
+            distance = (shown - np.uint64(self.shown[number])).astype(np.int64)
+            items = distance // array.itemsize
+            asked, corner = active & mine, self._corner(array)
+            fits = self.record.access(op, int(number), items, asked, line, function, corner)
+            # A pointer may have been cast to one of wider elements.
+            width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+            allowed |= fits & (distance + width <= array.memory[1] * array.itemsize)
+            real[mine] = (distance + self.real[number]).astype(np.uint64)[mine]
+        return TensorHandle(real, pointers.dtype), allowed
+
+    def _corner(self, array: Any) -> tuple[int, ...] | None:
+        """Return where a descriptor's tile begins, if it describes the array as it is."""
+        if self.described is None or self.described[:2] != (array.shape, array.strides):
+            return None
+        return self.described[2]
+
+
+class Hooks:
+    """What stands in place of the interpreter's own accesses and dots."""
+
+    def __init__(self, memory: Memory, builder: Any) -> None:
+        self.memory = memory
+        self.own = {name: getattr(builder, name) for name in self.names()}
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [name for name in vars(cls) if name.startswith("create_")]
+
+    def create_masked_load(self, pointers, mask, other, *rest, **named):
+        real, allowed = self.memory.behind("load", pointers, mask.data)
+        kind = pointers.get_element_ty()
+        values = np.zeros(allowed.shape, interpreter._get_np_dtype(kind))
+        if other is not None:
+            values[:] = other.data
+        nothing = np.broadcast_to(mask.data, allowed.shape) & ~allowed
+        values[nothing] = _nan(kind)
+        allowed, values = TensorHandle(allowed, tl.int1), TensorHandle(values, kind)
+        return self.own["create_masked_load"](real, allowed, values, *rest, **named)
+
+    def create_masked_store(self, pointers, value, mask, *rest, **named):
+        real, allowed = self.memory.behind("store", pointers, mask.data)
+        allowed = TensorHandle(allowed, tl.int1)
+        return self.own["create_masked_store"](real, value, allowed, *rest, **named)
+
+    def create_atomic_rmw(self, operation, pointers, value, mask, *rest, **named):
+        real, allowed = self.memory.behind("atomic", pointers, mask.data)
+        allowed = TensorHandle(allowed, tl.int1)
+        return self.own["create_atomic_rmw"](operation, real, value, allowed, *rest, **named)
+
+    def create_atomic_cas(self, pointers, *rest, **named):
+        real, allowed = self.memory.behind("atomic", pointers, np.ones(pointers.data.shape, bool))
+        if not allowed.all():
+            raise KernelError("an atomic_cas outside of its array")
+        return self.own["create_atomic_cas"](real, *rest, **named)
+
+    def create_descriptor_load(self, descriptor, corner, *rest, **named):
+        with self._describing(descriptor, corner):
+            return self.own["create_descriptor_load"](descriptor, corner, *rest, **named)
+
+    def create_descriptor_store(self, descriptor, value, corner):
+        with self._describing(descriptor, corner):
+            return self.own["create_descriptor_store"](descriptor, value, corner)
+
+    @contextmanager
+    def _describing(self, descriptor: Any, corner: list) -> Iterator[None]:
+        """Let the accesses within know the corner: a tile that is all outside has no other sign."""
+        lists = descriptor.shape, descriptor.strides, corner
+        self.memory.described = tuple(tuple(int(i.data.item()) for i in each) for each in lists)
+        try:
+            yield
+        finally:
+            self.memory.described = None
+
+    def create_dot(self, a, b, *rest, **named):
+        m, k, n = *a.data.shape[-2:], b.data.shape[-1]
+        self.memory.record.dot(m, n, k, *self.memory.code.line())
+        return self.own["create_dot"](a, b, *rest, **named)
+
+
+def _nan(kind: Any) -> Any:
+    if kind in (tl.float16, tl.float32, tl.float64):
+        return math.nan
+    return NAN_BITS.get(kind.name, 0)
+
+
+@contextmanager
+def interpreting(code: Rewritten, hooks: Hooks, builder: Any) -> Iterator[None]:
+    """Let `triton.language` and calls of jit functions be the interpreter's while this lasts."""
+    scope = interpreter._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+    try:
+        for kind in (JITFunction, InterpretedFunction):
+            scope.set_attr(kind, "__call__", code.call)
+            scope.set_attr(kind, "__get__", _bound)
+        # Triton 3.6 makes ints of arrays of one axis, which numpy 2.4 does no longer.
+        scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
+        for name in ("gdc_wait", "gdc_launch_dependents"):  # kernels run one after the other
+            scope.set_attr(tl.extra.cuda, name, lambda: None)
+        for name in hooks.own:
+            setattr(builder, name, getattr(hooks, name))
+        yield
+    finally:
+        for name in hooks.own:
+            vars(builder).pop(name, None)
+        scope.restore()
+
+
+def _bound(jit: Any, instance: Any, owner: Any = None) -> Any:
+    """Some members of `tl.tensor`, such as sum, are jit functions."""
+    return jit if instance is None else partial(jit, instance)
+
+
+def run(
+    fn: Callable,
+    grid: tuple[int, int, int],
+    arguments: dict[str, Any],
+    tensors: list[Any],
+    record: Record,
+) -> None:
+    """Run all programs of a launch, x fastest.
+
+    `tensors` are those that `arguments` holds, alone, in tuples or under descriptors, in that order
+    and on the CPU; the record's arrays are theirs. Raises KernelError for what the kernel raises.
+    """
+    code, builder = Rewritten(), interpreter.interpreter_builder
+    memory = Memory(tensors, record, code)
+    with interpreting(code, Hooks(memory, builder), builder):
+        kernel, fixed = code.function(fn), constants(fn)
+        shown = iter(memory.shown)
+        values = {
+            name: value if name in fixed else _show(interpreter._implicit_cvt(value), shown)
+            for name, value in arguments.items()
+        }
+        builder.set_grid_dim(*grid)
+        for z, y, x in itertools.product(*map(range, reversed(grid))):
+            builder.set_grid_idx(x, y, z)
+            record.begin((x, y, z))
+            try:
+                kernel(**values)
+            except Exception as error:
+                line, function = code.line_of(error)
+                where = f"at line {line} of {function}" if line else f"in {fn.__name__}"
+                what = str(error) or type(error).__name__
+                raise KernelError(f"program {(x, y, z)} stopped {where}: {what}") from error
+
+
+def constants(fn: Callable) -> list[str]:
+    """Return the names of the arguments that are `tl.constexpr`."""
+    return interpreter.GridExecutor(fn, list(inspect.signature(fn).parameters), ()).constexprs
+
+
+def _show(value: Any, addresses: Iterator[int]) -> Any:
+    """Put the addresses that the kernel is to see in place of the real ones."""
+    if isinstance(value, tuple):
+        for item in value:
+            _show(item, addresses)
+        return value
+    handle = getattr(value, "handle", None)
+    pointer = getattr(handle, "base", handle)  # a descriptor's
+    if isinstance(pointer, TensorHandle) and isinstance(pointer.dtype, tl.pointer_type):
+        pointer.data[...] = next(addresses)
+    return value

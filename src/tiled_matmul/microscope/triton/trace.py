@@ -1,0 +1,265 @@
+"""`trace_tiles`: run a Triton kernel and keep which tiles each of its programs touched."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tiled_matmul.microscope.table import Table
+from tiled_matmul.microscope.table import table as show_table
+from tiled_matmul.microscope.triton.findings import Finding, many
+from tiled_matmul.microscope.triton.places import Array
+from tiled_matmul.microscope.triton.record import Event, Record
+
+MOST_PROGRAMS = 4096
+SHOWN_FINDINGS = 8
+# What a launch says to the compiler and not to the kernel.
+LAUNCH_OPTIONS = (
+    *("num_warps", "num_stages", "num_ctas", "maxnreg", "debug", "enable_fp_fusion"),
+    *("launch_cooperative_grid", "launch_pdl", "warp_size", "sanitize_overflow", "ir_override"),
+)
+NO_KERNEL = "trace_tiles takes a function under @triton.jit, got {}"
+
+
+def trace_tiles(kernel: Any, grid: Any, *args: Any, **options: Any) -> TileTrace:
+    """Run a Triton kernel in Triton's interpreter and return what each of its programs did.
+
+    `kernel` is a function under `@triton.jit`; `grid` a tuple of 1 to 3 positive ints, or a
+    function of the launch's arguments that returns one; `args` and `options` are those of a launch:
+    torch tensors of any strides, tensor descriptors, numbers. The interpreter runs on the CPU, on
+    copies of tensors of a GPU; what the kernel stores is in the tensors afterwards, as in a launch.
+
+    Out of bounds a load gets what its array's allocation holds there, else NaN (0 for integers),
+    and a store writes nothing; both are findings. Raises TypeError or ValueError for what cannot be
+    launched, and KernelError for what the kernel raises.
+    """
+    fn = _function(kernel)
+    arguments = _bind(fn, args, options)
+    size = _grid(grid, arguments)
+    from tiled_matmul.microscope.triton import interpreter
+
+    copies: dict[int, Any] = {}
+    arguments = {name: _on_cpu(name, value, copies) for name, value in arguments.items()}
+    fixed = interpreter.constants(fn)
+    found = [_arrays_in(name, value) for name, value in arguments.items() if name not in fixed]
+    held = [one for several in found for one in several]
+    record, tensors = Record([_array(*one) for one in held]), [tensor for *_, tensor in held]
+    interpreter.run(fn, size, arguments, tensors, record)
+    for original, copy in copies.values():
+        original.copy_(copy)
+    return TileTrace(fn.__name__, size, record)
+
+
+class TileTrace:
+    """The record of one launch: `programs`, `events` as they ran, `arrays` and `findings`."""
+
+    def __init__(self, name: str, grid: tuple[int, int, int], record: Record) -> None:
+        self.name, self.grid = name, grid
+        self.arrays: tuple[Array, ...] = tuple(record.arrays)
+        self.programs: tuple[tuple[int, int, int], ...] = tuple(record.programs)
+        self.events: tuple[Event, ...] = tuple(record.events)
+        self.findings: tuple[Finding, ...] = tuple(record.findings())
+
+    def array(self, name: str) -> Array:
+        """Return the array of that name. Raises ValueError, which lists those that there are."""
+        for array in self.arrays:
+            if array.name == name:
+                return array
+        known = ", ".join(array.name for array in self.arrays)
+        raise ValueError(f"{self.name} has no array called {name!r}; it has {known}")
+
+    def select(
+        self,
+        program: int | tuple[int, ...] | None = None,
+        op: str | None = None,
+        array: str | None = None,
+    ) -> list[Event]:
+        """Return the events of a program (x, y, z; zeros may be left out), op and array.
+
+        Raises ValueError for a program or an array that there is not.
+        """
+        if array is not None:
+            self.array(array)
+        place = None if program is None else self.program(program)
+        return [
+            event
+            for event in self.events
+            if place in (None, event.program)
+            and op in (None, event.op)
+            and array in (None, event.array)
+        ]
+
+    def program(self, place: int | tuple[int, ...]) -> tuple[int, int, int]:
+        """Return a program's place with all three axes. Raises ValueError if none ran there."""
+        whole = (*(place if isinstance(place, tuple) else (place,)), 0, 0)[:3]
+        if whole not in self.programs:
+            raise ValueError(f"{self.name} ran in a grid of {self.grid}; no program is at {place}")
+        return whole
+
+    def tiles(self, array: str, op: str = "load") -> dict[tuple, list[Event]]:
+        """Return the events of an array by the tile that they touch: {(rows, cols): [Event, …]}.
+
+        Tiles of which nothing was asked for are left out. Raises ValueError for an unknown array.
+        """
+        by_tile: dict[tuple, list[Event]] = {}
+        for event in self.select(op=op, array=array):
+            if event.elements:
+                by_tile.setdefault((*event.plane, event.rows, event.cols), []).append(event)
+        return by_tile
+
+    def by_array(self) -> Table:
+        """Return what was loaded from and stored to each array, over all programs."""
+        rows = []
+        for array in self.arrays:
+            for op in ("load", "store", "atomic"):
+                events = self.select(op=op, array=array.name)
+                if events:
+                    rows.append(
+                        {
+                            "array": array.name,
+                            "shape": "×".join(map(str, array.shape)),
+                            "op": op,
+                            "programs": len({event.program for event in events}),
+                            "accesses": len(events),
+                            "different tiles": len(self.tiles(array.name, op)),
+                            "bytes": sum(event.bytes for event in events),
+                            "times the array": sum(event.elements for event in events)
+                            / max(1, math.prod(array.shape)),
+                        }
+                    )
+        return show_table(rows)
+
+    def __repr__(self) -> str:
+        found = self.findings[:SHOWN_FINDINGS]
+        more = len(self.findings) - len(found)
+        lines = [self._headline(), repr(self.by_array()), *(f"- {finding}" for finding in found)]
+        return "\n".join(lines + [f"- and {more} more findings"] * (more > 0))
+
+    def _repr_html_(self) -> str:
+        found = "".join(f"<li>{html.escape(str(f))}</li>" for f in self.findings[:SHOWN_FINDINGS])
+        more = len(self.findings) - SHOWN_FINDINGS
+        found += f"<li>and {more} more findings</li>" if more > 0 else ""
+        listed = f"<ul>{found}</ul>" if found else ""
+        return f"<p>{html.escape(self._headline())}</p>{self.by_array()._repr_html_()}{listed}"
+
+    def _headline(self) -> str:
+        count = len(self.findings)
+        what = many(count, "finding") if count else "nothing wrong"
+        programs = many(len(self.programs), "program")
+        return f"{self.name}: {programs} in a grid of {self.grid}; {what}"
+
+
+def _function(kernel: Any) -> Callable:
+    """Return the Python function under a kernel's decorators."""
+    inner = kernel
+    while not inspect.isfunction(inner) and hasattr(inner, "fn"):
+        inner = inner.fn
+    if inner is kernel or not inspect.isfunction(inner):
+        name = getattr(kernel, "__name__", None)
+        what = type(kernel).__name__ + (f" {name!r} without it" if name else f" {kernel!r}")
+        raise TypeError(NO_KERNEL.format(what))
+    return inner
+
+
+def _bind(fn: Callable, args: tuple, options: dict[str, Any]) -> dict[str, Any]:
+    signature = inspect.signature(fn)
+    known = list(signature.parameters)
+    odd = [name for name in options if name not in known and name not in LAUNCH_OPTIONS]
+    if odd:
+        raise TypeError(f"{fn.__name__} has no argument {odd[0]!r}; it has {', '.join(known)}")
+    given = {name: value for name, value in options.items() if name in known}
+    try:
+        bound = signature.bind(*args, **given)
+    except TypeError as error:
+        raise TypeError(
+            f"{fn.__name__} cannot be called with these arguments: {error}. It takes "
+            f"{', '.join(signature.parameters)}; what a tuner would choose has to be given"
+        ) from None
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _grid(grid: Any, arguments: dict[str, Any]) -> tuple[int, int, int]:
+    size = grid(arguments) if callable(grid) else grid
+    numbers = isinstance(size, tuple) and all(type(axis) is int and axis > 0 for axis in size)
+    if not numbers or not 1 <= len(size) <= 3:
+        raise (TypeError if not isinstance(size, tuple) else ValueError)(
+            f"grid must be a tuple of 1 to 3 positive ints, got {size!r}"
+        )
+    if math.prod(size) > MOST_PROGRAMS:
+        raise ValueError(
+            f"grid {size} has {math.prod(size):,} programs; a trace takes at most "
+            f"{MOST_PROGRAMS:,}: trace a smaller problem, or larger blocks"
+        )
+    return (*size, 1, 1)[:3]
+
+
+def _arrays_in(name: str, value: Any) -> list[tuple]:
+    """Return (name, shape, strides, tensor) of the tensors that an argument brings."""
+    if isinstance(value, tuple):
+        parts = (_arrays_in(f"{name}[{i}]", item) for i, item in enumerate(value))
+        return [held for part in parts for held in part]
+    if _is_descriptor(value):
+        return [(name, tuple(value.shape), tuple(value.strides), value.base)]
+    if hasattr(value, "data_ptr"):
+        return [(name, tuple(value.shape), tuple(value.stride()), value)]
+    return []
+
+
+def _is_descriptor(value: Any) -> bool:
+    return hasattr(value, "base") and hasattr(value, "block_shape")
+
+
+def _array(name: str, shape: tuple, strides: tuple, tensor: Any) -> Array:
+    size = tensor.element_size()
+    start = -tensor.storage_offset()
+    memory = start, start + tensor.untyped_storage().nbytes() // size
+    missing = max(0, 2 - len(shape))
+    shape, strides = (1,) * missing + shape, (0,) * missing + strides
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return Array(
+        name,
+        tuple(map(int, shape)),
+        tuple(map(int, strides)),
+        dtype,
+        size,
+        tensor.data_ptr(),
+        memory,
+    )
+
+
+def _on_cpu(name: str, value: Any, copies: dict[int, Any]) -> Any:
+    """Return an argument with its tensors on the CPU; `copies` takes (storage, copy) of the others.
+
+    Views of one allocation stay views of one.
+    """
+    import dataclasses
+
+    import torch
+
+    if isinstance(value, tuple):
+        moved = [_on_cpu(f"{name}[{i}]", item, copies) for i, item in enumerate(value)]
+        return type(value)(*moved) if hasattr(value, "_fields") else type(value)(moved)
+    if _is_descriptor(value):
+        return dataclasses.replace(value, base=_on_cpu(name, value.base, copies))
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", 0):
+        raise TypeError(
+            f"{name} is a numpy array; a kernel takes tensors: torch.from_numpy({name})"
+        )
+    if not hasattr(value, "data_ptr"):
+        return value
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name} must be a torch tensor, got {type(value).__name__}")
+    if value.device.type == "cpu":
+        return value
+    if value.device.type != "cuda":
+        raise ValueError(f"{name} lies on {value.device}; a trace takes tensors of cpu or cuda")
+    storage = value.untyped_storage()
+    if storage.data_ptr() not in copies:
+        copies[storage.data_ptr()] = (storage, storage.cpu())
+    copy = torch.empty(0, dtype=value.dtype)
+    copy.set_(copies[storage.data_ptr()][1], value.storage_offset(), value.shape, value.stride())
+    return copy

@@ -1,0 +1,47 @@
+"""What notebooks import: `from tiled_matmul.page import …`, for all but rungs, models and figures.
+
+A name can still be imported from here after its module has moved, so no notebook has to change.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+NAMES = {
+    "book.page": "Machine changes ladder_table peak_rates say setup show_source",
+    "check": "MatmulError assert_matmul diagnose gamma run_checked",
+    "kit.constants": "with_constants",
+    "kit.intrinsics": "commit_copies copy_async copy_async4 load4 store4 wait_copies",
+    "kit.launch": "covering_grid launch multiprocessors",
+    "kit.programs": "cover describe grouped launched made_describable",
+    "kit.tile_view": "copy_tile_async tile",
+    "kit.unroll": "unroll unrolled",
+    "kit.variants": "edited matmul_with without",
+    "machine": "backend device",
+    "measure": "counters order_counters results search",
+    "measure.bench": "bench equal_threads time_interleaved",
+    "measure.claims": "claim claims_table",
+    "measure.sizes": "compare measure",
+    "measure.under_load": "under_load",
+    "microscope.compiled.cuda": "Compiled try_compiled",
+    "microscope.compiled.lines": "by_line",
+    "microscope.compiled.triton": "NotCompiled tile_codes",
+    "microscope.cuda": "trace watch",
+    "microscope.cuda.traffic": "counted fetched measured reuse tiled_loads",
+    "microscope.table": "table",
+    "microscope.triton": "trace_tiles",
+    "microscope.written": "function_of",
+    "problem": "Problem as_layout",
+}
+HOME = {name: module for module, names in NAMES.items() for name in names.split()}
+__all__ = list(HOME)
+
+
+def __getattr__(name: str) -> Any:
+    # Imported on first use: the set-up cell chooses the back end before Numba and Triton load.
+    if name not in HOME:
+        raise AttributeError(f"module 'tiled_matmul.page' has no attribute {name!r}")
+    home = import_module(f"tiled_matmul.{HOME[name]}")
+    value = getattr(home, name, None)
+    return import_module(f"{home.__name__}.{name}") if value is None else value

@@ -1,0 +1,507 @@
+"""The hygiene check passes a chapter that is in order and catches each planted fault."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from book_example import CHAPTER, example_book, example_notebook, save, stamp
+from nbformat.v4 import new_output, new_raw_cell
+
+from tiled_matmul import ROOT
+from tiled_matmul.book import cells, hygiene
+from tiled_matmul.book.prose import typed_numbers
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    return example_book(tmp_path_factory.mktemp("book"))
+
+
+def faults(notebook, book, restamp=True):
+    """Return the faults of `notebook` as the book's chapter, its stamp renewed unless told."""
+    if restamp:
+        stamp(notebook)
+    path = save(notebook, book / CHAPTER)
+    return [str(problem) for problem in hygiene.check_notebook(path, book)]
+
+
+def test_a_chapter_in_order_passes(book):
+    assert faults(example_notebook(), book) == []
+    assert hygiene.check(root=book) == []
+
+
+def code(notebook, index):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"][index]
+
+
+def typed_number(n):
+    n.cells[0].source += "\n\nThe kernel takes 3.2 ms on this GPU."
+
+
+def edited_kernel(n):
+    code(n, 1).source = code(n, 1).source.replace("row <", "row <=")
+
+
+def kernel_elsewhere(n):
+    code(n, 1).source = "# kernel: ladder/cuda_naive.py::no_such_kernel"
+
+
+def kernel_malformed(n):
+    code(n, 1).source = "# kernel: cuda_naive_kernel"
+
+
+def missing_setup(n):
+    n.cells.remove(code(n, 0))
+    for count, cell in enumerate((c for c in n.cells if c.cell_type == "code"), start=1):
+        cell.execution_count = count
+
+
+def edited_setup(n):
+    code(n, 0).source += "\nprint(1)"
+
+
+def untagged_setup(n):
+    code(n, 0).metadata["tags"] = []
+
+
+def error_output(n):
+    code(n, 2).outputs.append(
+        new_output("error", ename="ZeroDivisionError", evalue="by zero", traceback=[])
+    )
+
+
+def stderr_output(n):
+    code(n, 2).outputs.append(new_output("stream", name="stderr", text="a warning\n"))
+
+
+def path_in_source(n):
+    code(n, 3).source = "open('/home/me/x')"
+
+
+def path_in_output(n):
+    code(n, 2).outputs[0].text = "saved /tmp/x.png\n"
+
+
+def windows_path(n):
+    n.cells[2].source += "\n\nOpen C:\\Users\\me."
+
+
+def gap_in_execution(n):
+    code(n, 3).execution_count = 9
+
+
+def never_run(n):
+    code(n, 3).execution_count = None
+
+
+def long_cell(n):
+    code(n, 2).source = "# NBVAL_CHECK_OUTPUT\n" + "x = 1\n" * 12
+
+
+def unknown_tag(n):
+    code(n, 2).metadata["tags"] = ["raises-exception"]
+
+
+def contradiction(n):
+    code(n, 2).metadata["tags"] = ["nbval-ignore-output"]
+
+
+def nothing_to_compare(n):
+    code(n, 2).outputs = []
+
+
+def back_door(n):
+    code(n, 3).source = "from tiled_matmul.measure.bench import bench\n" + code(n, 3).source
+
+
+def obeyed_comment(n):
+    code(n, 3).source = "#NBVAL_SKIP\n" + code(n, 3).source
+
+
+def stray_kernel(n):
+    code(n, 1).source = (
+        code(n, 1).source.replace("# kernel:", "#Kernel:").replace("row <", "row <=")
+    )
+
+
+def shown(n, name, text):
+    cell = code(n, 2)
+    cell.source, data = f"show_source(cuda_naive.{name})", {"text/plain": text}
+    cell.outputs = [new_output("execute_result", data, execution_count=cell.execution_count)]
+
+
+def older_source(n):
+    source = cells.kernel_source("# kernel: ladder/cuda_naive.py::cuda_naive_kernel")
+    shown(n, "cuda_naive_kernel", source.split("\n", 1)[1].replace("row", "line") + "\n")
+
+
+def source_of_nothing(n):
+    shown(n, "no_such_kernel", "")
+
+
+def late_kernel(n):
+    code(n, 1).source = "\n" + code(n, 1).source
+
+
+def number_in_a_caption(n):
+    code(n, 3).metadata["mystnb"]["figure"]["caption"] = "It takes 3.2 ms."
+
+
+def number_that_code_says(n):
+    code(n, 3).source = 'notebook.say(f"{name} takes 3.2 ms")'
+
+
+def number_as_evidence(n):
+    code(n, -1).source = 'claim("x", source="5 ms, a page", holds=True, evidence="3.2 ms")'
+
+
+def same_figure_twice(n):
+    code(n, 4).metadata["mystnb"]["figure"]["name"] = "fig-01-0"
+
+
+def two_predictions(n):
+    n.cells[2].source = n.cells[2].source.split("<details>", 2)[2].join(["<details>", ""])
+
+
+def two_figures(n):
+    n.cells.remove(code(n, 5))
+    code(n, 5).execution_count = 6
+    code(n, 5).outputs[0].execution_count = 6
+
+
+def figure_unnumbered(n):
+    code(n, 3).metadata = {}
+
+
+def figure_empty(n):
+    code(n, 3).outputs = []
+
+
+def figure_without_words(n):
+    data = code(n, 3).outputs[0].data
+    data["text/html"] = data["text/html"].replace('aria-label="Square 0"', 'aria-label=""')
+
+
+def image_without_words(n):
+    n.cells[0].source += "\n\n![](x.png)"
+
+
+def markdown_in_summary(n):
+    n.cells[2].source = n.cells[2].source.replace("<b>Predict.</b>", "**Predict.**")
+
+
+def italics_in_summary(n):
+    n.cells[2].source = n.cells[2].source.replace("</summary>", " *This* much.</summary>")
+
+
+def open_details(n):
+    n.cells[2].source = n.cells[2].source.removesuffix("</details>")
+
+
+def png(n):
+    code(n, 3).outputs[0].data["image/png"] = "aGVsbG8="
+
+
+def same_id_twice(n):
+    n.cells[3].id = n.cells[2].id
+
+
+def other_kernel(n):
+    n.metadata.kernelspec["name"] = "conda-env"
+
+
+def stray_metadata(n):
+    n.metadata["widgets"] = {}
+
+
+def raw_cell(n):
+    n.cells.append(new_raw_cell("x", id="raw"))
+
+
+def no_heading(n):
+    n.cells[0].source = "An example"
+
+
+FAULTS = [
+    (typed_number, r"cell 1: line 5: measured number typed in prose: '3.2 ms'"),
+    (edited_kernel, r"cell 4: differs from the source it names"),
+    (kernel_elsewhere, r"cell 4: ladder/cuda_naive.py defines no no_such_kernel"),
+    (kernel_malformed, r"cell 4: '# kernel: cuda_naive_kernel' is not of the form"),
+    (missing_setup, r"the first code cell is not the set-up cell"),
+    (edited_setup, r"the set-up cell was edited"),
+    (untagged_setup, r"the set-up cell's tags must be"),
+    (error_output, r"cell 5: error output: ZeroDivisionError"),
+    (stderr_output, r"cell 5: output on stderr: 'a warning'"),
+    (path_in_source, r"cell 6: absolute path '/home/me"),
+    (path_in_output, r"cell 5: absolute path '/tmp/x.png' in its output"),
+    (windows_path, r"cell 3: absolute path 'C:\\\\Users"),
+    (gap_in_execution, r"cell 6: execution count 9, wanted 4"),
+    (never_run, r"cell 6: execution count None, wanted 4"),
+    (long_cell, r"cell 5: 13 lines, at most 12"),
+    (unknown_tag, r"cell 5: unknown tag 'raises-exception'"),
+    (contradiction, r"cell 5: .* contradict each other"),
+    (nothing_to_compare, r"cell 5: NBVAL_CHECK_OUTPUT, but there is no text output"),
+    (back_door, r"imports tiled_matmul.measure; a chapter imports from tiled_matmul.page"),
+    (obeyed_comment, r"cell 6: #NBVAL_SKIP: a tag says"),
+    (stray_kernel, r"cell 4: a kernel's marker must be"),
+    (late_kernel, r"cell 4: a kernel's marker must be"),
+    (older_source, r"cell 5: shows an older source than the ladder's"),
+    (source_of_nothing, r"cell 5: shows a source that does not exist: .* no no_such_kernel"),
+    (number_in_a_caption, r"cell 6: caption: line 1: measured number typed in prose: '3.2 ms'"),
+    (number_that_code_says, r"cell 6: measured number typed in a sentence: '3.2 ms'"),
+    (number_as_evidence, r"cell 9: measured number typed in a sentence: '3.2 ms'"),
+    (two_predictions, r"[12] folded predictions .*, wanted at least 3"),
+    (two_figures, r"2 figures .*, wanted at least 3"),
+    (figure_unnumbered, r"cell 6: a picture without metadata mystnb.figure"),
+    (figure_empty, r"cell 6: mystnb.figure, and 0 pictures"),
+    (figure_without_words, r"cell 6: an <svg> without aria-label"),
+    (image_without_words, r"cell 1: an image without alt text"),
+    (markdown_in_summary, r"cell 3: Markdown inside <summary>"),
+    (italics_in_summary, r"cell 3: Markdown inside <summary>"),
+    (open_details, r"cell 3: <details> and </details> do not pair up"),
+    (png, r"cell 6: output of type image/png"),
+    (same_id_twice, r"cell 4: cell id 'cell-2' is already taken"),
+    (other_kernel, r"kernelspec is .*conda-env"),
+    (stray_metadata, r"unknown metadata 'widgets'"),
+    (raw_cell, r"cell 11: a raw cell"),
+    (no_heading, r"must open with a Markdown cell that has a '# ' heading"),
+]
+
+
+@pytest.mark.parametrize(("plant", "wanted"), FAULTS, ids=[plant.__name__ for plant, _ in FAULTS])
+def test_a_planted_fault_is_found(book, plant, wanted):
+    notebook = example_notebook()
+    plant(notebook)
+    found = faults(notebook, book)
+    assert any(re.search(wanted, fault) for fault in found), found
+    # Each plant is one fault; a second message may only be its direct consequence.
+    assert len(found) <= 2, found
+
+
+def test_a_source_as_it_stands_is_no_fault(book):
+    notebook = example_notebook()
+    source = cells.kernel_source("# kernel: ladder/cuda_naive.py::cuda_naive_kernel")
+    shown(notebook, "cuda_naive_kernel", source.split("\n", 1)[1] + "\n")
+    assert faults(notebook, book) == []
+
+
+def test_a_stale_stamp_is_found(book):
+    notebook = example_notebook()
+    code(notebook, 2).source += "\nprint(3)"
+    assert any("stale stamp" in fault for fault in faults(notebook, book, restamp=False))
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (lambda stamp: stamp.pop("driver"), "stamp lacks driver"),
+        (lambda stamp: stamp.update(gpu=""), "a machine with no GPU"),
+    ],
+)
+def test_a_stamp_must_be_whole_and_a_gpus(book, change, wanted):
+    notebook = example_notebook()
+    change(notebook.metadata["tiled_matmul"]["stamp"])
+    assert any(wanted in fault for fault in faults(notebook, book, restamp=False))
+
+
+def test_a_missing_stamp_is_found(book):
+    notebook = example_notebook()
+    del notebook.metadata["tiled_matmul"]
+    assert any("no stamp" in fault for fault in faults(notebook, book, restamp=False))
+
+
+def test_a_notebook_that_never_ran_is_told_so_once(book):
+    notebook = example_notebook()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    assert [fault for fault in faults(notebook, book) if "never run" in fault] == [
+        f"{CHAPTER}: never run; `notebooks run` stores its outputs"
+    ]
+
+
+def test_a_figure_needs_a_name_and_a_caption(book):
+    notebook = example_notebook()
+    code(notebook, 3).metadata["mystnb"]["figure"] = {"name": "roofline"}
+    (fault,) = faults(notebook, book)
+    assert "cell 6: mystnb.figure needs a name 'fig-…' and a caption" in fault
+
+
+def test_the_address_is_no_part_of_the_stamp():
+    notebook = example_notebook()
+    before = cells.code_hash(notebook)
+    code(notebook, 0).source += "\n# another address"
+    assert cells.code_hash(notebook) == before
+
+
+def test_another_spelling_is_found(book):
+    path = save(example_notebook(), book / CHAPTER)
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=2))
+    assert [p.message for p in hygiene.check_notebook(path, book)] == [
+        "not formatted as nbformat writes it; `notebooks sync` does that"
+    ]
+
+
+@pytest.mark.parametrize("path", ["file:///data/x", "a:/home/x", "/work/somebody/x", "C:/Users/me"])
+def test_absolute_paths_of_all_kinds_are_found(book, path):
+    notebook = example_notebook()
+    notebook.cells[0].source += f"\n\nIn {path}."
+    assert any("absolute path" in fault for fault in faults(notebook, book))
+
+
+@pytest.mark.parametrize("value", [[], None, "x"])
+def test_metadata_of_the_wrong_kind_is_one_fault(book, value):
+    for place in ("tiled_matmul", "mystnb", "figure"):
+        notebook = example_notebook()
+        cell = code(notebook, 3)
+        if place == "tiled_matmul":
+            notebook.metadata[place] = value
+        elif place == "mystnb":
+            cell.metadata[place] = value
+        else:
+            cell.metadata["mystnb"][place] = value
+        (fault,) = faults(notebook, book, restamp=False)
+        assert f"{place}: {value!r} is no object" in fault
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('{"cells": [], "metadata": {"x": NaN}, "nbformat": 4}', "NaN is no number"),
+        ("{", "not JSON"),
+        ("[]", 'no "cells"'),
+        ('{"cells": [], "metadata": {}}', 'no "nbformat"'),
+        ('{"cells": [], "metadata": {}, "nbformat": 3, "nbformat_minor": 0}', "format 3.0"),
+        ('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}', "format 4.4"),
+        ('{"cells": 7, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "cells: 7 is not"),
+        ('{"cells": [{}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "cells/0"),
+    ],
+)
+def test_a_malformed_notebook_is_one_line_that_names_it(book, text, wanted):
+    path = book / CHAPTER
+    path.write_text(text)
+    (problem,) = hygiene.check_notebook(path, book)
+    assert str(problem).startswith(CHAPTER) and wanted in str(problem)
+    assert "\n" not in str(problem)
+
+
+def test_bytes_and_folders_and_nothing_are_no_notebooks(book, tmp_path):
+    (tmp_path / "bytes.ipynb").write_bytes(b"\xff\xfe")
+    for path in (tmp_path / "bytes.ipynb", tmp_path, tmp_path / "nowhere.ipynb"):
+        assert len(hygiene.check_notebook(path, book)) == 1
+
+
+def test_chapters_and_table_of_contents_must_agree(book):
+    save(example_notebook(), book / CHAPTER)
+    extra = save(example_notebook(), book / "chapters" / "02_extra.ipynb")
+    found = [str(problem) for problem in hygiene.check(root=book)]
+    assert "chapters/02_extra.ipynb: not in _toc.yml" in found
+    assert any("figure 'fig-01-0' is also in" in fault for fault in found)
+    extra.unlink()
+    toc = (book / "_toc.yml").read_text()
+    (book / "_toc.yml").write_text(toc + "      - file: nowhere\n")
+    assert "_toc.yml: there is no page nowhere" in map(str, hygiene.check(root=book))
+    (book / "_toc.yml").write_text(toc)
+
+
+def test_every_page_of_the_book_is_read(book):
+    save(example_notebook(), book / CHAPTER)
+    toc = (book / "_toc.yml").read_text()
+    (book / "_toc.yml").write_text(toc + "      - file: extra\n")
+    (book / "extra.md").write_text("# Extra\n\nIt takes 3.2 ms.\n")
+    (book / "chapters" / "more").mkdir()
+    nested = save(example_notebook(), book / "chapters" / "more" / "03.ipynb")
+    glossary = (book / "glossary.md").read_bytes()
+    (book / "glossary.md").write_bytes(b"\xff")
+    notebook = example_notebook()
+    same_figure_twice(notebook)
+    save(notebook, book / CHAPTER)
+    found = [str(problem) for problem in hygiene.check(root=book)]
+    (book / "_toc.yml").write_text(toc)
+    (book / "glossary.md").write_bytes(glossary)
+    nested.unlink()
+    assert found == [
+        "chapters/more/03.ipynb: a chapter lies in chapters/ itself",
+        f"{CHAPTER}: figure 'fig-01-0' is also in 01_example.ipynb",
+        "glossary.md: not UTF-8 at byte 0",
+        "extra.md:3: measured number typed in prose: '3.2 ms'",
+    ]
+
+
+@pytest.mark.parametrize("text", ["root: [", "5", "root: 5", "root: intro\nchapters: [{file: }]"])
+def test_a_malformed_table_of_contents_is_one_fault(book, text):
+    toc = (book / "_toc.yml").read_text()
+    (book / "_toc.yml").write_text(text)
+    found = [str(problem) for problem in hygiene.check(root=book)]
+    (book / "_toc.yml").write_text(toc)
+    assert len(found) == 1 and found[0].startswith("_toc.yml: ") and "\n" not in found[0]
+
+
+def test_the_readme_ladder_must_be_that_of_the_results(book):
+    save(example_notebook(), book / CHAPTER)
+    readme = (book / "README.md").read_text()
+    (book / "README.md").write_text(readme.replace("25%", "99%", 1))
+    assert any("not that of results" in str(problem) for problem in hygiene.check(root=book))
+    (book / "README.md").write_text("# R\n")
+    assert any("lacks the markers" in str(problem) for problem in hygiene.check(root=book))
+    (book / "README.md").write_text(readme + "\nIt is 7 times faster.\n")
+    assert any("'7 times faster'" in str(problem) for problem in hygiene.check(root=book))
+    (book / "README.md").write_text(readme)
+
+
+MEASURED = [
+    "It takes 3.2 ms.", "about 30 µs", "runs in 12 s", "in 0.5s", "12 seconds", "40 GFLOPS",
+    "1.5 TFLOP/s", "reaches 1,234 GFLOP/s and", "moves 4.8 TB/s", "97% of cuBLAS",
+    "97 % of the peak", "5 times faster", "10× faster", "a 3x speed-up", "2.5-fold faster",
+    "twice as fast", "eight times slower", "half the speed", "| a | 3 ms |", "$3$ or 4\\,ms",
+    "The sheet says 3 ms {cite:p}`x`. We saw 4 ms.", "```{note}\nIt takes 3 ms.\n```",
+    "````{tip} 3 ms\n```{code} python\nx\n```\n````", "```{note}\nx\n```\n3 ms", "takes ≈ 3 ms",
+    "**3** ms", "<b>3</b> ms", "$3\\,\\mathrm{ms}$", "3 msec", "97 per cent of cuBLAS",
+]  # fmt: skip
+ALLOWED = [
+    "`3 ms`", "```\n3 ms\n```", "~~~text\n3 ms\n~~~", "4.8 TB/s {cite:p}`h200datasheet`.",
+    "[H200](https://example.org) has 4.8 TB/s", "so 33/5 = 6.6 times slower", "32 bytes",
+    "128 threads", "in the 1990s it", "3 sectors", "K times N", "reads B 3 times", "128 sums",
+    "```{code} python\n3 ms\n```", "so 33/5 ≈ 6.6 times slower",
+    "a cache of 50 MB", "50% of the elements", "N=4 s-expressions", "2 x 3 tiles", "five loops",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", MEASURED)
+def test_typed_measurements_are_found(text):
+    assert list(typed_numbers(text))
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_other_numbers_are_left_alone(text):
+    assert list(typed_numbers(text)) == []
+
+
+def test_a_find_names_its_line():
+    assert list(typed_numbers("a\n\nb `1 ms`\nc 2 ms")) == [(4, "2 ms")]
+
+
+def test_the_core_imports_no_jupyter():
+    program = (
+        "import sys, tiled_matmul, tiled_matmul.book.cli, tiled_matmul.book.run\n"
+        "import tiled_matmul.book.hygiene\n"
+        "heavy = ('nbformat', 'nbclient', 'sphinx', 'numba', 'torch')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_kernel_source_takes_constants_classes_and_decorators(tmp_path):
+    ladder = tmp_path / "src" / "tiled_matmul" / "ladder"
+    ladder.mkdir(parents=True)
+    (ladder / "x.py").write_text("T = 4\n\n\n@a\n@b(1)\ndef k(c):\n    c[0] = T\n\n\nZ = 1\n")
+    marker = "# kernel: ladder/x.py::T, k"
+    wanted = f"{marker}\nT = 4\n\n\n@a\n@b(1)\ndef k(c):\n    c[0] = T"
+    assert cells.kernel_source(marker, tmp_path) == wanted

@@ -1,0 +1,312 @@
+"""The pages that are made from measurements, and that the built book needs no other host."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from book_example import CHAPTER, example_book, example_notebook, records, save, stamp
+
+from tiled_matmul import ROOT
+from tiled_matmul.book import generated as tables
+from tiled_matmul.book.files import built_for, chapters, checked_address, toc_files
+from tiled_matmul.book.offline import css_requests, outside_requests
+from tiled_matmul.ladder import LADDER
+from tiled_matmul.measure import claims
+from tiled_matmul.measure.results import Record
+
+
+def ladder(entries):
+    return tables.ladder_markdown([Record(**entry) for entry in entries], LADDER)
+
+
+def test_the_ladder_shows_each_rung_once_and_each_baseline():
+    markdown, faults = ladder(records())
+    assert faults == []
+    for rung in LADDER:
+        assert markdown.count(f"| {rung.title} |") == 1
+    assert "| cuBLAS | 100% | 68.7 TFLOP/s | 2 | 4096³ |  |" in markdown
+    assert "| Loops 1 in Python | 25% | 0.0655 GFLOP/s | 8 | 64³ | 1 |" in markdown
+    assert "**NVIDIA H200**, float32, measured 2026-11-21" in markdown
+
+
+def test_a_rung_stands_beside_the_baseline_in_its_own_dtype():
+    markdown, _ = ladder(records())
+    tables_of = re.split(r"^\*\*.*\*\*, (\w+), measured", markdown, flags=re.MULTILINE)
+    assert tables_of[1::2] == ["float32", "float32", "float16"]
+    single, half = tables_of[4], tables_of[6]
+    assert "| the best found | 25% |" in single and "| the best found |" not in half
+    assert "| programs in groups | 25% | 137 TFLOP/s | 1 |" in half
+    assert "| cuBLAS | 100% | 68.7 TFLOP/s |" in single and "| cuBLAS |" not in tables_of[2]
+    assert "| cuBLAS | 100% | 550 TFLOP/s |" in half
+    without = [e for e in records() if (e["rung"], e["dtype"]) != ("triton_swizzled", "float16")]
+    (other,) = [dict(e, dtype="float32") for e in records() if e["rung"] == "triton_swizzled"]
+    _, faults = ladder([*without, other])
+    assert faults == ["results/h200.json holds no float16 record of rung triton_swizzled"]
+
+
+def test_a_rung_without_a_record_is_a_fault():
+    entries = [entry for entry in records() if entry["rung"] != "cuda_coalesced"]
+    markdown, faults = ladder(entries)
+    assert faults == ["results/h200.json holds no float32 record of rung cuda_coalesced"]
+    assert "x is the column" not in markdown
+
+
+def test_rungs_of_a_device_are_compared_at_one_shape():
+    entries = records()
+    extra = dict(next(entry for entry in entries if entry["rung"] == "njit_ijk"))
+    extra |= {"m": 2048, "n": 2048, "k": 2048, "tflops": 2 * 2048**3 / extra["time_ms"] / 1e9}
+    markdown, _ = ladder([*entries, extra])
+    assert "| loops ijk, compiled | 25% | 33.6 GFLOP/s | 8 | 512³ | 2 |" in markdown
+    assert "2048" not in markdown
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [(0.00012345, "0.000123"), (1234567.0, "1,230,000"), (12.34, "12.3"), (0.5, "0.5")],
+)
+def test_numbers_are_shown_without_exponents(value, wanted):
+    assert tables.significant(value) == wanted
+
+
+def test_status_and_claims_say_what_they_lack(tmp_path):
+    book = example_book(tmp_path)
+    assert tables.status_markdown(book)[1] == [] and tables.claims_markdown(book)[1] == []
+    notebook = example_notebook()
+    notebook.cells[4].source += "\nprint(3)"
+    notebook.cells[-2].outputs = []
+    save(notebook, book / CHAPTER)
+    assert "stale stamp" in tables.status_markdown(book)[1][0]
+    assert "no claim" in tables.claims_markdown(book)[1][0]
+    (book / CHAPTER).write_text("{")
+    assert "not JSON" in tables.status_markdown(book)[1][0]
+
+
+def test_claims_are_found_as_claims_py_writes_them():
+    judged = claims.claim("A", source="B", holds=True, evidence="C")
+    notebook = example_notebook()
+    notebook.cells[-2].outputs[0].data = judged._repr_mimebundle_()
+    assert tables.claims_of(notebook) == [
+        {"text": "A", "source": "B", "holds": True, "evidence": "C"}
+    ]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<script src="https://cdn.example.org/x.js"></script>',
+        '<script src="//cdn.example.org/x.js"></script>',
+        '<link rel="stylesheet" href="https://fonts.example.org/a.css">',
+        '<link rel="preconnect" href="https://fonts.example.org">',
+        '<img src="http://example.org/a.png" alt="a">',
+        '<img srcset="a.png 1x, https://example.org/a.png 2x" alt="a">',
+        '<iframe src="https://example.org"></iframe>',
+        "<style>@import 'https://example.org/a.css';</style>",
+        '<p style="background: url(https://example.org/a.png)"></p>',
+        '<svg><image href="https://example.org/a.png"/></svg>',
+        '<object data="https://example.org/a.svg"></object>',
+        '<meta http-equiv="Refresh" content="0; url=https://example.org">',
+        '<video poster="https://example.org/a.png"></video>',
+    ],
+)
+def test_a_request_to_another_host_is_found(tmp_path, page):
+    (tmp_path / "a.html").write_text(f"<html><body>{page}</body></html>")
+    (found,) = outside_requests(tmp_path)
+    assert found[0] == "a.html" and "example.org" in found[1]
+
+
+def test_links_and_own_files_are_no_requests(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<a href="https://example.org">x</a><form action="https://example.org"></form>'
+        '<link rel="canonical" href="https://example.org/a.html"><img src="a.png">'
+        '<svg xmlns="http://www.w3.org/2000/svg"></svg><script src="_static/a.js"></script>'
+        "<p>https://example.org/a.js</p>"
+    )
+    (tmp_path / "a.css").write_text("/* url(https://example.org) */ a{background:url(a.png)}")
+    assert outside_requests(tmp_path) == []
+
+
+def test_style_sheets_are_read(tmp_path):
+    assert list(css_requests('@import url("https://example.org/a.css");')) == [
+        "https://example.org/a.css"
+    ]
+    (tmp_path / "a.css").write_text("@font-face { src: url(//example.org/a.woff2) }")
+    assert outside_requests(tmp_path) == [("a.css", "//example.org/a.woff2")]
+
+
+@pytest.mark.parametrize("address", ["", "github.com/a/b", "https://github.com/a", "ssh://h/a/b"])
+def test_an_address_has_one_form(address):
+    with pytest.raises(ValueError, match="is not an address like"):
+        checked_address(address, "here")
+    assert checked_address("https://github.com/a/b.git", "here") == "https://github.com/a/b"
+
+
+def test_every_script_below_static_is_accounted_for():
+    """Jupyter Book puts each of them on every page; sphinx.py keeps MathJax from that."""
+    scripts = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("_static/**/*.js")]
+    assert scripts == ["_static/mathjax/tex-svg.js"]
+
+
+def test_every_citation_resolves():
+    keys = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "references.bib").read_text(), re.MULTILINE))
+    pages = [ROOT / f"{name}.md" for name in toc_files()]
+    texts = [page.read_text() for page in pages if page.exists()]
+    for path in chapters():
+        if path.exists():
+            cells = json.loads(path.read_text())["cells"]
+            texts += ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
+    cited = {key for text in texts for keys in re.findall(r"\{cite[^}]*\}`([^`]+)`", text)
+             for key in re.split(r"\s*,\s*", keys)}  # fmt: skip
+    assert cited <= keys, cited - keys
+
+
+def build(book, **environment):
+    pytest.importorskip("jupyter_book", reason="this environment builds no book")
+    program = "from jupyter_book.cli.main import main; main()"
+    options = ["build", "-W", "-n", "--keep-going", str(book)]
+    command = [sys.executable, "-c", program, *options]
+    kept = {key: value for key, value in os.environ.items() if key != "BOOK_REPOSITORY"}
+    kept["PYTHONPATH"] = str(ROOT / "src")
+    return subprocess.run(command, env={**kept, **environment}, capture_output=True, text=True)
+
+
+def test_a_book_in_order_builds_and_its_pages_hold_what_they_should(tmp_path):
+    book = example_book(tmp_path)
+    done = build(book, BOOK_REPOSITORY="https://github.com/someone/course")
+    assert done.returncode == 0, done.stdout + done.stderr
+    html = book / "_build" / "html"
+    chapter = (html / CHAPTER).with_suffix(".html").read_text()
+    intro, status, claimed = (
+        (html / f"{name}.html").read_text() for name in ("intro", "status", "claims")
+    )
+    for rung in LADDER:
+        assert rung.title in intro
+    assert "From loops to tensor cores: 2,100,000 times the rate" in intro
+    assert "NVIDIA H200" in status and "580.1" in status and "1. An example" in status
+    assert "does not hold" in claimed and "1 | 2" in claimed and CHAPTER[:-6] in claimed
+    assert chapter.count('<figure class="align-default"') == 3 and "Fig. 1.1" in chapter
+    colab = "https://colab.research.google.com/github/someone/course/blob/main/" + CHAPTER
+    assert colab in chapter
+    for text in (chapter, (html / "_sources" / CHAPTER).read_text()):
+        assert "https://github.com/someone/course" in text
+    assert "https://github.com/someone/course/issues" in chapter
+    assert 'REPOSITORY = "https://github.com/someone/course"' in saved_setup(book)
+    assert "NBVAL_CHECK_OUTPUT" not in chapter and "[1 2]" in chapter
+    assert "NBVAL_CHECK_OUTPUT" in (html / "_sources" / CHAPTER).read_text()
+    assert "thebe.min" not in chapter and "unpkg.com" not in chapter
+    assert chapter.count("mathjax/tex-svg.js") == 1 and "cdn.jsdelivr" not in chapter
+    assert outside_requests(html) == []
+
+
+def saved_setup(book):
+    """Return the set-up cell of the chapter that a built book offers for download."""
+    page = json.loads((book / "_build" / "html" / "_sources" / CHAPTER).read_text())
+    return "".join(next(c["source"] for c in page["cells"] if c["cell_type"] == "code"))
+
+
+def test_without_an_address_nothing_leads_to_a_repository(tmp_path):
+    book = example_book(tmp_path)
+    done = build(book)
+    assert done.returncode == 0, done.stdout + done.stderr
+    chapter = (book / "_build" / "html" / CHAPTER).with_suffix(".html").read_text()
+    for word in ("colab.research", "source-buttons", "repository-button", "/issues/new", "/edit/"):
+        assert word not in chapter
+    assert 'REPOSITORY = ""' in saved_setup(book)
+
+
+COURSE = "https://github.com/someone/course"
+
+
+@pytest.mark.parametrize(
+    ("origin", "address"),
+    [
+        ("https://github.com/someone/course.git", COURSE),
+        ("https://user:secret@github.com/someone/course", COURSE),
+        ("git@github.com:someone/course.git", COURSE),
+        ("ssh://git@github.com:22/someone/course.git", COURSE),
+        ("git@gitlab.com:someone/course.git", "https://gitlab.com/someone/course"),
+        ("/srv/git/github.com/someone/course.git", ""),
+        ("https://github.com.example.org/someone/course", ""),
+        ("https://example.org/github.com/someone/course", ""),
+        (None, ""),
+    ],
+)
+def test_a_build_takes_the_address_of_the_origin_on_a_forge(tmp_path, monkeypatch, origin, address):
+    monkeypatch.delenv("BOOK_REPOSITORY", raising=False)
+    (tmp_path / "_config.yml").write_text("repository: {branch: main}\n")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    if origin:
+        subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", origin], check=True)
+    assert built_for(tmp_path) == address
+    # The course's folder inside another repository: that one's origin is not the course's.
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "_config.yml").write_text("repository: {branch: main}\n")
+    assert built_for(inner) == ""
+    (tmp_path / "_config.yml").write_text("repository: {url: https://gitlab.com/a/b.git}\n")
+    assert built_for(tmp_path) == "https://gitlab.com/a/b"
+    monkeypatch.setenv("BOOK_REPOSITORY", "https://git.example.org/c/d/")
+    assert built_for(tmp_path) == "https://git.example.org/c/d"
+
+
+def test_what_is_missing_fails_the_build_and_is_named(tmp_path):
+    book = example_book(tmp_path)
+    entries = [entry for entry in records() if entry["rung"] != "cuda_naive"]
+    entries = [e for e in entries if (e["rung"], e["dtype"]) != ("cublas", "float16")]
+    (book / "results" / "h200.json").write_text(json.dumps(entries))
+    notebook = example_notebook()
+    stamp(notebook)
+    notebook.cells[4].source += "\nprint(3)"
+    notebook.cells[-2].outputs = []
+    save(notebook, book / CHAPTER)
+    done = build(book)
+    assert done.returncode != 0
+    for wanted in (
+        "tiled-ladder: results/h200.json holds no float32 record of rung cuda_naive",
+        "tiled-climb: no climb in float16 ends on its library",
+        "tiled-status: [1. An example](/chapters/01_example.ipynb): stale stamp",
+        "tiled-claims: [1. An example](/chapters/01_example.ipynb): no claim",
+    ):
+        assert wanted in done.stderr + done.stdout
+
+
+def test_a_request_to_another_host_fails_the_build(tmp_path):
+    book = example_book(tmp_path)
+    with (book / "glossary.md").open("a") as page:
+        page.write('\n<img src="https://example.org/a.png" alt="a">\n')
+    done = build(book)
+    assert done.returncode != 0
+    assert "glossary.html fetches https://example.org/a.png" in done.stderr + done.stdout
+
+
+def test_an_unusable_address_stops_the_build(tmp_path):
+    done = build(example_book(tmp_path), BOOK_REPOSITORY="someone/course")
+    assert done.returncode != 0
+    assert "BOOK_REPOSITORY: 'someone/course' is not an address" in done.stderr + done.stdout
+
+
+def test_counters_say_how_many_agree_and_which_do_not(tmp_path):
+    stored = ROOT / "tests" / "data" / "h200_counters.json"
+    text, faults = tables.counters_markdown(stored)
+    cases = json.loads(stored.read_text())["cases"]
+    differing = [name for name, case in cases.items() if set(case) & {"rearranged", "unexplained"}]
+    assert faults == [] and differing and all(name in text for name in differing)
+    assert f"{len(cases)} launches of" in text and "NVIDIA H200" in text
+    broken = tmp_path / "counters.json"
+    broken.write_text('{"cases": {}}')
+    assert "provenance" in tables.counters_markdown(broken)[1][0]
+
+
+def test_speed_is_read_from_the_results(tmp_path):
+    text, faults = tables.speed_markdown(ROOT / "results" / "interpreter" / "h200.json")
+    assert faults == [] and "128 × 128" in text and "Numba's own simulator" in text
+    times = {"numba": [60.0], "launch": [1.0, 2.0, 3.0], "trace": [6.0]}
+    taken = {"n": 64, "tile": 16, "cpu": "a CPU", "date": "2026-01-02T03:04:05", "seconds": times}
+    path = tmp_path / "speed.json"
+    path.write_text(json.dumps(taken))
+    text, _ = tables.speed_markdown(path)
+    assert "| a launch | 2 | 30 |" in text and "(a CPU, 2026-01-02)" in text
+    path.write_text("{}")
+    assert "seconds" in tables.speed_markdown(path)[1][0]

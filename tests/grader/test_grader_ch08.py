@@ -1,0 +1,70 @@
+"""grader/kinds: barriers, shared bytes and covered copies, as exercises of chapter 8 need them."""
+
+import linecache
+
+import numpy as np
+import pytest
+from numba import cuda
+
+from tiled_matmul.grader import kinds, starters
+from tiled_matmul.grader.spec import exercise
+from tiled_matmul.microscope.cuda import trace
+
+(PATH,) = (path for path in starters.solutions() if path.name.startswith("08"))
+ANSWERS = starters.answers(PATH)
+CASES = exercise("08.2").cases
+
+
+def counts(name: str, case, solved: bool) -> dict:
+    """Return what a worker counts for the solution, or for the starter."""
+    one, source = exercise(name), ANSWERS[name][solved]
+    file = f"<answer {name} {solved}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    space = kinds.prepare("cuda") | dict(one.given) | dict(case.given)
+    exec(compile(source, file, "exec"), space)
+    a, b = case.inputs(0)
+    request = {"entry": one.entry, "shapes": case.shapes, "dtype": "float32", "by_columns": ""}
+    request |= {"order": case.order, "launch": one.launch(case)}
+    stale = np.zeros((case.m, case.n), np.float32)
+    return kinds.run("cuda", space, request, [x.tobytes() for x in (a, b, stale)])[0]["counts"]
+
+
+def sizes(case) -> tuple[int, int, int]:
+    """Return (blocks, steps, elements of a tile)."""
+    edge = case.given.get("TILE", 4)
+    up = [-(-size // edge) for size in (case.m, case.n, case.k)]
+    return up[0] * up[1], up[2], edge**2
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_barriers_and_bytes(case):
+    blocks, steps, tile = sizes(case)
+    before, after = (counts("08.1", case, solved) for solved in (False, True))
+    assert (before["barriers"], after["barriers"]) == (2 * blocks * steps, blocks * steps)
+    assert (before["shared bytes"], after["shared bytes"]) == (8 * tile, 16 * tile)
+    assert after["copies"] == 0 and after["plain global loads"] == after["global loads"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_copies_are_bare_unless_something_is_read_while_they_fly(case):
+    blocks, steps, tile = sizes(case)
+    before, after = (counts("08.2", case, solved) for solved in (False, True))
+    assert before["bare copies"] == before["copies"] == 2 * blocks * steps * tile
+    # The first tile's have nothing to hide behind; those of the tile behind the last, nobody reads.
+    assert after["bare copies"] == 2 * blocks * tile and after["copies"] == before["copies"]
+    assert after["plain global loads"] == 0
+
+
+def test_a_kernel_without_barriers_has_none():
+    @cuda.jit
+    def nothing(c):
+        c[cuda.grid(1)] = 1
+
+    t = trace(nothing, 2, 4, np.zeros(8, np.float32))
+    assert kinds._barriers(t) == 0
+    assert kinds._flights(t) == {"plain global loads": 0, "copies": 0, "bare copies": 0}
+
+
+def test_a_right_c_by_the_starters_way_has_no_points_where_the_count_is_the_task():
+    shares = {count.what: count.share for count in exercise("08.2").counts}
+    assert shares["bare copies"] == 0 and shares["plain global loads"] == 0.5

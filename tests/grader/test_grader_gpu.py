@@ -1,0 +1,283 @@
+"""The grader on a GPU: solutions pass there, and what goes wrong there is told and contained.
+
+Answers here are right at the sizes of the interpreter and wrong at one that fills a GPU.
+"""
+
+import dataclasses
+import shutil
+import time
+
+import pytest
+
+from tiled_matmul.grader import on_gpu, pool, starters
+from tiled_matmul.grader.judge import judge
+from tiled_matmul.grader.spec import Limits, exercise, exercises
+
+pytestmark = pytest.mark.gpu
+ANSWERS = {
+    name: solved
+    for path in starters.solutions()
+    for name, (_, solved) in starters.answers(path).items()
+}
+KERNELS = [one.name for one in exercises() if one.large or one.speed]
+NAIVE = """
+@cuda.jit
+def guarded(a, b, c):
+    col, row = cuda.grid(2)
+    if row < c.shape[0] and col < c.shape[1]:
+        acc = float32(0)
+        for k in range(a.shape[1]):
+            acc += a[row, k] * b[k, col]
+        {before}
+        c[row, col] = acc
+""".replace("float32(0)", "np.float32(0)")
+GUARD = dataclasses.replace(exercise("04.1"), limits=Limits(gpu_seconds=5))
+sanitizer = pytest.mark.skipif(
+    not shutil.which(on_gpu.SANITIZER), reason="compute-sanitizer is not here"
+)
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    with on_gpu.Gpu() as there:
+        yield there
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_solution_has_all_points(name, gpu):
+    found = judge(exercise(name), ANSWERS[name], gpu=gpu, confined=pool.sandbox_works())
+    print(f"{name}: {found.evidence.get('speed', '')}")
+    assert (found.status, found.points) == ("PASS", exercise(name).points_on(gpu.cc)), found.message
+
+
+def large(statement):
+    return NAIVE.format(before=f"if a.shape[0] > 100:\n            {statement}")
+
+
+def test_27_an_illegal_address_costs_only_its_answer(gpu):
+    found = judge(GUARD, large("c[row + 1_000_000_000, col] = acc"), gpu=gpu)
+    assert (found.status, found.points) == ("GPU_FAULT", 0), found.message
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in found.message
+    print(found.message)
+    if shutil.which(on_gpu.SANITIZER):
+        assert "Invalid __global__ write of size 4 bytes in line 10 (`c[row" in found.message
+    assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
+
+
+def test_27_a_fault_while_it_is_timed(gpu):
+    timed = dataclasses.replace(GUARD, speed=exercise("07.1").speed)
+    late = NAIVE.format(before="if a.shape[0] > 1000:\n            c[row + 1_000_000_000, col] = 1")
+    found = judge(timed, late, gpu=gpu)
+    assert (found.status, found.points) == ("GPU_FAULT", 0), found.message
+    assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
+
+
+def test_21_28_a_kernel_without_an_end_is_ended(gpu):
+    began = time.monotonic()
+    found = judge(GUARD, large("while True:\n                pass"), gpu=gpu)
+    assert (found.status, found.points) == ("TIMEOUT", 0), found.message
+    assert time.monotonic() - began < 40
+    assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
+
+
+def test_28_a_deadlock_is_ended(gpu):
+    """Thread 0 waits for a word that the others write behind a barrier which it never reaches."""
+    source = NAIVE.replace(
+        "    col, row",
+        """    flag = cuda.shared.array(1, np.int32)
+    if a.shape[0] > 100:
+        flag[0] = 0
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0:
+            while cuda.atomic.add(flag, 0, 0) == 0:
+                pass
+        cuda.syncthreads()
+        flag[0] = 1
+    col, row""",
+        1,
+    ).format(before="pass")
+    found = judge(GUARD, source, gpu=gpu, gated=False)  # atomics are not for answers
+    assert (found.status, found.points) == ("TIMEOUT", 0), found.message
+    assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
+
+
+def test_wrong_at_a_size_that_no_interpreter_runs(gpu):
+    found = judge(GUARD, large("acc += 1"), gpu=gpu)
+    assert (found.status, found.points) == ("WRONG", 0), found.message
+
+
+def test_17_inputs_changed_there(gpu):
+    found = judge(GUARD, large("a[row, 0] = 0"), gpu=gpu)
+    assert (found.status, found.diagnosis) == ("WRONG", "inputs"), found.message
+
+
+def test_a_barrier_left_out_where_only_a_gpu_runs(gpu):
+    source = ANSWERS["05.3"]
+    assert source.count("cuda.syncthreads()") == 2
+    raced = source.replace(
+        "cuda.syncthreads()", "if a.shape[0] < 100:\n            cuda.syncthreads()"
+    )
+    found = judge(exercise("05.3"), raced, gpu=gpu)
+    assert (found.status, found.points) == ("WRONG", 0), found.message
+    assert "On the GPU" in found.message
+
+
+@sanitizer
+@pytest.mark.parametrize("name", ["05.1", "08.2", "09.1"])
+def test_compute_sanitizer_finds_nothing_in_a_solution(name, gpu):
+    found = judge(exercise(name), ANSWERS[name], gpu=gpu, sanitize=True)
+    assert found.status == "PASS", found.message
+
+
+@sanitizer
+def test_compute_sanitizer_finds_a_read_past_the_end(gpu):
+    """It is inside of what the driver gave, so nothing faults, and the product is right."""
+    found = judge(GUARD, large("acc += 0 * b[a.shape[1], col]"), gpu=gpu, sanitize=True)
+    assert (found.status, found.points) == ("GPU_FAULT", 0), found.message
+    assert "Invalid __global__ read of size 4 bytes in line 10 (`acc +=" in found.message
+
+
+LUCKY = """        cuda.syncthreads()
+    if a.shape[0] > 100:
+        a_tile[y, x] = zero
+        acc += zero * a_tile[x, y]
+"""
+
+
+@sanitizer
+def test_29_racecheck_finds_a_race_with_a_lucky_value_each_time(gpu):
+    """Whoever comes first, a finite number is taken 0 times: the product is right."""
+    head, tail = ANSWERS["05.3"].rsplit("        cuda.syncthreads()\n", 1)
+    raced = head + LUCKY + tail
+    assert judge(exercise("05.3"), raced, gpu=gpu).status == "PASS"
+    for again in range(3):
+        found = judge(exercise("05.3"), raced, seed=again, gpu=gpu, sanitize=True)
+        assert (found.status, found.points, found.diagnosis) == ("RACE", 0, "race"), found.message
+        assert "Race reported between Write access in line 21 (`a_tile[y, x] = zero`)" in (
+            found.message
+        )
+
+
+WASTE = """    zero = c.dtype.type(0)
+    for again in range(64 if a.shape[0] > 1000 else 0):
+        for k in range(a.shape[1]):
+            zero += c.dtype.type(0) * a[again, k]
+"""
+
+
+def slowed():
+    """Return the answer to 07.1 with work that changes nothing, where it is timed."""
+    source = ANSWERS["07.1"]
+    assert source.count("    zero = c.dtype.type(0)\n") == 1
+    return source.replace("    zero = c.dtype.type(0)\n", WASTE)
+
+
+PATCHES = """
+import time as clock
+import numba.cuda as real
+import torch
+
+clock.perf_counter = clock.monotonic = lambda: 0.0
+torch.cuda.Event.elapsed_time = lambda self, other: 1e-9
+torch.cuda.synchronize = lambda *anything: None
+real.event_elapsed_time = lambda start, end: 1e-9
+real.synchronize = lambda: None
+"""
+
+
+def test_30_who_is_slow_is_slow_whatever_it_does_to_the_clock(gpu):
+    fair = judge(exercise("07.1"), ANSWERS["07.1"], gpu=gpu)
+    source = slowed()
+    plain = judge(exercise("07.1"), source, gpu=gpu)
+    patched = judge(exercise("07.1"), PATCHES + source, gpu=gpu, gated=False)
+    print(fair.evidence["speed"], plain.message, patched.message, sep="\n")
+    for found in (plain, patched):
+        assert (found.status, found.diagnosis) == ("WRONG", "slow"), found.message
+        assert (found.points, found.max_points) == (4, 5)
+
+
+def test_30_who_skips_work_when_it_is_timed_is_wrong(gpu):
+    """Before a timed call C is full of NaN, which an answer can see."""
+    lazy = "if c[row, col] != c[row, col]:\n            return"
+    one = dataclasses.replace(GUARD, speed=exercise("07.1").speed)
+    found = judge(one, large(lazy), gpu=gpu)
+    assert (found.status, found.points) == ("WRONG", 0), found.message
+    assert found.diagnosis != "slow"
+
+
+SIDE = """
+class Lazy:
+    '''Looks like a kernel, and would launch where and when it likes.'''
+
+    def __init__(self, kernel):
+        self.kernel, self.py_func = kernel, kernel.py_func
+        self.targetoptions = getattr(kernel, "targetoptions", {})
+
+    def __getitem__(self, launch):
+        return lambda *arguments: None
+
+    def __getattr__(self, name):
+        return getattr(self.kernel, name)
+
+
+guarded = Lazy(guarded)
+"""
+
+
+def test_30_side_streams_and_lazy_launches_have_nothing_to_launch(gpu):
+    """An answer's Python never meets the GPU: what is timed is the code that it was compiled to."""
+    one = dataclasses.replace(GUARD, speed=exercise("07.1").speed)
+    found = judge(one, NAIVE.format(before="pass") + SIDE, gpu=gpu, gated=False)
+    print(found.status, found.message, found.evidence.get("speed"))
+    # It fails in the interpreter already, or it is launched and timed like any other.
+    assert found.status in ("WRONG", "CRASH") or found.evidence["speed"]["timed"] >= 10
+
+
+FORGED = """
+import tiled_matmul.microscope.compiled.cuda as own
+
+own.cubin = lambda *anything, **named: b"\\x7fELF" + bytes(1000)
+"""
+
+
+def test_26_forged_machine_code_is_refused(gpu):
+    found = judge(GUARD, FORGED + NAIVE.format(before="pass"), gpu=gpu, gated=False)
+    assert (found.status, found.points) == ("WRONG", 0) and "be launched" in found.message
+    assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
+
+
+def test_the_command_line_and_the_notebook(tmp_path, capsys):
+    from tiled_matmul.__main__ import main
+    from tiled_matmul.grader import check
+
+    path = next(p for p in starters.solutions() if p.name.startswith("07"))
+    report = tmp_path / "report.json"
+    assert main(["grade", "--gpu", "--json", str(report), str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "of the speed of cuda_coalesced" in said and '"ratio"' in report.read_text()
+    check("09.1", ANSWERS["09.1"], gpu=True)
+    assert "of the speed of cublas" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not pool.sandbox_works(), reason="bubblewrap makes no sandbox here")
+def test_a_class_is_graded_in_the_sandbox_and_on_the_gpu(tmp_path):
+    """One solved it, one faults on the GPU, one is wrong there: each costs only itself."""
+    import json
+
+    from tiled_matmul.grader import teacher
+
+    path = next(p for p in starters.solutions() if p.name.startswith("04"))
+    guards = {
+        "ann": ANSWERS["04.1"],
+        "bob": large("c[row + 1_000_000_000, col] = acc"),
+        "cleo": large("c[row, col] = 1\n            return"),
+    }
+    for name, source in guards.items():
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for cell in data["cells"]:
+            if cell["id"] in ("exercise-04-1", "exercise-04-2"):
+                cell["source"] = source if cell["id"].endswith("1") else ANSWERS["04.2"]
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps(data), encoding="utf-8")
+    reports = teacher.grade(tmp_path, jobs=4, gpu=True)
+    found = [[one["status"] for one in report["exercises"]] for report in reports]
+    assert found == [["PASS", "PASS"], ["GPU_FAULT", "PASS"], ["WRONG", "PASS"]], reports

@@ -1,0 +1,233 @@
+"""grader/: the exercise notebooks as they are stored and run, and the command line."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tiled_matmul import __main__
+from tiled_matmul.book.files import notebook_text, parse_notebook
+from tiled_matmul.grader import cells, pool, practice, starters
+from tiled_matmul.grader.spec import exercises
+from tiled_matmul.machine import sandbox
+
+PATHS = starters.solutions()
+STARTER = starters.FOLDER / "05_shared_memory.ipynb"
+FIVE = exercises("05")
+MOST = sum(one.points for one in FIVE)
+in_sandbox = pytest.mark.skipif(not pool.sandbox_works(), reason="bubblewrap makes no sandbox here")
+
+
+def read(path: Path):
+    return parse_notebook(path.read_text(encoding="utf-8"), path)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_starters_are_what_sync_writes():
+    assert starters.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda nb: nb.cells[0].update(source="# Other"), "differs from its solution"),
+        (lambda nb: nb.cells.pop(), "differs from its solution"),
+    ],
+)
+def test_a_starter_that_drifts_is_a_fault(change, word, tmp_path):
+    folder = tmp_path / "exercises"
+    shutil.copytree(starters.FOLDER, folder)
+    notebook = read(folder / STARTER.name)
+    change(notebook)
+    (folder / STARTER.name).write_text(notebook_text(notebook), encoding="utf-8")
+    assert any(word in fault for fault in starters.faults(folder))
+    changed = starters.sync(folder)
+    assert [path.name for path in changed if changed[path]] == [STARTER.name]
+    assert starters.faults(folder) == []
+
+
+def test_a_hint_that_is_missing_is_a_fault(tmp_path):
+    folder = tmp_path / "exercises"
+    shutil.copytree(starters.FOLDER, folder)
+    path = folder / "solutions" / STARTER.name
+    text = path.read_text(encoding="utf-8").replace("<summary>Hint 2", "<summary>Aside", 1)
+    path.write_text(text, encoding="utf-8")
+    assert any("has the hints ['1', '3']" in fault for fault in starters.faults(folder))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_starter_and_solution_differ_in_solution_cells_alone(path):
+    mine = {exercise.cell for exercise in exercises(starters.chapter_of(path))}
+    solved, starter = read(path).cells, read(starters.FOLDER / path.name).cells
+    for cell in solved:  # which lie one folder deeper
+        cell.source = cell.source.replace("](../../", "](../")
+    assert [cell.id for cell in solved] == [cell.id for cell in starter]
+    different = {x.id for x, y in zip(solved, starter, strict=True) if x != y}
+    assert different == mine
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_the_notebook_defines_what_the_specs_give(path):
+    """A constant that an answer may use has the value in the notebook that it has in the spec."""
+    space: dict = {}
+    for cell in read(path).cells:
+        if cell.cell_type == "code" and cell.id.startswith(("imports", "given")):
+            exec(cell.source, space)
+    for exercise in exercises(starters.chapter_of(path)):
+        for name, value in exercise.given.items():
+            assert space[name] == value
+        assert set(exercise.hints) - {"other"} and set(exercise.hints.values()) <= {1, 2, 3}
+
+
+def test_marks_that_do_not_fit_are_refused():
+    good = "# >>> solution, roughly 1 line\nx\n# --- starter\n# pass\n# <<<"
+    assert starters.starter_source(good) == "# your code: roughly 1 line\npass"
+    assert starters.starter_source(good, solved=True) == "x"
+    for bad in (
+        "x",
+        good[:-5],
+        good.replace("# --- starter\n", ""),
+        good.replace("# pass", "pass"),
+    ):
+        with pytest.raises(ValueError):
+            starters.starter_source(bad)
+
+
+@pytest.fixture(scope="module")
+def run_starter():
+    """The starter notebook as a new learner runs it, errors and all."""
+    from nbclient import NotebookClient
+
+    notebook = nbformat.from_dict(read(STARTER))
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True).execute()
+    return {cell.id: cell for cell in notebook.cells}
+
+
+def test_the_starter_runs_and_shows_zeros_where_81_numbers_will_be(run_starter):
+    for name, cell in run_starter.items():
+        errors = [out for out in cell.get("outputs", ()) if out.output_type == "error"]
+        assert bool(errors) == name.startswith("check"), (name, errors)
+    (out,) = run_starter["run-05-1"].outputs
+    assert (
+        set(out.text.split()) <= {"[[0.", "[0.", "0.", "0.]", "0.]]"} and out.text.count("0") == 81
+    )
+    (stored,) = next(c for c in read(STARTER).cells if c.id == "run-05-1").outputs
+    (given,) = next(c for c in read(STARTER).cells if c.id == "given-05-1").outputs
+    assert stored.text == given.text and "61272" in stored.text
+
+
+def test_a_check_says_what_is_wrong_and_which_hint_is_next(run_starter):
+    last = run_starter["check-05-3"].outputs[-1]
+    assert last.ename == "NotYet" and "Read hint 2 of 3" in last.evalue
+    assert "with no barrier between them" in "".join(last.traceback)
+    assert "practice.py" not in "".join(last.traceback)
+
+
+def test_a_check_of_a_race_draws_the_learners_own_kernel(run_starter):
+    (picture,) = [out for out in run_starter["check-05-3"].outputs if "data" in out]
+    assert "<svg" in picture.data["text/html"] and "a_tile" in picture.data["text/html"]
+
+
+def test_check_needs_a_notebook_or_a_source(capsys):
+    with pytest.raises(ValueError, match="grade NOTEBOOK"):
+        practice.check("05.1")
+    with pytest.raises(ValueError, match=r"no exercise '9.9'; there are 01.1, .*05.1"):
+        practice.check("9.9")
+    (path,) = [path for path in PATHS if path.name.startswith("05")]
+    practice.check("05.1", starters.answers(path)["05.1"][1])
+    assert capsys.readouterr().out == "05.1 passed\n"
+
+
+def test_the_command_line_grades_and_keeps_progress(tmp_path, capsys):
+    out = tmp_path / "grades.json"
+    solved = starters.FOLDER / "solutions" / STARTER.name
+    assert __main__.main(["grade", str(solved), str(STARTER), "--json", str(out)]) == 1
+    text = capsys.readouterr().out
+    assert "05.1  PASS          4 of 4" in text and "05.3  RACE          0 of 3" in text
+    stored = json.loads(out.read_text())["submissions"]
+    assert [one["path"] for one in stored] == [str(solved), str(STARTER)]
+    names = {"exercise", "status", "points", "max_points", "hint", "evidence"}
+    assert all(set(one) == names for report in stored for one in report["exercises"])
+    # The best counts, and the starter was graded last.
+    assert __main__.main(["grade", "--progress"]) == 0
+    assert f"in all {MOST} of " in capsys.readouterr().out
+    practice.state_file().write_text("[1, 2")
+    assert practice.progress() == {}
+
+
+def test_the_solution_notebook_with_its_marks_passes():
+    (path,) = [path for path in PATHS if path.name.startswith("05")]
+    assert [found.status for found in cells.collect(path).answers] == ["FOUND"] * len(FIVE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "name a notebook"),
+        (["x.ipynb", "--csv", "y"], "--csv goes with --teacher"),
+        (["--teacher", "/nowhere"], "/nowhere is not a folder"),
+        (["--teacher", ".", "--jobs", "0"], "--jobs must be 1 or more"),
+        (["--teacher", ".", "--csv", "/nowhere/x.csv"], "no folder for /nowhere/x.csv"),
+        (["--teacher", ".", "x.ipynb"], "--teacher takes one folder"),
+    ],
+)
+def test_mistakes_at_the_command_line_are_one_line(arguments, words, capsys, monkeypatch):
+    monkeypatch.setattr(pool, "sandbox_works", lambda: True)
+    assert __main__.main(["grade", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+def test_a_file_that_is_not_there_is_a_line(capsys):
+    assert __main__.main(["grade", "/nowhere.ipynb"]) == 2
+    assert "/nowhere.ipynb: cannot be read: No such file" in capsys.readouterr().out
+
+
+def test_without_bubblewrap_the_teacher_is_refused_and_the_learner_warned(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
+    assert __main__.main(["grade", "--teacher", str(tmp_path)]) == 2
+    assert "apt install bubblewrap" in capsys.readouterr().err
+    assert __main__.main(["grade", str(STARTER)]) == 1
+    said = capsys.readouterr()
+    assert said.err.count("without bubblewrap") == 1 and "05.1  WRONG" in said.out
+
+
+@in_sandbox
+def test_the_teachers_formats_agree(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    shutil.copy(STARTER, folder / 'ann\'s "own".ipynb')
+    shutil.copy(starters.FOLDER / "solutions" / STARTER.name, folder / "bob.ipynb")
+    files = {name: tmp_path / f"out.{name}" for name in ("json", "csv", "junit", "html")}
+    options = [text for name, path in files.items() for text in (f"--{name}", str(path))]
+    assert __main__.main(["grade", "--teacher", str(folder), *options]) == 0
+    reports = json.loads(files["json"].read_text())["submissions"]
+    assert [sum(e["points"] for e in report["exercises"]) for report in reports] == [0, MOST]
+    assert files["csv"].read_text().count("bob.ipynb") == len(FIVE)
+    assert f'tests="{len(FIVE)}" failures="{len(FIVE)}"' in files["junit"].read_text()
+    assert "ann&#x27;s" in files["html"].read_text()
+    assert sorted(os.listdir(tmp_path)) == ["in", *sorted(path.name for path in files.values())]
+
+
+def test_nbval_explains_and_decides_nothing(capsys, tmp_path):
+    text = STARTER.read_text(encoding="utf-8")
+    path = tmp_path / "mine.ipynb"
+    # An output that was edited to be the zeros of an empty answer changes nothing.
+    path.write_text(text.replace(" 3672", "    0"), encoding="utf-8")
+    assert __main__.main(["grade", "--nbval", str(path)]) == 1
+    said = capsys.readouterr().out
+    assert "05.1  WRONG         0 of 4" in said
+    assert "nbval, cell run-05-1:" in said and "3672" in said
+    assert "nbval, cell given-05-1:" not in said

@@ -1,0 +1,270 @@
+"""grader/on_gpu.py without a GPU: what becomes of an answer, whatever the GPU's process does.
+
+A worker compiles the answer; in the GPU's place stands a process that multiplies with NumPy.
+"""
+
+import dataclasses
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tiled_matmul.grader import on_gpu, pool, practice, starters
+from tiled_matmul.grader.judge import judge
+from tiled_matmul.grader.spec import Case, Limits, exercise, exercises
+from tiled_matmul.machine.device import Peak
+
+EXAMPLE = Path(__file__).parents[1] / "launcher_example.py"
+ANSWERS = {
+    name: solved
+    for path in starters.solutions()
+    for name, (_, solved) in starters.answers(path).items()
+}
+FIRST = exercise("09.1")
+SMALL = dataclasses.replace(
+    FIRST,
+    cases=FIRST.cases[:1],
+    large=(Case(40, 37, 50, "float16", draw="normal"),),
+    speed=dataclasses.replace(FIRST.speed, case=Case(70, 50, 90, "float16", draw="normal")),
+)
+
+
+def gpu(mode, cc=(9, 0)):
+    return on_gpu.Gpu([sys.executable, str(EXAMPLE), mode], cc=cc)
+
+
+def judged(mode, answer=SMALL, source=ANSWERS["09.1"], cc=(9, 0), **options):
+    with gpu(mode, cc) as there:
+        found = judge(answer, source, gpu=there, **options)
+    return found, there
+
+
+def test_right_and_fast_has_all_points_and_says_how_fast():
+    found, there = judged("fair")
+    assert (found.status, found.points, found.max_points) == ("PASS", 5, 5), found.message
+    assert found.evidence["speed"] == {"against": "cublas", "ratio": 0.8, "timed": 3}
+    assert practice.on_the_gpu(found.evidence) == ", on the GPU at 0.80 of the speed of cublas"
+    assert there.starts == 1 and there.launcher is None
+
+
+def test_in_the_sandbox_as_well():
+    if not pool.sandbox_works():
+        pytest.skip("bubblewrap makes no sandbox here")
+    found, _ = judged("fair", confined=True)
+    assert (found.status, found.points) == ("PASS", 5), found.message
+
+
+def test_right_and_slow_keeps_the_points_for_being_right():
+    found, _ = judged("slow")
+    assert (found.status, found.points, found.max_points) == ("WRONG", 4, 5)
+    assert found.diagnosis == "slow" and found.hint == 3
+    assert "0.00 of the speed of cublas, of which 0.3 was asked" in found.message
+
+
+def test_speed_is_asked_where_it_was_measured():
+    found, _ = judged("slow", cc=(8, 0))
+    assert (found.status, found.points, found.max_points) == ("PASS", 4, 4), found.message
+    assert "speed" not in found.evidence
+
+
+def test_a_gpu_that_lacks_what_an_answer_needs_is_not_asked():
+    old = dataclasses.replace(SMALL, since=(8, 0))
+    found, there = judged("fault", old, cc=(7, 5))
+    assert (found.status, found.points, found.max_points) == ("PASS", 4, 4), found.message
+    assert there.starts == 0
+
+
+def test_30_an_impossible_time_is_nobodys_mark():
+    found, _ = judged("impossible")
+    assert (found.status, found.points, found.hint) == ("INFRA", 0, 0)
+    assert "cannot be" in found.message
+
+
+def test_30_every_timed_output_is_compared():
+    found, _ = judged("unchecked")
+    assert (found.status, found.points) == ("WRONG", 0) and found.diagnosis == "zero"
+    assert found.message.startswith("On the GPU, A 70×90 times B 90×50: C ")
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "words"),
+    [
+        ("fault", "GPU_FAULT", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        ("dies", "GPU_FAULT", "the process ended with status 3"),
+        ("silent", "TIMEOUT", "no end within 1 s"),
+        ("refused", "WRONG", "cannot be launched"),
+        ("absent", "INFRA", "the GPU does not answer: .*nobody is there"),
+    ],
+)
+def test_what_befalls_the_gpus_process(mode, status, words):
+    limited = dataclasses.replace(SMALL, limits=Limits(gpu_seconds=1))
+    found, there = judged(mode, limited)
+    assert (found.status, found.points, found.max_points) == (status, 0, 5)
+    assert re.search(words, found.message), found.message
+    assert there.launcher is None
+
+
+def test_a_fault_costs_only_the_answer_that_made_it():
+    """The next one has a fresh process; a GPU that is gone is tried once and no more."""
+    with gpu("fault") as there:
+        for expected in (1, 2):
+            assert judge(SMALL, ANSWERS["09.1"], gpu=there).status == "GPU_FAULT"
+            assert there.starts == expected
+    with gpu("absent") as there:
+        for _ in range(2):
+            assert judge(SMALL, ANSWERS["09.1"], gpu=there).status == "INFRA"
+        assert there.starts == 0
+
+
+def test_what_fails_without_a_gpu_does_not_come_to_it():
+    with gpu("absent") as there:
+        found = judge(SMALL, starters.answers(starters.solutions()[8])["09.1"][0], gpu=there)
+    assert (found.status, found.points, found.max_points) == ("WRONG", 0, 5)
+
+
+def test_plain_python_has_no_speed():
+    with gpu("absent") as there:
+        found = judge(exercise("10.1"), ANSWERS["10.1"], gpu=there)
+    assert (found.status, found.points, found.max_points) == ("PASS", 3, 3)
+
+
+PATCHED = """
+class Built:
+    class metadata:
+        num_warps, shared, global_scratch_size = {numbers}
+    asm = {{"cubin": {code}}}
+
+
+import tiled_matmul.microscope.compiled.triton as own
+own.build = lambda *arguments: (Built, {{name: "i32" for name in "abc"}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "code"),
+    [
+        ("-1, 0, 0", "b'x'"),
+        ("4, 10**9, 0", "b'x'"),
+        ("'4', 0, 0", "b'x'"),
+        ("4, 0, 0", "b'x' * 2**25"),
+        ("0, 0, 0", "b'x'"),
+    ],
+)
+def test_26_what_an_answer_says_of_its_kernel_is_not_believed(numbers, code):
+    source = PATCHED.format(numbers=numbers, code=code) + ANSWERS["09.1"]
+    found, _ = judged("fair", source=source, gated=False)
+    assert (found.status, found.points) == ("CRASH", 0), found.message
+
+
+def test_what_does_not_compile_is_the_answers_fault():
+    source = PATCHED.format(numbers="4, 0, 0", code="b''").replace("(Built, {", "(1 / 0, {")
+    found, _ = judged("fair", source=source + ANSWERS["09.1"], gated=False)
+    assert (found.status, found.points) == ("WRONG", 0)
+    assert found.message.startswith("Compiled for a GPU, A 20×40"), found.message
+    assert "ZeroDivisionError" in found.message
+
+
+def test_a_machine_without_a_gpu_says_so(tmp_path, capsys):
+    from tiled_matmul.__main__ import main
+    from tiled_matmul.machine.backend import probe_gpu
+
+    if probe_gpu()[0] is not None:
+        pytest.skip("there is a GPU here")
+    for arguments in (["exercises/05_shared_memory.ipynb"], ["--teacher", str(tmp_path)]):
+        assert main(["grade", "--gpu", *arguments]) != 0
+        assert "a GPU was asked for, and" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="a GPU was asked for, and"):
+        practice.check("05.1", ANSWERS["05.1"], gpu=True)
+
+
+def test_a_process_of_an_answer_sees_no_gpu():
+    with pool.Worker("triton", Limits(), False, None, on_gpu.HIDDEN) as worker:
+        told = Path(f"/proc/{worker.process.pid}/environ").read_bytes().split(b"\0")
+    assert b"CUDA_VISIBLE_DEVICES=" in told
+
+
+@pytest.mark.parametrize(("dtype", "ms"), [("float16", 137.4 / 989), ("float32", 137.4 / 67)])
+def test_the_shortest_time_is_the_rooflines(dtype, ms):
+    peak = Peak("a GPU", 67, 989, 4800, 60, 132, "for a test")
+    assert on_gpu.least_ms(Case(4096, 4096, 4096, dtype), peak) == pytest.approx(ms, rel=1e-3)
+    thin = on_gpu.least_ms(Case(4096, 4096, 1, dtype), peak)
+    size = {"float16": 2, "float32": 4}[dtype]
+    assert thin == pytest.approx(size * (4096**2 + 2 * 4096) / 4800e6, rel=1e-3)
+
+
+def test_every_kernel_is_tried_on_a_gpu_at_a_size_that_fills_it():
+    for one in exercises():
+        assert bool(one.large) == (one.kind in ("cuda", "triton")), one.name
+        for case in one.large:
+            assert min(case.m, case.n, case.k) > 200
+            (grid, block), limits = one.launch(case), (65535, 1024)
+            assert grid[1] <= limits[0] and (one.kind != "cuda" or block[0] * block[1] <= limits[1])
+
+
+NUMBAS = "answer::repaired[abi:v1,cw51cXTLSU](Array<float, (int)2, C>, Array<float, (int)2, C>)"
+RACE = f"""========= COMPUTE-SANITIZER
+========= Error: Race reported between Write access at {NUMBAS}+0xab0 in <answer>:21
+=========     and Read access at {NUMBAS}+0xae0 in /some/where/<answer>:22 [792000 hazards]
+=========
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+"""
+READ = """========= COMPUTE-SANITIZER
+========= Invalid __global__ read of size 4 bytes
+=========     at product+0x4d0{where}
+=========     by thread (7,0,0) in block (1,2,0)
+=========     Access to 0x7fe1f2872b04 is out of bounds
+=========     and is 1,409 bytes after the nearest allocation at 0x7fe1f2800000 of 468,356 bytes
+=========
+========= ERROR SUMMARY: 3 errors
+========= ERROR SUMMARY: 2 errors were not printed. Use --print-limit option to adjust
+"""
+THREAD = "by thread (7,0,0) in block (1,2,0)"
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("========= ERROR SUMMARY: 0 errors\n", []),
+        ("Invalid text of a kernel's own\n========= ERROR SUMMARY: 0 errors\n", []),
+        ("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n", []),
+        ("========= Something new\n========= ERROR SUMMARY: 2 errors\n", ["2 errors"]),
+        (READ.format(where=""), [f"Invalid __global__ read of size 4 bytes {THREAD}"]),
+        (
+            READ.format(where=" in <answer>:25"),
+            [f"Invalid __global__ read of size 4 bytes in line 25 {THREAD}"],
+        ),
+        (
+            READ.format(where=" in tile_view.py:58"),
+            [f"Invalid __global__ read of size 4 bytes in tile_view.py:58 {THREAD}"],
+        ),
+        (
+            RACE,
+            [
+                "Race reported between Write access in line 21 and Read access in line 22 "
+                "[792000 hazards]"
+            ],
+        ),
+    ],
+)
+def test_a_sanitizers_log_is_read(log, told):
+    assert on_gpu.findings(log) == told
+
+
+def test_a_sanitizers_log_without_its_end_is_no_mark():
+    with pytest.raises(on_gpu.NoGpu, match="no end: killed"):
+        on_gpu.findings("killed")
+
+
+def test_a_machine_that_compiles_nothing_is_nobodys_mark_without_a_gpu_either(monkeypatch):
+    monkeypatch.setitem(pool.WITHOUT_GPU, "TRITON_CACHE_MANAGER", "nowhere:Nothing")
+    found = judge(FIRST, ANSWERS["09.1"])
+    assert (found.status, found.points) == ("INFRA", 0), found.message
+    assert "no kernel can be compiled here" in found.message
+
+
+def test_a_machine_that_compiles_nothing_is_nobodys_mark(monkeypatch):
+    monkeypatch.setattr(on_gpu, "HIDDEN", on_gpu.HIDDEN | {"TRITON_CACHE_DIR": "/proc/nowhere"})
+    found, _ = judged("fair")
+    assert (found.status, found.points) == ("INFRA", 0), found.message
+    assert "no kernel can be compiled here" in found.message

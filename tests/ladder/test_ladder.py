@@ -1,0 +1,261 @@
+"""ladder/: every rung is right on ragged shapes and refuses what it cannot do."""
+
+import numpy as np
+import pytest
+
+from tiled_matmul.check import MatmulError, run_checked
+from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.launch import covering_grid
+from tiled_matmul.ladder import LADDER, ORDERS, rung
+from tiled_matmul.problem import DTYPES, Problem
+
+RAGGED = ["1x1x1", "9x9x9", "17x33x65", "1x40x7", "40x1x7", "33x17x1"]
+FOURS = "5x8x12"  # which rungs with wide loads multiply themselves
+ON_GPU_ONLY = ["130x70x95", "127x129x131", "300x20x4000", "512x512x512"]
+CPU = [r for r in LADDER if r.device == "cpu"]
+GPU = [r for r in LADDER if r.device == "gpu"]
+# A block that was chosen for 16 bits may need more shared memory than there is with twice as many.
+TYPED = [
+    (r, dtype)
+    for r in LADDER
+    for dtype in r.dtypes
+    if not (r.in_triton and r.options and dtype == "float32")
+]
+REFUSED = [
+    (r, dtype)
+    for r in LADDER
+    for dtype in DTYPES
+    if dtype not in r.dtypes and not (dtype == "bfloat16" and r.device == "cpu")  # numpy has none
+]
+ON_GPU = [(r, t) for r, t in TYPED if r in GPU and not r.in_triton]  # test_ladder_triton.py
+ANY_BLOCK = [r for r in GPU if r.chapter == 4]  # later ones fix the block's shape
+
+
+def device(r) -> str:
+    return "numpy" if r.device == "cpu" else ("cuda" if select().on_gpu else "cpu")
+
+
+def ids(r) -> str:
+    return getattr(r, "name", r)
+
+
+def kinds(dtype) -> list[str]:
+    return {"float64": ["normal"], "int32": ["integers"]}.get(dtype, ["normal", "integers"])
+
+
+@pytest.mark.parametrize("shape", [*RAGGED, FOURS])
+@pytest.mark.parametrize(("r", "dtype"), TYPED, ids=ids)
+def test_right_on_ragged_shapes(r, dtype, shape):
+    for kind in kinds(dtype):
+        run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(5, kind, device(r)))
+
+
+@pytest.mark.parametrize("kind", ["normal", "integers"])
+@pytest.mark.parametrize("shape", ["130x70x95", "127x129x131", "300x20x4000"])
+@pytest.mark.parametrize("r", CPU[1:], ids=ids)
+def test_compiled_rungs_are_right_on_larger_ragged_shapes(r, shape, kind):
+    run_checked(r.matmul, *Problem.parse(shape).inputs(6, kind))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [*RAGGED, *ON_GPU_ONLY])
+@pytest.mark.parametrize(("r", "dtype"), ON_GPU, ids=ids)
+def test_right_on_the_gpu(r, dtype, shape):
+    for kind in kinds(dtype):
+        run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(7, kind, "cuda"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("r", GPU, ids=ids)
+def test_follows_torchs_current_stream(r):
+    import torch
+
+    a, b = Problem.square(512, r.dtype).inputs(device="cuda")
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        late = torch.zeros_like(a)
+        torch.cuda._sleep(50_000_000)
+        late.copy_(a)
+        c = r.matmul(late, b)
+    stream.synchronize()
+    assert torch.equal(c, r.matmul(a, b))
+
+
+@pytest.mark.parametrize("r", LADDER, ids=ids)
+def test_without_out_a_new_array_is_returned(r):
+    a, b = Problem(5, 6, 7, r.dtype).inputs(0, "integers", device(r))
+    c = r.matmul(a, b)
+    assert tuple(c.shape) == (5, 6) and bool((c == run_checked(r.matmul, a, b)).all())
+
+
+BAD = {
+    "not a matrix": (lambda a, b: (a[0], b, None), ValueError, "2-D and not empty"),
+    "empty": (lambda a, b: (a[:0], b, None), ValueError, r"not empty, got shape \(0, 7\)"),
+    "do not fit": (lambda a, b: (a, a, None), ValueError, r"7 columns.*5 rows"),
+    "other shape of out": (lambda a, b: (a, b, a), ValueError, r"out has shape \(5, 7\)"),
+    "columns apart": (lambda a, b: (a[:, ::2], b[::2], None), ValueError, "row-major"),
+    "list": (lambda a, b: ([[1.0]], b, None), TypeError, "got list"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+@pytest.mark.parametrize("r", LADDER, ids=ids)
+def test_bad_operands_are_quoted(r, fault):
+    make, error, message = BAD[fault]
+    a, b, out = make(*Problem(5, 6, 7, r.dtype).inputs(device=device(r)))
+    if fault == "columns apart" and r.in_triton:  # which takes any strides
+        run_checked(r.matmul, a, b)
+        return
+    with pytest.raises(error, match=message):
+        r.matmul(a, b, out=out)
+
+
+@pytest.mark.parametrize(("r", "dtype"), REFUSED, ids=ids)
+def test_bad_dtypes_are_quoted(r, dtype):
+    a, b = Problem(5, 6, 7, dtype).inputs(kind="integers", device=device(r))
+    with pytest.raises(TypeError, match=f"a has dtype {dtype}; this rung takes {r.dtype}"):
+        r.matmul(a, b)
+    taken, _ = Problem(5, 6, 7, r.dtype).inputs(kind="integers", device=device(r))
+    with pytest.raises(TypeError, match=f"b has dtype {dtype}; this rung takes {r.dtype}"):
+        r.matmul(taken, b)
+
+
+@pytest.mark.parametrize(
+    ("r", "dtype"), [each for each in TYPED if each[1] != each[0].dtype], ids=ids
+)
+def test_two_dtypes_are_quoted(r, dtype):
+    a, _ = Problem(5, 6, 7, r.dtype).inputs(kind="integers", device=device(r))
+    _, b = Problem(5, 6, 7, dtype).inputs(kind="integers", device=device(r))
+    with pytest.raises(TypeError, match=f"a is {r.dtype} and b is {dtype}; they must have one"):
+        r.matmul(a, b)
+
+
+def test_every_rung_takes_what_it_is_measured_in_first():
+    assert all(r.dtypes[0] == r.dtype for r in LADDER)
+    assert {r.dtype for r in LADDER if not r.in_triton} == {"float32"}
+    assert {r.dtype for r in LADDER if r.in_triton} == {"float16"}
+    assert rung("cuda_naive").dtypes == ("float32", "float64")
+    assert rung("cuda_best").dtypes == ("float32",)
+
+
+@pytest.mark.parametrize("r", LADDER, ids=ids)
+def test_out_may_not_be_an_input(r):
+    a, b = Problem.square(4, r.dtype).inputs(device=device(r))
+    with pytest.raises(ValueError, match="shares memory"):
+        r.matmul(a, b, out=a)
+
+
+@pytest.mark.parametrize("r", LADDER, ids=ids)
+def test_three_matrices_of_one_buffer_are_fine_and_an_overlap_is_not(r):
+    a, b = Problem.square(4, r.dtype).inputs(0, "integers", device(r))
+    flat = np.empty(48, np.float32) if r.device == "cpu" else a.new_empty(48)
+    x, y, out, overlapping = (flat[i : i + 16].reshape(4, 4) for i in (0, 16, 32, 8))
+    x[:], y[:] = a, b
+    assert bool((r.matmul(x, y, out=out) == r.matmul(a, b)).all())
+    with pytest.raises(ValueError, match="shares memory"):
+        r.matmul(x, y, out=overlapping)
+
+
+@pytest.mark.parametrize("r", CPU, ids=ids)
+def test_a_read_only_out_is_refused(r):
+    a, b = Problem.square(4).inputs()
+    out = np.empty((4, 4), np.float32)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="out is read-only"):
+        r.matmul(a, b, out=out)
+
+
+@pytest.mark.parametrize("r", GPU, ids=ids)
+def test_tensors_that_want_gradients_are_refused(r):
+    a, b = Problem.square(4, r.dtype).inputs(device=device(r))
+    with pytest.raises(ValueError, match="a requires grad"):
+        r.matmul(a.requires_grad_(), b)
+
+
+def test_arrays_and_tensors_are_not_mixed_up():
+    a, b = Problem.square(4).inputs()
+    tensors = Problem.square(4).inputs(device="cpu")
+    with pytest.raises(TypeError, match="numpy array, got Tensor"):
+        rung("njit_ikj").matmul(*tensors)
+    with pytest.raises(TypeError, match="torch tensor, got ndarray"):
+        rung("cuda_naive").matmul(a, b)
+
+
+@pytest.mark.gpu
+def test_a_tensor_on_the_wrong_device_is_named():
+    with pytest.raises(ValueError, match="lies on cpu, this back end needs it on cuda"):
+        rung("cuda_naive").matmul(*Problem.square(4).inputs(device="cpu"))
+
+
+@pytest.mark.parametrize(
+    ("block", "error", "message"),
+    [
+        ((0, 16), ValueError, "block x must be at least 1, got 0"),
+        ((16, -1), ValueError, "block y must be at least 1, got -1"),
+        ((64, 32), ValueError, "2048 threads; a GPU allows 1024"),
+        ((2.0, 2), TypeError, "must be an int, got 2.0"),
+        (16, TypeError, r"pair \(x, y\), got 16"),
+    ],
+)
+@pytest.mark.parametrize("r", ANY_BLOCK, ids=ids)
+def test_impossible_blocks_are_refused(r, block, error, message):
+    with pytest.raises(error, match=message):
+        r.matmul(*Problem.square(4).inputs(device=device(r)), block=block)
+
+
+@pytest.mark.parametrize("block", [(1, 1), (3, 3), (32, 2), (2, 32), (1, 64)])
+@pytest.mark.parametrize("r", ANY_BLOCK, ids=ids)
+def test_any_block_gives_the_same_product(r, block):
+    run_checked(r.matmul, *Problem(10, 11, 5).inputs(1, "integers", device(r)), block=block)
+
+
+def test_a_grid_taller_than_a_gpu_allows_is_refused():
+    with pytest.raises(ValueError, match="need 65536 blocks"):
+        covering_grid(1, 65536, (1, 1))
+
+
+@pytest.mark.parametrize("tile", [1, 3, 16, 64, 1000])
+def test_any_tile_gives_the_same_product(tile):
+    run_checked(rung("loops_tiled").matmul, *Problem(33, 17, 41).inputs(1), tile=tile)
+
+
+@pytest.mark.parametrize("tile", [0, -4])
+def test_impossible_tiles_are_refused(tile):
+    with pytest.raises(ValueError, match=f"tile must be at least 1, got {tile}"):
+        rung("loops_tiled").matmul(*Problem.square(4).inputs(), tile=tile)
+
+
+def test_unknown_rungs_and_orders_are_quoted():
+    with pytest.raises(ValueError, match="unknown rung 'fast'; the ladder has loops_python"):
+        rung("fast")
+    with pytest.raises(ValueError, match="got 'iij'"):
+        rung("njit_ijk").matmul.func(*Problem.square(4).inputs(), order="iij")
+
+
+def test_names_are_unique_and_every_module_is_on_the_ladder():
+    from pathlib import Path
+
+    import tiled_matmul.ladder as ladder
+
+    names = [r.name for r in LADDER]
+    assert len(set(names)) == len(names)
+    shared = {"__init__", "arguments", "constants", "intrinsics", "launch", "programs"}
+    shared |= {"tile_view", "unroll"}
+    modules = {path.stem for path in Path(ladder.__file__).parent.glob("*.py")} - shared
+    assert modules == {r.module for r in LADDER}
+
+
+def test_a_rung_that_skips_the_last_tile_is_caught():
+    def skips_the_last_tile_of_k(a, b, out):
+        return rung("njit_ikj").matmul(a[:, :32].copy(), b[:32].copy(), out)
+
+    a, b = Problem(20, 20, 40).inputs(3)
+    with pytest.raises(MatmulError, match="stops at 32 of 40"):
+        run_checked(skips_the_last_tile_of_k, a, b)
+
+
+def test_all_six_orders_give_the_same_bits():
+    a, b = Problem(30, 31, 32).inputs(9)
+    products = [rung(f"njit_{order}").matmul(a, b) for order in ORDERS]
+    assert all(np.array_equal(products[0], other) for other in products)

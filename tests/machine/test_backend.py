@@ -1,0 +1,206 @@
+"""backend.py: the choice of the machine; it is made once, so each test has its own process."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tiled_matmul.machine import backend
+
+GPU = backend.Gpu("Test GPU", (9, 0), "13.0")
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess:
+    clean = {key: value for key, value in os.environ.items() if key not in SWITCHES}
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**clean, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+SWITCHES = {*backend.SWITCHES.values(), backend.OVERRIDE}
+
+
+def test_simulator_on_demand_sets_both_switches():
+    done = run_python(
+        "from tiled_matmul.kit import backend; import os; chosen = backend.select()\n"
+        "from numba import cuda, config\n"
+        "print(chosen.name, os.environ['TRITON_INTERPRET'], config.ENABLE_CUDASIM)",
+        TILED_MATMUL_BACKEND="simulator",
+    )
+    assert done.stdout.split() == ["simulator", "1", "1"], done.stderr
+
+
+def test_numba_loaded_too_early_is_refused():
+    done = run_python(
+        "import numba\nfrom tiled_matmul.kit import backend\nbackend.select()",
+        TILED_MATMUL_BACKEND="simulator",
+    )
+    assert "numba was imported before" in done.stderr
+    assert "NUMBA_ENABLE_CUDASIM=1" in done.stderr
+
+
+def test_triton_loaded_too_early_is_refused():
+    code = (
+        "import sys, types; sys.modules['triton'] = types.ModuleType('triton')\n"
+        "from tiled_matmul.kit import backend\nbackend.select()"
+    )
+    done = run_python(code, TILED_MATMUL_BACKEND="simulator")
+    assert "triton was imported before" in done.stderr
+
+
+def test_numba_loaded_early_but_rightly_is_accepted():
+    done = run_python(
+        "import numba\nfrom tiled_matmul.kit import backend\nprint(backend.select().name)",
+        TILED_MATMUL_BACKEND="simulator",
+        NUMBA_ENABLE_CUDASIM="1",
+    )
+    assert done.stdout.strip() == "simulator", done.stderr
+
+
+def test_triton_loaded_as_interpreter_in_any_spelling_is_known():
+    code = (
+        "import sys, types; sys.modules['triton'] = types.ModuleType('triton')\n"
+        "from tiled_matmul.kit import backend\nprint(backend.select().name)"
+    )
+    done = run_python(code, TILED_MATMUL_BACKEND="simulator", TRITON_INTERPRET="True")
+    assert done.stdout.strip() == "simulator", done.stderr
+
+
+def test_unknown_override_is_quoted():
+    with pytest.raises(backend.BackendError, match="'cpu' is not known"):
+        backend.decide("cpu")
+
+
+def test_a_demanded_gpu_that_is_missing_is_an_error(monkeypatch):
+    monkeypatch.setattr(backend, "probe_gpu", lambda: (None, "no NVIDIA driver is installed"))
+    with pytest.raises(backend.BackendError, match="demands a GPU, but no NVIDIA driver"):
+        backend.decide("gpu")
+    assert backend.decide(None).name == "simulator"
+
+
+def test_a_gpu_that_torch_cannot_use_is_named(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(backend, "probe_gpu", lambda: (GPU, "the driver reports Test GPU"))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    chosen = backend.decide(None)
+    assert chosen.name == "simulator"
+    assert "Test GPU, but torch" in chosen.reason
+    with pytest.raises(backend.BackendError, match="cannot use it"):
+        backend.decide("gpu")
+
+
+def test_a_usable_gpu_is_taken(monkeypatch):
+    monkeypatch.setattr(backend, "_usable_gpu", lambda: (GPU, "found"))
+    assert backend.decide(None) == backend.Backend("gpu", "found", GPU)
+    assert backend.decide("simulator").name == "simulator"
+
+
+def test_importing_the_package_is_quick_and_loads_nothing_heavy():
+    done = run_python(
+        "import sys, time; start = time.perf_counter()\n"
+        "import tiled_matmul, tiled_matmul.machine.backend\n"
+        "heavy = [m for m in ('numba', 'torch', 'triton') if m in sys.modules]\n"
+        "print(time.perf_counter() - start, heavy)"
+    )
+    seconds, loaded = done.stdout.split(maxsplit=1)
+    assert float(seconds) < 2 and loaded.strip() == "[]"
+
+
+@pytest.mark.gpu
+def test_the_driver_and_torch_agree_on_the_gpu():
+    import torch
+
+    gpu, _ = backend.probe_gpu()
+    assert gpu.name == torch.cuda.get_device_name(0)
+    assert gpu.capability == torch.cuda.get_device_capability(0)
+
+
+def test_without_a_gpu_kernels_are_the_interpreters_and_not_numbas_simulators():
+    code = (
+        "from tiled_matmul.kit import backend; backend.select()\n"
+        "from numba import cuda\n"
+        "from numba.cuda import grid, threadIdx\n"
+        "import numba.cuda.simulator.kernel as numbas\n"
+        "def refuse(*a): raise SystemExit('Numba ran it')\n"
+        "numbas.FakeCUDAKernel.__call__ = refuse\n"
+        "from tiled_matmul.ladder import LADDER\n"
+        "from tiled_matmul.problem import Problem\n"
+        "for rung in LADDER:\n"
+        "    if rung.device == 'gpu' and not rung.in_triton:\n"
+        "        rung.matmul(*Problem(5, 6, 7).inputs(device='cpu'))\n"
+        "try: cuda.grid(1)\n"
+        "except TypeError as error: print(error)\n"
+        "print(type(cuda.jit(refuse)).__module__, cuda.threadIdx.x)\n"
+    )
+    done = run_python(code, TILED_MATMUL_BACKEND="simulator")
+    assert done.stdout.splitlines() == [
+        "cuda.grid is for kernels, and this is not one",
+        "tiled_matmul.microscope.cuda.kernel <cuda.threadIdx.x, for kernels>",
+    ], done.stderr
+
+
+COMPILE = """
+from tiled_matmul.machine import backend
+chosen = backend.select()
+import os
+from numba import config, cuda, types
+print(chosen.name, chosen.on_gpu, config.ENABLE_CUDASIM, os.environ["TRITON_INTERPRET"])
+
+@cuda.jit(device=True)
+def twice(x):
+    return x + x
+
+@cuda.jit
+def kernel(x):
+    x[cuda.threadIdx.x] = twice(x[cuda.threadIdx.x])
+
+for cc in ((7, 5), (9, 0)):
+    try:
+        text, _ = cuda.compile_ptx(kernel.py_func, (types.float32[::1],), cc=cc)
+        print("entry" in text, f"sm_{cc[0]}{cc[1]}" in text)
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+def test_the_compiler_on_demand_leaves_numba_as_it_is():
+    done = run_python(COMPILE, TILED_MATMUL_BACKEND="compiler")
+    first, *made = done.stdout.splitlines()
+    assert first == "compiler False 0 0", done.stderr
+    if made == ["NvvmSupportError"] * 2:
+        pytest.skip("this Numba cannot make PTX")
+    # Device functions too, which Numba compiles for the GPU that is not there.
+    assert made == ["True True"] * 2
+
+
+def test_with_the_compiler_what_is_launched_is_interpreted():
+    code = (
+        "from tiled_matmul.ladder import rung\n"
+        "from tiled_matmul.problem import Problem\n"
+        "a, b = Problem.square(4).inputs(0, 'integers', 'cpu')\n"
+        "print(bool((rung('cuda_naive').matmul(a, b) == a @ b).all()))\n"
+    )
+    done = run_python(code, TILED_MATMUL_BACKEND="compiler")
+    assert done.stdout.split() == ["True"], done.stderr
+
+
+def test_the_compiler_is_not_taken_where_numba_simulates():
+    done = run_python(
+        "import numba\nfrom tiled_matmul.kit import backend\nbackend.select()",
+        TILED_MATMUL_BACKEND="compiler",
+        NUMBA_ENABLE_CUDASIM="1",
+    )
+    assert "numba was imported before" in done.stderr
+    assert "NUMBA_ENABLE_CUDASIM=0" in done.stderr
+
+
+def test_the_compiler_is_known_without_looking_for_a_gpu(monkeypatch):
+    monkeypatch.setattr(backend, "_usable_gpu", lambda: pytest.fail("it looked"))
+    chosen = backend.decide("compiler")
+    assert (chosen.name, chosen.gpu, chosen.on_gpu) == ("compiler", None, False)
+    assert "compiled code, not for a run" in chosen.reason

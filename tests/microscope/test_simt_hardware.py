@@ -1,0 +1,343 @@
+"""The interpreter counts what a GPU's counters count: the stored counters of one, case by case.
+
+`tests/data/h200_counters.json` was taken by `tools/take_counters.py` from `counted_kernels.CASES`.
+"""
+
+import dataclasses
+import importlib.util
+import json
+import sys
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from counted_kernels import CASES, Case, cuda_coalesced_kernel, load_strided, tree_sum_interleaved
+
+from tiled_matmul import ROOT
+from tiled_matmul.microscope.cuda import trace
+
+STORED = ROOT / "tests" / "data" / "h200_counters.json"
+BY_NAME = {case.name: case for case in CASES}
+
+
+def shared_stores(t):
+    """Return the counts of stores that are no asynchronous copies."""
+    return t.count("shared", "store", asynchronous=False)
+
+
+# Copies are among the global loads.
+GLOBAL = {
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": lambda t: t.global_loads.requests,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": lambda t: t.global_loads.counted_sectors,
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": lambda t: t.global_stores.requests,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": lambda t: t.global_stores.sectors,
+}
+SHARED_STORES = {
+    "smsp__sass_inst_executed_op_shared_st.sum": lambda t: shared_stores(t).requests,
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": lambda t: shared_stores(t).wavefronts,
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum": lambda t: (
+        shared_stores(t).bank_conflicts
+    ),
+}
+SHARED_LOADS = {
+    "smsp__sass_inst_executed_op_shared_ld.sum": lambda t: t.shared_loads.requests,
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": lambda t: t.shared_loads.wavefronts,
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": lambda t: (
+        t.shared_loads.bank_conflicts
+    ),
+}
+COUNTERS = {**GLOBAL, **SHARED_STORES, **SHARED_LOADS}
+CONFLICTS = {name: count for name, count in SHARED_LOADS.items() if "conflicts" in name}
+EXCEPTIONS = {"merged_shared_loads": SHARED_LOADS, "rearranged": GLOBAL, "unexplained": CONFLICTS}
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    """The file, with each case's counters by name."""
+    whole = json.loads(STORED.read_text(encoding="utf-8"))
+    for case in whole["cases"].values():
+        case |= zip(whole["metrics"], case.pop("counters"), strict=True)
+    return whole
+
+
+def traced(case, kernel=None, arguments=None):
+    """Return the trace of a case, or of its launch with another kernel or other arguments."""
+    given = case.make_args() if arguments is None else arguments
+    return trace(kernel or case.kernel, case.grid, case.block, *given, sharedmem=case.sharedmem)
+
+
+def differences(counters: dict, run) -> dict[str, tuple[int, int]]:
+    """Return {counter: (the GPU's, the trace's)} of all that differ."""
+    both = {name: (counters[name], count(run)) for name, count in COUNTERS.items()}
+    return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_the_interpreter_counts_and_computes_what_the_gpu_does(name, stored):
+    case = BY_NAME[name]
+    arguments = case.make_args()
+    run = traced(case, arguments=arguments)
+    found = differences(stored["cases"][name], run)
+    allowed = {
+        counter for kind, names in EXCEPTIONS.items() if getattr(case, kind) for counter in names
+    }
+    assert {counter: pair for counter, pair in found.items() if counter not in allowed} == {}
+    for position, expected in case.expect(*case.make_args()).items():
+        assert (arguments[position] == expected).all()
+
+
+LDGSTS = "smsp__inst_executed_op_ldgsts.sum"
+COPY_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
+COPY_REQUESTS = {
+    "smsp__sass_inst_executed_op_global_ld.sum": lambda t: (
+        t.count("global", "load", asynchronous=False).requests
+    ),
+    LDGSTS: lambda t: copied_to(t).requests,
+}
+THROUGH_L1 = {
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts_cache_access.sum": COPY_REQUESTS[LDGSTS],
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access.sum": lambda t: read(t).sectors,
+    "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access.sum": lambda t: (
+        read(t).sectors
+    ),
+}
+PAST_L1 = {
+    "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum": lambda t: (
+        read(t).past_l1_sectors
+    ),
+}
+COPYING = [name for name in BY_NAME if name.startswith(("copy of", "tile hand", "tile view"))]
+BOTH_WIDTHS = [name for name in BY_NAME if name.startswith(("async ", "best "))]  # 4 and 16 bytes
+
+
+def read(t):
+    return t.count("global", "load", asynchronous=True)
+
+
+def copied_to(t):
+    return t.count("shared", "store", asynchronous=True)
+
+
+def in_fours(name):
+    """Return whether a launch's copies are of 16 bytes: all of its copies, or none."""
+    return name.startswith("copy of 16")
+
+
+@pytest.mark.parametrize("name", COPYING)
+def test_asynchronous_copies_have_counters_of_their_own(name, stored):
+    run, (counters, zeros) = traced(BY_NAME[name]), (THROUGH_L1, PAST_L1)
+    if in_fours(name):
+        counters, zeros = zeros, counters
+    expected = {counter: count(run) for counter, count in (COPY_REQUESTS | counters).items()}
+    assert expected[LDGSTS]
+    expected |= dict.fromkeys(zeros, 0)
+    assert {counter: stored["cases"][name][counter] for counter in expected} == expected
+
+
+@pytest.mark.parametrize("name", BOTH_WIDTHS)
+def test_the_copies_of_the_ladder_are_counted_as_traced(name, stored):
+    run = traced(BY_NAME[name])
+    expected = {counter: count(run) for counter, count in COPY_REQUESTS.items()}
+    assert expected[LDGSTS]
+    assert {counter: stored["cases"][name][counter] for counter in expected} == expected
+
+
+def test_copies_past_l1_do_not_ask_for_each_sector_once(stored):
+    # Were they counted as loads are, these two launches would differ from the GPU's.
+    for name in (
+        "copy of 16 bytes: all lanes one",
+        "copy of 16 bytes: half of them beyond the end",
+    ):
+        run, counters = traced(BY_NAME[name]), stored["cases"][name]
+        found = run.global_loads
+        assert found.sectors != found.counted_sectors
+        assert found.counted_sectors == counters["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+
+
+def test_no_other_launch_counts_asynchronous_copies(stored):
+    for counter in (LDGSTS, COPY_CONFLICTS, *THROUGH_L1, *PAST_L1):
+        counted = {name for name, counters in stored["cases"].items() if counters[counter]}
+        assert counted <= {*COPYING, *BOTH_WIDTHS}, counter
+    copying = {name for name, counters in stored["cases"].items() if counters[LDGSTS]}
+    assert copying == {*COPYING, *BOTH_WIDTHS}
+
+
+@pytest.mark.parametrize("name", COPYING)
+def test_a_copys_conflicts_are_of_reading_too(name, stored):
+    """What the counter of a copy's bank conflicts can tell.
+
+    No launch writes to one bank twice, and the trace counts that. The GPU reads as well, one lane
+    of each bank at a time, equal addresses too: a conflict for each turn but the first, fewer
+    where the lanes want several lines. How many fewer is not known: a warp that wants n lines saves
+    n / 4 turns in the launches of two warps, but no such rule gives the 161 of the ragged tiles.
+    For copies past the L1 cache this counter shows nothing.
+    """
+    run, counted = traced(BY_NAME[name]), stored["cases"][name][COPY_CONFLICTS]
+    assert copied_to(run).bank_conflicts == 0
+    if in_fours(name):
+        assert counted == 0
+        return
+    turns = [
+        (Counter(address // 4 % 32 for address in request.addresses).most_common(1)[0][1], request)
+        for block in run.blocks
+        for warp in range(run.warps)
+        for request in run.requests(block, warp)
+        if request.site.asynchronous and request.site.op == "load"
+    ]
+    most = sum(taken - 1 for taken, _ in turns)
+    assert counted <= most and (counted > 0) == (most > 0)
+    if name.startswith("copy of"):
+        lines = (len({address // 128 for address in request.addresses}) for _, request in turns)
+        saved = (-(-wanted // 4) for wanted in lines)
+        assert counted == sum(
+            max(0, taken - free) for (taken, _), free in zip(turns, saved, strict=True)
+        )
+
+
+def test_the_exceptions_are_few_and_are_exceptions(stored):
+    # An exception that no longer differs would hide the next fault.
+    exceptional = 0
+    for kind, counters in EXCEPTIONS.items():
+        for case in CASES:
+            if getattr(case, kind):
+                exceptional += 1
+                found = differences(stored["cases"][case.name], traced(case))
+                assert set(found) & set(counters), f"{case.name} agrees: no exception"
+    assert exceptional <= len(CASES) // 20
+
+
+def test_an_exception_that_agrees_is_caught(stored, monkeypatch):
+    planted = dataclasses.replace(BY_NAME["copy float32"], rearranged="no reason")
+    monkeypatch.setattr(sys.modules[__name__], "CASES", [*CASES, planted])
+    with pytest.raises(AssertionError, match="copy float32 agrees"):
+        test_the_exceptions_are_few_and_are_exceptions(stored)
+
+
+def test_each_case_is_stored_as_it_is_launched_now(stored):
+    assert len(BY_NAME) == len(CASES)
+    assert list(stored["cases"]) == list(BY_NAME)
+    for name, case in BY_NAME.items():
+        counters = stored["cases"][name]
+        assert counters["grid"] == tool.in_three(case.grid), name
+        assert counters["block"] == tool.in_three(case.block), name
+        for reason in ("merged_shared_loads", "rearranged", "unexplained"):
+            assert counters.get(reason, "") == getattr(case, reason), f"{name}: take them again"
+        for counter in COUNTERS:
+            assert type(counters[counter]) is int and counters[counter] >= 0, (name, counter)
+
+
+def test_the_counters_say_where_they_come_from(stored):
+    provenance = stored["provenance"]
+    assert provenance["compute_capability"] == "9.0"
+    assert "H200" in provenance["gpu"]
+    for key in ("driver", "date", "commit"):
+        assert provenance[key]
+    assert {"python", "numpy", "numba", "numba-cuda", "ncu"} <= set(provenance["versions"])
+
+
+# Planted faults: a trace of something else must not pass for the stored launch.
+
+
+def test_another_stride_does_not_match(stored):
+    case = BY_NAME["load stride 2 float32"]
+    x, y, _ = BY_NAME["load stride 3 float32"].make_args()
+    run = traced(case, load_strided, [x, y, 3])
+    assert list(differences(stored["cases"][case.name], run)) == [
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    ]
+
+
+@pytest.mark.parametrize("name", ["naive 64", "naive ragged"])
+def test_another_index_map_does_not_match(name, stored):
+    assert differences(stored["cases"][name], traced(BY_NAME[name], cuda_coalesced_kernel))
+
+
+def test_another_order_of_a_reduction_does_not_match(stored):
+    case = BY_NAME["tree sum"]
+    assert differences(stored["cases"][case.name], traced(case, tree_sum_interleaved))
+
+
+@pytest.mark.parametrize(
+    "name, other",
+    [
+        ("transpose tile", "transpose tile padded"),
+        ("transpose tile float64 padded", "transpose tile float64"),
+        ("tiles, x is row", "tiles, padded"),
+        ("copy float64", "copy float32"),
+        ("copy of 16 bytes: in a row", "copy of 16 bytes: two rows apart"),
+        ("copy of 4 bytes: a warp beyond the end", "copy of 4 bytes: in a row"),
+        ("view from 1, float32", "copy in blocks of 1"),
+        ("shared load float64: stride 1", "shared load float64: stride 2"),
+        ("shared load of 16 bytes: stride 1", "shared load of 16 bytes: stride 2"),
+    ],
+)
+def test_another_kernel_does_not_match(name, other, stored):
+    assert differences(stored["cases"][name], traced(BY_NAME[other]))
+
+
+# The program that takes the counters
+
+
+def load_tool():
+    spec = importlib.util.spec_from_file_location(
+        "take_counters", ROOT / "tools" / "take_counters.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+tool = load_tool()
+
+PRINTED = """==PROF== Connected to process 7
+==PROF== Disconnected from process 7
+"ID","Kernel Name","Block Size","Grid Size","reads.sum","writes.sum"
+"","","","","sector",""
+"0","counted_kernels::copy[abi:v1](Array<float>)","(128, 1, 1)","(3, 1, 1)","1,536","8"
+"1","counted_kernels::gather[abi:v2](Array<float>)","(64, 1, 1)","(2, 1, 1)","16","2.5"
+"""
+
+
+def launched(kernel, grid, block):
+    """Return a case as far as the program looks at it."""
+    function = SimpleNamespace(py_func=SimpleNamespace(__name__=kernel))
+    return Case(kernel, function, grid, block, list, "", dict)
+
+
+def test_ncus_table_is_read():
+    first, second = tool.read_rows(PRINTED)
+    copy, gather = launched("copy", 3, 128), launched("gather", (2,), (64, 1))
+    assert tool.counted(copy, first, ["reads.sum", "writes.sum"]) == {
+        "kernel": "copy",
+        "grid": [3, 1, 1],
+        "block": [128, 1, 1],
+        "counters": [1536, 8],
+    }
+    assert tool.counted(gather, second, ["writes.sum"])["counters"] == [2.5]
+
+
+@pytest.mark.parametrize(
+    "case, metric, complaint",
+    [
+        (launched("scatter", 3, 128), "reads.sum", "launched scatter"),
+        (launched("copy", 4, 128), "reads.sum", "grid"),
+        (launched("copy", 3, (64, 2)), "reads.sum", "block"),
+        (launched("copy", 3, 128), "dreams.sum", "no number for dreams.sum"),
+    ],
+)
+def test_a_row_of_another_launch_is_refused(case, metric, complaint):
+    with pytest.raises(tool.CountersError, match=complaint):
+        tool.counted(case, tool.read_rows(PRINTED)[0], [metric])
+
+
+def test_what_ncu_says_instead_of_a_table_is_shown():
+    with pytest.raises(tool.CountersError, match="ERR_NVGPUCTRPERM"):
+        tool.read_rows("==ERROR== ERR_NVGPUCTRPERM - no permission\n")
+
+
+def test_counters_that_ncu_does_not_know_are_left_out_aloud(capsys):
+    known = {name.split(".")[0] for name in tool.NEEDED}
+    assert tool.choose(known | {"smsp__inst_executed"}) == [*tool.NEEDED, "smsp__inst_executed.sum"]
+    assert "left out, ncu does not know it: dram__bytes_read.sum" in capsys.readouterr().out
+    left_out = tool.left_out([*tool.NEEDED, "smsp__inst_executed.sum"])
+    assert "dram__bytes_read.sum" in left_out and "smsp__inst_executed.sum" not in left_out

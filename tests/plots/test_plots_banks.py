@@ -1,0 +1,94 @@
+"""plots/banks.py: what is drawn is what was counted."""
+
+import re
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+
+from tiled_matmul.ladder import cuda_padded
+from tiled_matmul.microscope.cuda import watch
+from tiled_matmul.plots import banks, style
+from tiled_matmul.problem import Problem
+
+NAMES = ("nothing", "loading", "banks", "both")
+SECTORS = dict(zip(NAMES, (32, 8, 32, 8), strict=True))
+WAVEFRONTS = dict(zip(NAMES, (96, 82, 36, 36), strict=True))
+
+
+def boxes(figure, color):
+    """How many boxes were filled with a colour? Each is closed by a z in a path's d."""
+    root = ElementTree.fromstring(figure.svg)
+    paths = [e for e in root.iter() if e.tag.endswith("path")]
+    filled = [p for p in paths if f"fill: {color.lower()}" in p.get("style", "").lower()]
+    return sum(path.get("d").lower().count("z") for path in filled)
+
+
+def title_of(figure):
+    return " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", figure.svg))
+
+
+def column(pad, dtype="float32", tile=32, array="a_tile"):
+    with watch(blocks=[(0, 0)]) as traces:
+        a, b = Problem(tile, tile, tile, dtype).inputs(kind="integers", device="cpu")
+        cuda_padded.matmul(a, b, tile=tile, pad=pad)
+    requests = traces[0].requests()
+    return next(r for r in requests if r.array.name == array and r.site.op == "load")
+
+
+@pytest.fixture(scope="module")
+def columns():
+    return [column(0), column(1)]
+
+
+def test_a_column_in_one_bank_is_red_and_a_diagonal_is_not(columns):
+    figure = banks.bank_maps(columns, ["bare", "padded"], 32)
+    assert "bare: the 32 elements that the warp wants lie in 1 bank, 32 wavefronts" in figure.alt
+    assert "padded: the 32 elements that the warp wants lie in 32 banks, 1 wavefront" in figure.alt
+    assert "32 wavefronts or 1 wavefront" in figure.alt
+    assert boxes(figure, style.FAULT) == 32 and boxes(figure, style.A) == 32
+    assert boxes(figure, style.MUTED) == 32  # one for each padded row
+
+
+def test_wide_elements_fill_two_banks():
+    figure = banks.bank_maps([column(1, "float64", 16)], ["doubles"], 16)
+    assert "the 16 elements that the warp wants lie in 32 banks, 2 wavefronts" in figure.alt
+    assert boxes(figure, style.FAULT) == 0 and boxes(figure, style.A) == 16
+    assert boxes(figure, style.MUTED) == 16
+
+
+def test_what_is_no_shared_request_is_refused(columns):
+    with pytest.raises(ValueError, match="2 requests and 1 names"):
+        banks.bank_maps(columns, ["one"], 32)
+    with pytest.raises(ValueError, match="0 requests"):
+        banks.bank_maps([], [], 32)
+    other = SimpleNamespace(array=SimpleNamespace(name="a", space="global"))
+    with pytest.raises(ValueError, match="a lies in global memory"):
+        banks.bank_maps([other], ["one"], 32)
+
+
+def test_without_a_clock_the_two_predictions_stand_alone():
+    figure = banks.halves(SECTORS, WAVEFRONTS, None)
+    assert figure.alt.startswith("Two counts, two predictions.")
+    assert "nothing: sectors 4, wavefronts 2.67;" in figure.alt and "time" not in figure.alt
+
+
+@pytest.mark.parametrize(
+    ("times", "finding"),
+    [
+        ((30, 25, 10, 10), "The time is nearer to the wavefronts"),
+        ((40, 11, 39, 10), "The time is nearer to the sectors"),
+        ((33, 25, 15, 10), "The time follows neither count alone"),
+        ((10, 10, 10, 10), "The time follows neither count alone"),
+    ],
+)
+def test_the_title_says_which_count_the_time_follows(times, finding):
+    given = dict(zip(NAMES, times, strict=True))
+    figure = banks.halves(SECTORS, WAVEFRONTS, given)
+    assert figure.alt.startswith(finding)
+    assert f"{times[0] / times[-1]:.2f}" in figure.svg
+
+
+def test_variants_that_differ_are_refused():
+    with pytest.raises(ValueError, match="the variants differ: .*'nothing'.*'both'"):
+        banks.halves(SECTORS, WAVEFRONTS, {"both": 1.0})

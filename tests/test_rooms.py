@@ -1,0 +1,134 @@
+"""Imports go down the list of rooms, lazy ones too, and never in a circle."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "tiled_matmul"
+ROOMS = (
+    "grader book plots measure ladder kit microscope models machine".split()  # from top to ground
+)
+ABOVE = ("__main__", "commands")  # the command line: imports every room
+ALIASES = ("__init__", "page", "simt")  # doors: names that outlive a move
+GROUND = ("problem", "check", "files")
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """Return {"kit.launch": path} for every module of a package; a package is its `__init__`."""
+    paths = {p: p.relative_to(package).with_suffix("").parts for p in package.rglob("*.py")}
+    return {".".join(parts).removesuffix(".__init__"): path for path, parts in paths.items()}
+
+
+def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """Yield each module of the package that a file imports, at its top or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            inner = name.removeprefix("tiled_matmul.")
+            if inner == name:
+                continue
+            while inner and inner not in known:
+                inner = inner.rpartition(".")[0]
+            if inner:
+                yield inner
+
+
+def floor(module: str) -> int:
+    """Return how high a module's room lies: 0 is the ground."""
+    room = module.partition(".")[0]
+    if room in ROOMS:
+        return len(ROOMS) - ROOMS.index(room)
+    if room in GROUND:
+        return 0
+    return len(ROOMS) + 1
+
+
+def upward(package: Path) -> list[str]:
+    """Return "kit.x imports measure.y" for each import that goes up."""
+    known = modules(package)
+    return [
+        f"{module} imports {other}"
+        for module, path in sorted(known.items())
+        if module not in ALIASES
+        for other in imports(path, known)
+        if floor(other) > floor(module)
+    ]
+
+
+def circle(package: Path) -> list[str]:
+    """Return modules that import each other in a circle, or nothing."""
+    known = modules(package)
+    graph = {module: set(imports(path, known)) - {module} for module, path in known.items()}
+    # A package's __init__ may name its own modules, and they are reached through it.
+    graph = {m: {o for o in others if not m.startswith(f"{o}.")} for m, others in graph.items()}
+    while leaves := [m for m, others in graph.items() if not others & graph.keys()]:
+        for module in leaves:
+            del graph[module]
+    walk = sorted(graph)
+    if not walk:
+        return []
+    seen = [walk[0]]
+    while (after := min(graph[seen[-1]] & graph.keys())) not in seen:
+        seen.append(after)
+    return [*seen[seen.index(after) :], after]
+
+
+def test_every_import_goes_down():
+    assert upward(PACKAGE) == []
+
+
+def test_no_imports_run_in_a_circle():
+    assert circle(PACKAGE) == []
+
+
+def test_every_room_says_what_it_is_for():
+    for room in ROOMS:
+        text = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
+        assert "May import:" in text and "Front door" in text, f"{room}/__init__.py"
+
+
+def test_loose_modules_are_few():
+    loose = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    assert loose == {*GROUND, "page", "simt"}
+    assert len(loose) <= 5
+
+
+def test_nothing_in_src_reads_tests():
+    for path in PACKAGE.rglob("*.py"):
+        constants = {
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        assert not {c for c in constants if c in ("tests", "tests/") or "tests/data" in c}, path
+
+
+@pytest.mark.parametrize(
+    ("files", "wrong"),
+    [
+        ({"kit/a.py": "from tiled_matmul.measure import b", "measure/b.py": ""}, True),
+        ({"kit/a.py": "def f():\n    import tiled_matmul.measure.b", "measure/b.py": ""}, True),
+        ({"problem.py": "from tiled_matmul.kit.a import x", "kit/a.py": ""}, True),
+        ({"kit/a.py": "from tiled_matmul.commands import c", "commands/c.py": ""}, True),
+        ({"measure/b.py": "from tiled_matmul.kit.a import x", "kit/a.py": ""}, False),
+    ],
+)
+def test_an_import_that_goes_up_is_seen(tmp_path, files, wrong):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert bool(upward(tmp_path)) is wrong
+
+
+def test_a_circle_is_seen(tmp_path):
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "a.py").write_text("from tiled_matmul.kit import b")
+    (tmp_path / "kit" / "b.py").write_text("def f():\n    from tiled_matmul.kit.a import x")
+    assert circle(tmp_path) == ["kit.a", "kit.b", "kit.a"]
