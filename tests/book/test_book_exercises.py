@@ -3,7 +3,7 @@
 from tiled_matmul import ROOT
 from tiled_matmul.book import exercises as tables
 from tiled_matmul.grader import zoo
-from tiled_matmul.grader.spec import exercises
+from tiled_matmul.grader.folders import exercises
 
 
 def test_every_exercise_and_its_solution_is_listed():

@@ -4,11 +4,12 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from tiled_matmul.grader.specs import ch02, ch03
 
 from tiled_matmul.grader import kinds, nests, pool
+from tiled_matmul.grader.folders import exercise
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import LOOPS, Call, Case, Count, Exercise, Limits, Slip, exercise
-from tiled_matmul.grader.specs import ch02, ch03
+from tiled_matmul.grader.spec import LOOPS, Call, Case, Count, Exercise, Limits, Slip
 from tiled_matmul.grader.watched import Outside, Record
 from tiled_matmul.ladder import ORDERS
 from tiled_matmul.ladder.loops_tiled import loops_3, loops_4

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-
-from tiled_matmul.grader.spec import Case, exercise
 from tiled_matmul.grader.specs import ch04
+
+from tiled_matmul.grader.folders import exercise
+from tiled_matmul.grader.spec import Case
 from tiled_matmul.ladder.cuda_coalesced import cuda_coalesced_kernel
 from tiled_matmul.microscope.cuda import trace
 

@@ -4,10 +4,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from tiled_matmul.grader.specs import ch05
 
 from tiled_matmul.grader.compare import Stop, product, request
-from tiled_matmul.grader.spec import Case, exercise
-from tiled_matmul.grader.specs import ch05
+from tiled_matmul.grader.folders import exercise
+from tiled_matmul.grader.spec import Case
 
 CASES = [
     (name, case)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from numba import cuda, float32, float64
+from tiled_matmul.grader.specs import ch06
 
 from tiled_matmul.grader import kinds
-from tiled_matmul.grader.spec import exercise
-from tiled_matmul.grader.specs import ch06
+from tiled_matmul.grader.folders import exercise
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.ladder import cuda_transposed
 from tiled_matmul.microscope.cuda import trace

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tiled_matmul.grader.specs import ch07
 
 from tiled_matmul.grader import starters
-from tiled_matmul.grader.spec import exercise
-from tiled_matmul.grader.specs import ch07
+from tiled_matmul.grader.folders import exercise
 from tiled_matmul.ladder import cuda_shared_tiles, cuda_thread_tile_1d, cuda_thread_tile_2d
 from tiled_matmul.microscope.cuda import trace, watch
 from tiled_matmul.problem import Problem

@@ -10,12 +10,13 @@ from tiled_matmul.kit import backend
 backend.select()
 
 import nbformat  # noqa: E402
+from tiled_matmul.grader.specs import ch09, ch10, ch11, ch12  # noqa: E402
 
 from tiled_matmul.grader import kinds, pool, practice, starters  # noqa: E402
 from tiled_matmul.grader.compare import _alike  # noqa: E402
+from tiled_matmul.grader.folders import exercise  # noqa: E402
 from tiled_matmul.grader.judge import judge  # noqa: E402
-from tiled_matmul.grader.spec import Call, Case, Limits, exercise  # noqa: E402
-from tiled_matmul.grader.specs import ch09, ch10, ch11, ch12  # noqa: E402
+from tiled_matmul.grader.spec import Call, Case, Limits  # noqa: E402
 from tiled_matmul.models.program_order import program_order  # noqa: E402
 from tiled_matmul.models.roofline import step_clocks  # noqa: E402
 from tiled_matmul.models.waves import Waves  # noqa: E402

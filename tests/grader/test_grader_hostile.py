@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 from tiled_matmul.grader import cells, gate, pool, practice, spec, starters, teacher, wire
+from tiled_matmul.grader.folders import exercise, exercises
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import Call, Case, Exercise, Limits, exercise, exercises
+from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
 
 (SOLUTION,) = [path for path in starters.solutions() if path.name.startswith("05")]
 ANSWERS = {name: solved for name, (_, solved) in starters.answers(SOLUTION).items()}

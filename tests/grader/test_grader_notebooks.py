@@ -11,7 +11,7 @@ import pytest
 from tiled_matmul import __main__
 from tiled_matmul.book.files import notebook_text, parse_notebook
 from tiled_matmul.grader import cells, pool, practice, starters
-from tiled_matmul.grader.spec import exercises
+from tiled_matmul.grader.folders import exercises
 
 PATHS = starters.solutions()
 STARTER = starters.FOLDER / "05_shared_memory.ipynb"

@@ -6,8 +6,9 @@ import pytest
 
 from tiled_matmul import ROOT
 from tiled_matmul.grader import pool, starters, zoo
+from tiled_matmul.grader.folders import exercise, exercises
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import Limits, exercise, exercises
+from tiled_matmul.grader.spec import Limits
 
 ANSWERS = [answer for one in exercises() for answer in zoo.answers(one.name)]
 SOLUTIONS = {

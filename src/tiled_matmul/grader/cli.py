@@ -1,4 +1,4 @@
-"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run|add|release`."""
+"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run|new|release`."""
 
 from __future__ import annotations
 
@@ -31,22 +31,34 @@ def add_parsers(subparsers: argparse._SubParsersAction) -> None:
     grade.set_defaults(run=grade_command)
 
     tools = subparsers.add_parser(
-        "exercises", help="make or check the starters", description="For who writes exercises."
+        "exercises",
+        help="make, try or hand out the exercises",
+        description="For teachers and authors. Exercise NN.M is the folder "
+        "exercises/source/NN_topic/M_name; both notebooks of a chapter are made from its folders.",
     )
     actions = tools.add_subparsers(
-        dest="action", required=True, metavar="sync|check|run|add|release"
+        dest="action", required=True, metavar="sync|check|run|new|release"
     )
-    for name, what, function in (
-        ("sync", "write the starters anew from the solutions", sync_command),
-        ("check", "report every fault; exit status 1 if there is one", check_command),
-        ("run", "execute the solutions here, store outputs, write the starters", run_command),
-    ):
-        actions.add_parser(name, help=what).set_defaults(run=function)
-    new = actions.add_parser("add", help="try a new exercise, and put it in if nothing is amiss")
-    new.add_argument("file", type=Path, metavar="FILE")
-    new.set_defaults(run=add_command)
+    sync = actions.add_parser("sync", help="write the notebooks anew from the folders")
+    sync.set_defaults(run=sync_command)
+    check = actions.add_parser(
+        "check",
+        help="report what the folders lack; grade the answers of the exercises that are named",
+        description="Without names it looks at the form of all folders and notebooks, in seconds. "
+        "With names it grades their answers too. The exit status is 1 if there is a fault.",
+    )
+    check.add_argument("names", nargs="*", metavar="NN.M", help="an exercise, or `all`")
+    check.set_defaults(run=check_command)
+    run = actions.add_parser("run", help="execute the solutions here, store outputs, then sync")
+    run.add_argument("chapters", nargs="*", metavar="NN", help="these chapters only")
+    run.set_defaults(run=run_command)
+    new = actions.add_parser("new", help="copy an exercise's folder as the model of a new one")
+    new.add_argument("name", metavar="NN.M", help="the new exercise, as in 05.5")
+    new.add_argument("slug", metavar="NAME", help="its folder's name, as in register_tile")
+    new.add_argument("--like", metavar="NN.M", help="the model (the chapter's last exercise)")
+    new.set_defaults(run=new_command)
     copy = actions.add_parser("release", help="write a copy for learners: no solutions, no tests")
-    copy.add_argument("folder", type=Path, metavar="DIR")
+    copy.add_argument("folder", type=Path, metavar="DIR", help="a folder that is new or empty")
     copy.set_defaults(run=release_command)
 
 
@@ -164,32 +176,45 @@ def sync_command(args: argparse.Namespace) -> int:
 
 
 def check_command(args: argparse.Namespace) -> int:
-    from tiled_matmul.grader import starters
+    """Look at the folders' form, and grade the answers of those that are named."""
+    from tiled_matmul.grader import folders, mistakes, starters
 
     faults = starters.faults()
     print("\n".join(faults) if faults else "exercises check: in order")
+    if faults or not args.names:
+        return 1 if faults else 0
+    everything = folders.folders()
+    chosen = everything if "all" in args.names else [folders.folder(n) for n in args.names]
+    for folder in chosen:
+        for name, wrong in mistakes.graded(folder):
+            print(f"{folder.name} {name}: {'not as meant' if wrong else 'as meant'}", flush=True)
+            faults += wrong
+            for fault in wrong:
+                print("    " + fault.replace("\n", "\n    "))
+        if folder.has("answer.py"):
+            lacks = mistakes.lacks(folder.code("answer.py"), mistakes.answers(folder))
+            faults += lacks
+            print("".join(f"{folder.name} lacks: {fault}\n" for fault in lacks), end="")
     return 1 if faults else 0
 
 
 def run_command(args: argparse.Namespace) -> int:
     from tiled_matmul.grader import starters
 
-    for path in starters.solutions():
-        starters.run(path)
-        print(f"{path}: run")
+    chapters = starters.chapters()
+    known = [path.name[:2] for path in chapters]
+    if unknown := [name for name in args.chapters if name not in known]:
+        raise ValueError(f"there is no chapter {unknown[0]!r}; there are {', '.join(known)}")
+    for path in chapters:
+        if not args.chapters or path.name[:2] in args.chapters:
+            starters.run(path)
+            print(f"{path.name}: run")
     return sync_command(args)
 
 
-def add_command(args: argparse.Namespace) -> int:
-    """Put an exercise into the course. Status 1: something is amiss, and nothing is written."""
-    from tiled_matmul.grader import adding
+def new_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.grader import folders
 
-    draft = adding.read(args.file)
-    if found := list(adding.faults(draft)):
-        print(f"exercises add: {len(found)} faults, nothing is written:", file=sys.stderr)
-        for fault in found:
-            print("  " + fault.replace("\n", "\n    "), file=sys.stderr)
-        return 1
-    for path in adding.add(draft):
-        print(f"{path}: written")
+    path = folders.copied(args.name, args.slug, args.like)
+    print(f"{path}: fill it in, then: exercises check, exercises run, exercises check {args.name}")
     return 0

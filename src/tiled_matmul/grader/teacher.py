@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 from tiled_matmul.files import replace_text
 from tiled_matmul.grader import cells, practice
-from tiled_matmul.grader.spec import exercises
+from tiled_matmul.grader.folders import exercises
 
 COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
