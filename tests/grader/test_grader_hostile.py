@@ -27,7 +27,7 @@ from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
 ANSWERS = {name: solved for name, (_, solved) in starters.answers(SOLUTION).items()}
 PUZZLE = exercise("05.1")
 SANDBOX = pool.sandbox_works()
-in_sandbox = pytest.mark.skipif(not SANDBOX, reason="no bubblewrap here")
+in_sandbox = pytest.mark.skipif(not SANDBOX, reason="bubblewrap makes no sandbox here")
 
 each_way = pytest.mark.parametrize("confined", [False, pytest.param(True, marks=in_sandbox)])
 

@@ -35,6 +35,7 @@ LAPTOP = Facts(
     cpu_threads=8,
     versions=GOOD,
     backend="simulator",
+    bwrap="bubblewrap 0.11.0, /usr/bin/bwrap",
     trials=TRIED,
 )
 SERVER = dataclasses.replace(
@@ -92,6 +93,13 @@ def with_trials(facts, **trials):
 def test_a_good_machine_has_no_trouble(facts):
     assert troubles(facts) == []
     assert Report(facts, tuple(judge(facts))).ok
+
+
+def test_without_bubblewrap_the_course_runs_and_what_is_missing_is_named():
+    facts = dataclasses.replace(LAPTOP, bwrap=None)
+    (finding,) = troubles(facts)
+    assert (finding.topic, finding.level) == ("sandbox", "warning")
+    assert finding.fix == "apt install bubblewrap" and Report(facts, (finding,)).ok
 
 
 def test_colab_runs_as_it_is_and_is_told_not_to_upgrade():

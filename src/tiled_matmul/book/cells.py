@@ -25,12 +25,15 @@ from importlib.util import find_spec
 from subprocess import check_call
 from tempfile import mkdtemp
 
+{address}
 if not find_spec("tiled_matmul"):
     if "COLAB_RELEASE_TAG" not in os.environ:
         raise ModuleNotFoundError("no tiled_matmul: run `make lab`, or `pip install -e .`")
     if not os.path.exists("tiled-matmul"):
-        url = "{url}"
-        url = os.environ.get("TILED_MATMUL_REPOSITORY", url)
+        url = os.environ.get("TILED_MATMUL_REPOSITORY", REPOSITORY)
+        if not url:
+            fix = "write it into REPOSITORY above, as https://github.com/OWNER/NAME"
+            raise ValueError(f"this notebook does not hold the course's address: {fix}")
         check_call(["git", "clone", "-q", "--depth=1", url, part := mkdtemp(dir=".")])
         os.rename(part, "tiled-matmul")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps"]
@@ -49,7 +52,12 @@ SHOWN = re.compile(r"^(?:notebook\.)?show_source\((\w+)\.(\w+)\)$", re.MULTILINE
 
 def setup_source(root: Path = ROOT) -> str:
     """Return the text of the set-up cell, with the course's address from _config.yml in it."""
-    return SETUP.replace("{url}", repository(root))
+    return SETUP.replace("{address}", address_line(repository(root)))
+
+
+def address_line(address: str) -> str:
+    """Return the line of the set-up cell that holds the course's address; "" is none."""
+    return f'REPOSITORY = "{address}"'
 
 
 def is_setup(cell) -> bool:

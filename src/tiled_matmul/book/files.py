@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,12 @@ from tiled_matmul import ROOT
 
 CONFIG = "_config.yml"
 TOC = "_toc.yml"
-# An account name on GitHub cannot begin with a hyphen, so nobody can ever take this address.
-PLACEHOLDER = "/-set-repository-/"
+ADDRESS_OVERRIDE = "BOOK_REPOSITORY"
+# What git may call a repository on a forge: https, ssh://, or git@HOST:OWNER/NAME; with an account.
+FORGE = re.compile(
+    r"(?:(?:https?|ssh|git)://)?(?:[^@/\s]+@)?(github\.com|gitlab\.com)(?::\d+)?[:/]([\w.-]+/[\w.-]+?)"
+    r"(?:\.git)?/?"
+)
 
 
 class NotebookError(ValueError):
@@ -91,14 +97,38 @@ def notebook_text(notebook) -> str:
 
 
 def repository(root: Path = ROOT) -> str:
-    """Return the course's address, `repository.url` in _config.yml.
+    """Return the address that notebooks hold: `repository.url` in _config.yml, "" if it has none.
 
     Raises ValueError if it is not https://HOST/OWNER/NAME.
     """
     config = _settings(root / CONFIG)
     place = config.get("repository")
     url = place.get("url") if isinstance(place, dict) else None
-    return checked_address(url if isinstance(url, str) else "", f"{CONFIG}: url")
+    return "" if url is None else checked_address(str(url), f"{CONFIG}: url")
+
+
+def built_for(root: Path = ROOT) -> str:
+    """Return the address that a build uses, "" if there is none.
+
+    That is BOOK_REPOSITORY of the environment, else the one in _config.yml, else git's remote
+    `origin` if it is on GitHub or GitLab. Raises ValueError for an address of another form.
+    """
+    override = os.environ.get(ADDRESS_OVERRIDE)
+    if override:
+        return checked_address(override, ADDRESS_OVERRIDE)
+    return repository(root) or _origin(root)
+
+
+def _origin(root: Path) -> str:
+    command = ["git", "-C", str(root), "config", "--get", "remote.origin.url"]
+    # A repository around the course's folder is not the course's.
+    environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(root.resolve().parent)}
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    except OSError:
+        return ""
+    match = FORGE.fullmatch(done.stdout.strip())
+    return f"https://{match[1]}/{match[2]}" if match else ""
 
 
 def checked_address(url: str, where: str) -> str:

@@ -25,7 +25,6 @@ from tiled_matmul.book.cells import (
     shown_source,
 )
 from tiled_matmul.book.files import (
-    PLACEHOLDER,
     NotebookError,
     chapters,
     notebook_text,
@@ -367,9 +366,9 @@ def refreshed_readme(root: Path = ROOT) -> str:
 
 def notes(root: Path = ROOT) -> list[str]:
     """Return what a maintainer should know and what is no fault."""
-    if PLACEHOLDER in repository(root):
+    if not repository(root):
         return [
-            "note: repository.url in _config.yml is still the placeholder, so the Colab buttons "
-            "and set-up cells lead nowhere; set it, then run `notebooks sync`"
+            "note: _config.yml names no repository.url, so the notebooks hold no address to fetch "
+            "the course from on Colab; a built book's hold that of its build"
         ]
     return []

@@ -8,6 +8,7 @@ Whatever they lack is a build warning, which `-W` turns into a failed build.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -20,18 +21,14 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from tiled_matmul.book import generated as tables
-from tiled_matmul.book.files import (
-    chapters,
-    checked_address,
-    read_text,
-    repository,
-)
+from tiled_matmul.book.cells import address_line
+from tiled_matmul.book.files import built_for, chapters, read_text, repository
 from tiled_matmul.book.offline import outside_requests
 from tiled_matmul.files import replace_text
 
 LOGGER = logging.getLogger(__name__)
 KIND = "tiled_matmul"
-ADDRESS_OVERRIDE = "BOOK_REPOSITORY"
+BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
 MATHJAX = "mathjax/tex-svg.js"
 NBVAL_MARK = "# NBVAL_CHECK_OUTPUT\n"
 
@@ -122,23 +119,29 @@ class Speed(GeneratedTable):
 
 
 def use_address(app: Sphinx, config: Config) -> None:
-    """Let BOOK_REPOSITORY replace the configured address: in buttons, set-up cells, downloads."""
-    address = os.environ.get(ADDRESS_OVERRIDE)
-    if not address:
-        return
+    """Put the address of this build into buttons, set-up cells and downloads.
+
+    Without an address there are no buttons. Colab opens what is on GitHub alone.
+    """
+    root = Path(app.srcdir)
     try:
-        address = checked_address(address, ADDRESS_OVERRIDE)
-        configured = repository(Path(app.srcdir))
+        address, configured = built_for(root), repository(root)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    config.html_theme_options["repository_url"] = address
+    config.html_theme_options |= dict.fromkeys(BUTTONS, bool(address))
+    if address:
+        config.html_theme_options["repository_url"] = address
+    if not address.startswith("https://github.com/"):
+        config.html_theme_options["launch_buttons"] = {}
+    # As JSON spells them.
+    old, new = (json.dumps(address_line(url))[1:-1] for url in (configured, address))
 
     def in_page(app: Sphinx, docname: str, source: list[str]) -> None:
-        source[0] = source[0].replace(configured, address)
+        source[0] = source[0].replace(old, new)
 
     def in_downloads(app: Sphinx, error: Exception | None) -> None:
         for path in (Path(app.outdir) / "_sources").rglob("*.ipynb"):
-            replace_text(path, read_text(path).replace(configured, address))
+            replace_text(path, read_text(path).replace(old, new))
 
     app.connect("source-read", in_page)
     app.connect("build-finished", in_downloads)

@@ -78,8 +78,8 @@ def grade_command(args: argparse.Namespace) -> int:
     confined = bool(args.paths) and pool.sandbox_works()
     if args.paths and not confined:
         print(
-            "grade: without bubblewrap (apt install bubblewrap) answers run as you, with limits "
-            "of time only: grade nobody else's so.",
+            "grade: without bubblewrap (apt install bubblewrap) answers run with your rights, and "
+            "only their time is limited: do not grade anyone else's answers this way.",
             file=sys.stderr,
         )
     reports = []
@@ -110,22 +110,27 @@ def teacher_command(args: argparse.Namespace) -> int:
     import os
 
     from tiled_matmul.grader import on_gpu, pool, practice, teacher
+    from tiled_matmul.machine import sandbox
 
     if args.paths or args.progress:
         raise ValueError("--teacher takes one folder, and neither notebooks nor --progress")
     jobs = os.cpu_count() or 1 if args.jobs is None else args.jobs
     if jobs < 1:
         raise ValueError(f"--jobs must be 1 or more, got {jobs}")
-    if not pool.sandbox_works():
-        raise ValueError(pool.NO_BWRAP)
     if args.gpu:
         on_gpu.need()
+    if not pool.sandbox_works():
+        raise ValueError(
+            "the teacher's mode runs answers in a sandbox, and none can be made here: "
+            f"{sandbox.describe()}"
+        )
     files = {name: getattr(args, name) for name in teacher.FORMATS}
     files = {name: path for name, path in files.items() if path is not None}
     for path in files.values():
         if not path.resolve().parent.is_dir():
             raise ValueError(f"there is no folder for {path}")
     journal = args.json.with_name(f"{args.json.name}.part") if args.json is not None else None
+    print(f"grade: the sandbox is {sandbox.describe()}", file=sys.stderr)
     with _bar() as progress:
         options = {"jobs": jobs, "seed": args.seed, "gpu": args.gpu, "journal": journal}
         reports = teacher.grade(args.teacher, **options, on_progress=progress)

@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 
 from tiled_matmul import ROOT, __version__
-from tiled_matmul.machine import backend, device
+from tiled_matmul.machine import backend, device, sandbox
 
 # As declared in pyproject.toml: (lowest that works, lowest that no longer does).
 RANGES: dict[str, tuple[str, str | None]] = {
@@ -75,6 +75,7 @@ class Facts:
     torch_cuda: str | None = None
     colab: str | None = None
     backend: str | None = None
+    bwrap: str | None = None
     trials: Mapping[str, Trial] = field(default_factory=dict)
 
 
@@ -122,6 +123,7 @@ def judge(facts: Facts) -> list[Finding]:
         *_numba(facts),
         *_triton(facts),
         *_notebooks(facts),
+        *_sandbox(facts),
         *_colab(facts),
     ]
     order = ("error", "warning", "ok")
@@ -261,6 +263,13 @@ def _notebooks(facts: Facts) -> list[Finding]:
     return [Finding("ok", "nbval", str(facts.versions["nbval"]))]
 
 
+def _sandbox(facts: Facts) -> list[Finding]:
+    if facts.bwrap is not None:
+        return [Finding("ok", "sandbox", facts.bwrap)]
+    text = "no bubblewrap: only your own answers should be graded here"
+    return [Finding("warning", "sandbox", text, "apt install bubblewrap")]
+
+
 def _colab(facts: Facts) -> list[Finding]:
     if facts.colab is None:
         return []
@@ -310,6 +319,7 @@ def gather() -> Facts:
         torch_cuda=torch_cuda,
         colab=os.environ.get("COLAB_RELEASE_TAG"),
         backend=chosen,
+        bwrap=sandbox.describe() if sandbox.find_bwrap() else None,
         trials=trials,
     )
 
