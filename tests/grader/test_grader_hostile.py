@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from tiled_matmul.grader import cells, gate, pool, practice, spec, starters, teacher, wire
-from tiled_matmul.grader.folders import exercise, exercises
+from tiled_matmul.grader.folders import exercise, exercises, folder
 from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
 
@@ -724,12 +724,12 @@ def test_24_there_is_no_network():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("import tiled_matmul.grader.specs.ch05", "ModuleNotFoundError"),
+        (f"open({str(folder('05.1').path / 'hidden.py')!r})", "FileNotFoundError"),
         (f"open({str(SOLUTION)!r})", "FileNotFoundError"),
         (f"open({__file__!r})", "FileNotFoundError"),
         ("open('/etc/passwd')", "Error"),
         (f"open({gate.__file__!r}, 'a')", "OSError"),
-        (f"open({str(Path(spec.__file__).parent / 'specs' / 'x.py')!r}, 'w')", "OSError"),
+        (f"open({str(Path(spec.__file__).parent / 'x.py')!r}, 'w')", "OSError"),
         ("import os\nraise OSError(os.environ.get('LEAK'))", "`): None"),
         ("import os\nraise OSError(os.getuid() >= 200_000 or os.getuid() != 0)", "`): True"),
         # Root's sandbox may not look; another user's sees what the grader told it, and no more.

@@ -1,6 +1,6 @@
 """The book's own Sphinx extension: tables made from measurements, one address, no other host.
 
-The directives `tiled-ladder`, `tiled-climb`, `tiled-status`, 
+The directives `tiled-ladder`, `tiled-climb`, `tiled-status`,
 `tiled-claims`, `tiled-counters` and `tiled-speed` take neither arguments nor content. `tiled-climb`
 is a figure, the others are tables.
 Whatever they lack is a build warning, which `-W` turns into a failed build.
@@ -104,7 +104,7 @@ class Claims(GeneratedTable):
 
 class Counters(GeneratedTable):
     def sources(self, root: Path) -> list[Path]:
-        return [root / "results" / "counters" / "patterns" / "h200.json"]
+        return [root / "results" / "patterns" / "h200.json"]
 
     def make(self, root: Path) -> tuple[str, list[str]]:
         return tables.counters_markdown(self.sources(root)[0])

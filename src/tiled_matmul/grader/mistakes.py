@@ -16,7 +16,7 @@ import ast
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -179,9 +179,9 @@ def must_show(answer: Answer) -> bool:
 def graded(folder: Folder, **how: Any) -> Iterator[tuple[str, list[str]]]:
     """Yield (name, faults) for the solution, the starter and each answer of an exercise.
 
-    `how` goes to `judge`; a `worker` there serves all but those that never come to an end. In a
-    learner's copy the starter is all there is. Raises ValueError where the exercise's own
-    functions fail.
+    `how` goes to `judge`; a `worker` there serves all but those that never come to an end, which
+    have a process of their own and a second. In a learner's copy the starter is all there is.
+    Raises ValueError where the exercise's own functions fail.
     """
     one = folder.exercise
     if folder.has("answer.py"):
@@ -203,6 +203,7 @@ def _faults(folder: Folder, answer: Answer, how: dict[str, Any]) -> list[str]:
     """
     one = folder.exercise
     if answer.status == "TIMEOUT":
+        one = replace(one, limits=replace(one.limits, seconds=min(1, one.limits.seconds)))
         how = {name: value for name, value in how.items() if name != "worker"}
     if not must_show(answer):
         return missed(answer, _judged(one, answer, how))

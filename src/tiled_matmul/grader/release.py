@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,13 +10,11 @@ from pathlib import Path
 from tiled_matmul import ROOT
 from tiled_matmul.grader.folders import TEACHERS
 
-LEFT_OUT = ("exercises/solutions/", "tests/", ".ci/", ".github/")
-
-
-def kept(name: str) -> bool:
-    """Return whether a learner's copy has the file of this name, relative to the course."""
-    inside = name.startswith("exercises/source/") and name.rpartition("/")[2] in TEACHERS
-    return not name.startswith(LEFT_OUT) and not inside
+LEFT_OUT = re.compile(
+    r"(?:exercises/solutions|tests(?!/notebooks)|\.ci|\.github)/.*"
+    rf"|exercises/source/.*/(?:{'|'.join(map(re.escape, TEACHERS))})"
+)
+"""What a learner's copy lacks. The settings in tests/notebooks stay: chapters are checked there."""
 
 
 def release(folder: Path, root: Path = ROOT) -> list[str]:
@@ -30,7 +29,7 @@ def release(folder: Path, root: Path = ROOT) -> list[str]:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise ValueError(f"{root} is no checkout of git: {done.stderr.strip()}")
-    names = [name for name in done.stdout.split("\0") if name and kept(name)]
+    names = [name for name in done.stdout.split("\0") if name and not LEFT_OUT.fullmatch(name)]
     names = [name for name in names if (root / name).is_file()]
     for name in names:
         target = folder / name

@@ -106,9 +106,11 @@ def notebook(chapter: Path, solved: bool, folder: Path = FOLDER) -> Any:
     ran = {cell.id: cell for cell in before.cells if cell.cell_type == "code"}
     for cell in now.cells:
         old = ran.get(cell.id)
-        blank = cell.id.startswith("exercise-") and not solved
-        if cell.cell_type == "code" and old is not None and old.source == cell.source and not blank:
-            cell.outputs, cell.execution_count = old.outputs, old.execution_count
+        if cell.cell_type != "code" or old is None:
+            continue
+        cell.execution_count = old.execution_count
+        if old.source == cell.source and (solved or not cell.id.startswith("exercise-")):
+            cell.outputs = old.outputs
             cell.metadata |= old.metadata
     return now
 
