@@ -1,4 +1,4 @@
-"""Exercises of chapter 5: mistakes are told apart, and an integer kernel is judged to the last digit."""
+"""Chapter 5: mistakes are told apart, and an integer kernel is judged to the last digit."""
 
 from itertools import combinations
 

@@ -9,6 +9,7 @@ from tiled_matmul.ladder import cuda_shared_tiles, cuda_thread_tile_1d, cuda_thr
 from tiled_matmul.microscope.cuda import trace, watch
 from tiled_matmul.problem import Problem
 
+REGISTERS, PREDICTED = (folder(name).module("judge") for name in ("07.1", "07.2"))
 (PATH,) = (path for path in starters.solutions() if path.name.startswith("07"))
 
 
@@ -19,10 +20,7 @@ def test_global_loads_are_what_the_microscope_counts(m, n, k):
         with watch() as traces:
             module.matmul(*Problem(m, n, k).inputs(device="cpu"), **options)
         rows, columns = (8, 8) if options else (module.TILE_M, module.TILE_N)
-        assert (
-            folder("07.2").module("judge").global_loads(m, n, k, rows, columns)
-            == traces[0].global_loads.lanes
-        )
+        assert PREDICTED.global_loads(m, n, k, rows, columns) == traces[0].global_loads.lanes
 
 
 @pytest.mark.parametrize("case", exercise("07.1").cases, ids=str)
@@ -48,8 +46,8 @@ def test_the_limits_of_07_1_are_what_its_solution_takes(case, tmp_path):
 def test_a_slip_exchanges_what_it_says():
     case = exercise("07.1").cases[0]
     c = np.arange(64.0).reshape(8, 8)
-    assert folder("07.1").module("judge")._exchanged(case, np.eye(8), c)[:2, :4].tolist() == [
+    assert REGISTERS._exchanged(case, np.eye(8), c)[:2, :4].tolist() == [
         [0, 8, 2, 10],
         [1, 9, 3, 11],
     ]
-    assert folder("07.1").module("judge")._exchanged(exercise("07.1").cases[2], c, c) is None
+    assert REGISTERS._exchanged(exercise("07.1").cases[2], c, c) is None

@@ -20,6 +20,7 @@ from tiled_matmul.models.program_order import program_order  # noqa: E402
 from tiled_matmul.models.roofline import step_clocks  # noqa: E402
 from tiled_matmul.models.waves import Waves  # noqa: E402
 
+ORDER, BUDGET, ROOF = (folder(name).module("judge") for name in ("10.1", "11.1", "11.2"))
 ANSWERS = {
     name: pair
     for path in starters.solutions()
@@ -45,9 +46,7 @@ def judged(worker, one, source, *cases):
 @pytest.mark.parametrize("tiles", [(5, 3, 2), (4, 7, 3), (3, 5, 8), (1, 6, 4), (6, 1, 4)])
 def test_the_order_is_that_of_the_course(tiles):
     m, n, group = tiles
-    mine = [
-        folder("10.1").module("judge").tile_of(program, m, n, group) for program in range(m * n)
-    ]
+    mine = [ORDER.tile_of(program, m, n, group) for program in range(m * n)]
     assert mine == [tuple(tile) for tile in program_order(m, n, group).tolist()]
 
 
@@ -55,21 +54,14 @@ def test_the_roof_is_that_of_the_course():
     for call in exercise("11.2").cases:
         arguments = call.drawn(3).arguments
         if arguments[1] <= 256:
-            assert folder("11.2").module("judge").step(*arguments)[:2] == pytest.approx(
-                tuple(step_clocks(*arguments))
-            )
+            assert ROOF.step(*arguments)[:2] == pytest.approx(tuple(step_clocks(*arguments)))
 
 
 def test_the_budget_is_that_of_the_chapters_table():
-    found = {
-        stages: folder("11.1").module("judge").budget(128, 256, 64, 8, stages)
-        for stages in (3, 4, 5)
-    }
+    found = {stages: BUDGET.budget(128, 256, 64, 8, stages) for stages in (3, 4, 5)}
     assert [fits for *_, fits in found.values()] == [True, True, False]
     assert found[3][:2] == (144 * 1024, 128)
-    assert (
-        not folder("11.1").module("judge").budget(128, 256, 64, 4, 3)[2]
-    )  # 256 sums, as chapter 9 saw it spill
+    assert not BUDGET.budget(128, 256, 64, 4, 3)[2]  # 256 sums, as chapter 9 saw it spill
 
 
 def test_the_share_is_that_of_the_chapters_waves():

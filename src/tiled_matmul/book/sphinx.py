@@ -1,8 +1,7 @@
 """The book's own Sphinx extension: tables made from measurements, one address, no other host.
 
-The directives `tiled-ladder`, `tiled-climb`, `tiled-status`,
-`tiled-claims`, `tiled-counters` and `tiled-speed` take neither arguments nor content. `tiled-climb`
-is a figure, the others are tables.
+The directives `tiled-ladder`, `tiled-climb`, `tiled-status`, `tiled-claims`, `tiled-counters` and
+`tiled-speed` take neither arguments nor content. `tiled-climb` is a figure, the others are tables.
 Whatever they lack is a build warning, which `-W` turns into a failed build.
 """
 
