@@ -1,4 +1,4 @@
-"""grader/folders.py, mistakes.py and starters.py: what an author gets wrong is reported in a line."""
+"""An author's mistakes in an exercise's folder are reported, each in one line that names it."""
 
 import shutil
 
@@ -226,9 +226,7 @@ def test_a_mistake_that_only_a_hidden_case_shows_is_reported(course):
     )
     found, _ = graded(course)
     assert found["the solution"] == []
-    assert found["late"][0] == (
-        "seen in a hidden case only: give one case more that learners have"
-    )
+    assert found["late"][0] == ("seen in a hidden case only: give one case more that learners have")
 
 
 def test_a_solution_and_a_starter_that_are_the_wrong_way_round_are_reported(course):

