@@ -40,7 +40,7 @@ def test_the_course_is_in_order(course):
 @pytest.mark.parametrize(
     ("file", "old", "new", "fault"),
     [
-        ("judge.py", "import replace", "import replaces", "judge.py: ImportError: cannot import"),
+        ("judge.py", "import A_GUARD", "import A_GATE", "judge.py: ImportError: cannot import"),
         ("judge.py", "EXERCISE =", "raise SystemExit(3)\nEXERCISE =", "judge.py: SystemExit: 3"),
         ("judge.py", "EXERCISE =", "EXERCISES =", "judge.py: it defines no EXERCISE"),
         ("judge.py", "EXERCISE =", "EXERCISE = 1\nREST =", "should be an Exercise, got 1"),
@@ -158,7 +158,7 @@ def test_an_edit_changes_the_lines_that_it_names(course):
         ("== a | WRONG | w\n-     y = 0\n", "a: an edit of answer.py: 2 places for '    y = 0'"),
         ("== a | WRONG | w\n-     z = 0\n", "a: an edit of answer.py: 0 places for '    z = 0'"),
         ("== a | WRONG | w\n@ starter\n-     y\n", "a: an edit of starter.py: 0 places"),
-        ("== a | WRONG | w\n+     y\n", "a: an edit of answer.py: 0 places for ''"),
+        ("== a | WRONG | w\n+     y\n", "a: an edit of answer.py has no line that stays or goes"),
         ("== a | WRONG | w\ny = 0\n", "begins a line with 'y ', wanted '- ', '+ ' or blanks"),
         (
             "== a | WRONG | w\n- def f(x):\n      y = 0\n@@\n- def f(x):\n",
@@ -203,30 +203,18 @@ def test_words_about_the_hint_alone_are_too_few(course):
 
 
 def test_a_mistake_that_only_a_hidden_case_shows_is_reported(course):
-    one = folders.folder("11.1", course / "source")
-    (one.path / "mistakes.txt").write_text(
-        "== none_hidden | WRONG | a\n@ whole\n"
-        "def budget(block_m, block_n, block_k, warps, stages):\n    return 0\n"
-    )
-    folder = changed(
-        course, "answer.py", "def ", "def budget(*x):\n    return solved(*x)\n\n\ndef ",
-        chapter="11_tuning", number="1",
-    )  # fmt: skip
-    answer = (folder / "answer.py").read_text("utf-8")
-    assert answer.count("def ") == 2
-    (folder / "answer.py").write_text(answer.replace("def budget(b", "def solved(b"), "utf-8")
-    (folder / "mistakes.txt").write_text(
-        "== late | WRONG | should be\n- def budget(*x):\n-     return solved(*x)\n"
-        "+ def budget(*x):\n+     return 0 if x == (1, 2, 3, 4, 5) else solved(*x)\n"
-    )
-    judge = folder / "judge.py"
-    judge.write_text(judge.read_text("utf-8"), "utf-8")
+    folder = course / "source" / "11_tuning" / "1_budget"
     (folder / "hidden.py").write_text(
-        "from tiled_matmul.grader.spec import Call\n\nHIDDEN = (Call((1, 2, 3, 4, 5)),)\n"
+        "from tiled_matmul.grader.spec import Call\n\nHIDDEN = (Call((77, 16, 16, 1, 1)),)\n"
+    )
+    (folder / "mistakes.txt").write_text(
+        "== late | WRONG | budget(77, 16, 16, 1, 1) is\n  def budget(block_m, block_n, block_k, warps, stages):\n"
+        "+     if block_m == 77:\n+         return 0, 0, True\n"
     )
     found, _ = graded(course)
     assert found["the solution"] == []
-    assert found["late"][0] == ("seen in a hidden case only: give one case more that learners have")
+    fault = "seen in a hidden case only: give one case more that learners have"
+    assert found["late"] == [fault]
 
 
 def test_a_solution_and_a_starter_that_are_the_wrong_way_round_are_reported(course):
@@ -252,22 +240,26 @@ def test_a_judge_whose_functions_fail_is_reported_as_such(course):
 # The command line.
 
 
-def test_a_new_exercise_begins_as_a_copy_of_another(course, capsys):
+def test_a_new_exercise_begins_as_a_copy_of_another(course):
     source = course / "source"
     path = folders.copied("04.3", "covers", source=source)
     assert path == source / FOUR / "3_covers"
-    one = folders.folder("04.3", source)
-    assert one.exercise.name == "04.3" and one.text("task.md").startswith("## 04.3 ")
-    assert one.text("answer.py") == folders.folder(LAST, source).text("answer.py")
-    # Until it has been filled in, it asks for what its model asks for.
-    assert starters.faults(course) == [f"{path}: asks for in_rows(), as 2_in_rows does"]
+    model = folders.folder(LAST, source)
+    assert {p.name for p in path.iterdir()} >= {p.name for p in model.path.glob("*.*")}
     changed(course, "judge.py", 'entry="in_rows"', 'entry="covers"', number="3")
     for file in ("answer.py", "starter.py"):
         changed(course, file, "def in_rows", "def covers", number="3")
+    one = folders.folder("04.3", source)
+    assert one.exercise.name == "04.3" and one.text("task.md").startswith("## 04.3 ")
     starters.sync(course)
     assert starters.faults(course) == []
     cells = {cell.id: cell for cell in starters.notebook(source / FOUR, True, course).cells}
     assert cells["exercise-04-3"].source.startswith("# exercise 04.3: x or y\n@cuda.jit\ndef cov")
+
+
+def test_a_new_exercise_that_was_not_filled_in_is_told(course):
+    path = folders.copied("04.3", "covers", source=course / "source")
+    assert starters.faults(course) == [f"{path}: asks for in_rows(), as 2_in_rows does"]
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,9 @@ def answers(folder: Folder) -> list[Answer]:
             if head[1] in entries:
                 raise FolderError(f"{where}, line {number}: there are two answers {head[1]!r}")
             entries[head[1]] = head[2], head[3] or "", (body := [])
-        elif body is None:
+        elif body is None and line:
             raise FolderError(f"{where}, line {number}: {line!r} belongs to no answer")
-        else:
+        elif body is not None:
             body.append(line)
     return [
         Answer(
@@ -111,9 +111,11 @@ def _place(text: list[str], edit: list[str], about: str) -> tuple[int, int, list
             old.append(rest)
         if mark != "- ":
             new.append(rest)
+    if not old:
+        raise FolderError(f"{about} has no line that stays or goes, to say where it is")
     size = len(old)
     places = [n for n in range(len(text) - size + 1) if text[n : n + size] == old]
-    if not old or len(places) != 1:
+    if len(places) != 1:
         raise FolderError(f"{about}: {len(places)} places for {' / '.join(old)!r}, wanted one")
     return places[0], places[0] + size, new
 
@@ -180,7 +182,7 @@ def graded(folder: Folder, **how: Any) -> Iterator[tuple[str, list[str]]]:
     """Yield (name, faults) for the solution, the starter and each answer of an exercise.
 
     `how` goes to `judge`; a `worker` there serves all but those that never come to an end, which
-    have a process of their own and a second. In a learner's copy the starter is all there is.
+    have a process of their own and two seconds. In a learner's copy the starter is all there is.
     Raises ValueError where the exercise's own functions fail.
     """
     one = folder.exercise
@@ -203,7 +205,7 @@ def _faults(folder: Folder, answer: Answer, how: dict[str, Any]) -> list[str]:
     """
     one = folder.exercise
     if answer.status == "TIMEOUT":
-        one = replace(one, limits=replace(one.limits, seconds=min(1, one.limits.seconds)))
+        one = replace(one, limits=replace(one.limits, seconds=min(2, one.limits.seconds)))
         how = {name: value for name, value in how.items() if name != "worker"}
     if not must_show(answer):
         return missed(answer, _judged(one, answer, how))

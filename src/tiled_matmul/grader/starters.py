@@ -149,10 +149,9 @@ def faults(folder: Path = FOLDER) -> list[str]:
     source = folder / "source"
     try:
         there = folders(source=source)
-        out = lacking(there, for_learners(source)) or [
-            fault for one in there for fault in _faults_of_form(one)
-        ]
-        out += _doubled(there)
+        if out := lacking(there, for_learners(source)):
+            return out
+        out = [fault for one in there for fault in _faults_of_form(one)] or [*_doubled(there)]
     except FolderError as error:
         return [str(error)]
     if out:
