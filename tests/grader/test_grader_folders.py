@@ -208,7 +208,7 @@ def test_a_mistake_that_only_a_hidden_case_shows_is_reported(course):
         "from tiled_matmul.grader.spec import Call\n\nHIDDEN = (Call((77, 16, 16, 1, 1)),)\n"
     )
     (folder / "mistakes.txt").write_text(
-        "== late | WRONG | budget(77, 16, 16, 1, 1) is\n  def budget(block_m, block_n, block_k, warps, stages):\n"
+        "== late | WRONG | budget(77, 16\n  def budget(block_m, block_n, block_k, warps, stages):\n"
         "+     if block_m == 77:\n+         return 0, 0, True\n"
     )
     found, _ = graded(course)
