@@ -10,8 +10,9 @@ import time
 import pytest
 
 from tiled_matmul.grader import on_gpu, pool, starters
+from tiled_matmul.grader.folders import exercise, exercises
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import Limits, exercise, exercises
+from tiled_matmul.grader.spec import Limits
 
 pytestmark = pytest.mark.gpu
 ANSWERS = {

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 from tiled_matmul.grader import cells, gate, pool, practice, spec, starters, teacher, wire
+from tiled_matmul.grader.folders import exercise, exercises, folder
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import Call, Case, Exercise, Limits, exercise, exercises
+from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
 
 (SOLUTION,) = [path for path in starters.solutions() if path.name.startswith("05")]
 ANSWERS = {name: solved for name, (_, solved) in starters.answers(SOLUTION).items()}
@@ -80,7 +81,7 @@ def strict(**limits):
     return dataclasses.replace(PUZZLE, limits=Limits(**limits))
 
 
-# 1 to 3 are in test_grader_zoo.py. What crosses over: the solution cells and nothing else.
+# 1 to 3 are in test_grader_mistakes.py. What crosses over: the solution cells and nothing else.
 
 
 def test_04_a_notebook_without_ids_is_read_by_its_markers(notebook, collected):
@@ -723,12 +724,12 @@ def test_24_there_is_no_network():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("import tiled_matmul.grader.specs.ch05", "ModuleNotFoundError"),
+        (f"open({str(folder('05.1').path / 'hidden.py')!r})", "FileNotFoundError"),
         (f"open({str(SOLUTION)!r})", "FileNotFoundError"),
         (f"open({__file__!r})", "FileNotFoundError"),
         ("open('/etc/passwd')", "Error"),
         (f"open({gate.__file__!r}, 'a')", "OSError"),
-        (f"open({str(Path(spec.__file__).parent / 'specs' / 'x.py')!r}, 'w')", "OSError"),
+        (f"open({str(Path(spec.__file__).parent / 'x.py')!r}, 'w')", "OSError"),
         ("import os\nraise OSError(os.environ.get('LEAK'))", "`): None"),
         ("import os\nraise OSError(os.getuid() >= 200_000 or os.getuid() != 0)", "`): True"),
         # Root's sandbox may not look; another user's sees what the grader told it, and no more.

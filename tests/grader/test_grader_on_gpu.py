@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tiled_matmul.grader import on_gpu, pool, practice, starters
+from tiled_matmul.grader.folders import exercise, exercises
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import Case, Limits, exercise, exercises
+from tiled_matmul.grader.spec import Case, Limits
 from tiled_matmul.machine.device import Peak
 
 EXAMPLE = Path(__file__).parents[1] / "launcher_example.py"
