@@ -1,5 +1,5 @@
 # status: WRONG
-# words: asks for B[5, 0]; hint 1 ;B has K rows and N columns
+# words: accesses B[5, 0]; hint 1 ;B has K rows and N columns
 # exercise 01.1: three loops for any sizes
 def loops(a, b, c):
     for i in range(a.shape[0]):

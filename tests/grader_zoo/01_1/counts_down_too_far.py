@@ -1,5 +1,5 @@
 # status: WRONG
-# words: asks for A[0, -1]; counts that from the end
+# words: accesses A[0, -1]; counts a negative index from the end
 # exercise 01.1: three loops for any sizes
 def loops(a, b, c):
     for i in range(a.shape[0]):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: asks for C[3, 0], and C is 3×6; hint 1
+# words: accesses C[3, 0], and C is 3×6; hint 1
 # exercise 01.1: three loops for any sizes
 def loops(a, b, c):
     for i in range(4):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: asks for C[3, 0], and C is 3×6
+# words: accesses C[3, 0], and C is 3×6
 # exercise 01.1: three loops for any sizes
 def loops(a, b, c):
     for i in range(a.shape[0]):

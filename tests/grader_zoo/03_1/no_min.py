@@ -1,5 +1,5 @@
 # status: WRONG
-# words: A 10×9 times B 9×11; asks for A[0, 9], and A is 10×9; hint 3
+# words: A 10×9 times B 9×11; accesses A[0, 9], and A is 10×9; hint 3
 # exercise 03.1: Loops 4 with the right indices
 def loops_4(a, b, c):
     M, K = a.shape

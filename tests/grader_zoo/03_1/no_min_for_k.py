@@ -1,5 +1,5 @@
 # status: WRONG
-# words: asks for A[0, 9]; hint 3
+# words: accesses A[0, 9]; hint 3
 # exercise 03.1: Loops 4 with the right indices
 def loops_4(a, b, c):
     M, K = a.shape

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: with BLOCK = (4, 2); Blocks have 4 × 2 threads in this launch; ask cuda.blockDim; hint 1
+# words: with BLOCK = (4, 2); Blocks have 4 × 2 threads in this launch; read cuda.blockDim; hint 1
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: FORBIDDEN
-# words: calls what is no function
+# words: calls something that is not a function
 # exercise 04.1: the guard
 @cuda.jit
 def guarded(a, b, c):

@@ -1,5 +1,5 @@
 # status: RACE
-# words: no barrier between; in line 15 (`acc += a_shared[y, k] * b_shared[k, x]`); On the next turn of the loop; hint 3
+# words: no barrier between; in line 15 (`acc += a_shared[y, k] * b_shared[k, x]`); In the next iteration of the loop; hint 3
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

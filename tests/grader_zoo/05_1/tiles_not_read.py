@@ -1,5 +1,5 @@
 # status: WRONG
-# words: What is staged, nobody reads; hint 3
+# words: No thread reads what is staged; hint 3
 # exercise 05.1: the 9×9 puzzle
 @cuda.jit
 def puzzle(a, b, c):

@@ -1,5 +1,5 @@
 # status: FORBIDDEN
-# words: a fence makes nobody wait
+# words: a fence makes no thread wait
 # exercise 05.3: repair a kernel that races
 @cuda.jit
 def repaired(a, b, c):

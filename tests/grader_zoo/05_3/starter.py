@@ -1,5 +1,5 @@
 # status: RACE
-# words: no barrier between; On the next turn of the loop; hint 2
+# words: no barrier between; In the next iteration of the loop; hint 2
 # exercise 05.3: repair a kernel that races
 @cuda.jit
 def repaired(a, b, c):

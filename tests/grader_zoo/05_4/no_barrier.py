@@ -1,5 +1,5 @@
 # status: RACE
-# words: On the next turn of the loop
+# words: In the next iteration of the loop
 # exercise 05.4: the integer kernel
 @cuda.jit
 def integer_tiles(a, b, c):

@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Does it end at a `return`
+# words: Does it end with a `return`
 # exercise 06.2: how many ways
 def wavefronts(stride, size):
     # your code: roughly 5 lines

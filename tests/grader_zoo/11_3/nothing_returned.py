@@ -1,5 +1,5 @@
 # status: WRONG
-# words: Does it end at a 
+# words: Does it end with a 
 # exercise 11.3: tune to a ratio
 def choose(m, n):
     best = SETTINGS[0]
