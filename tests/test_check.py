@@ -138,7 +138,7 @@ def test_inputs_that_cannot_be_judged_are_refused(case):
         diagnose(c, [[1.0]], b)
     with pytest.raises(ValueError, match="tile must be positive"):
         diagnose(c, a, b, tile=0)
-    with pytest.raises(TypeError, match=r"whole numbers, got \(8,\)"):
+    with pytest.raises(TypeError, match=r"integer or .rows, columns., got \(8,\)"):
         diagnose(c, a, b, tile=(8,))
     with pytest.raises(TypeError, match="C must be an array or a tensor, got NoneType"):
         diagnose(None, a, b)

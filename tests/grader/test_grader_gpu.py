@@ -259,7 +259,7 @@ def test_the_command_line_and_the_notebook(tmp_path, capsys):
     assert "of the speed of cublas" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not pool.sandbox_works(), reason="no bubblewrap here")
+@pytest.mark.skipif(not pool.sandbox_works(), reason="bubblewrap makes no sandbox here")
 def test_a_class_is_graded_in_the_sandbox_and_on_the_gpu(tmp_path):
     """Ann solved it, Bob's kernel faults on the GPU, Cleo's is wrong there: Ann keeps her marks."""
     import json

@@ -29,7 +29,7 @@ ANSWERS = {name: solved for name, (_, solved) in starters.answers(SOLUTION).item
 PUZZLE = exercise("05.1")
 (FIRST_NOTEBOOK,) = [path for path in starters.solutions() if path.name.startswith("01")]
 SANDBOX = pool.sandbox_works()
-in_sandbox = pytest.mark.skipif(not SANDBOX, reason="no bubblewrap here")
+in_sandbox = pytest.mark.skipif(not SANDBOX, reason="bubblewrap makes no sandbox here")
 
 each_way = pytest.mark.parametrize("confined", [False, pytest.param(True, marks=in_sandbox)])
 

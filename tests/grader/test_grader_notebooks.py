@@ -12,12 +12,13 @@ from tiled_matmul import __main__
 from tiled_matmul.book.files import notebook_text, parse_notebook
 from tiled_matmul.grader import cells, pool, practice, starters
 from tiled_matmul.grader.spec import exercises
+from tiled_matmul.machine import sandbox
 
 PATHS = starters.solutions()
 STARTER = starters.FOLDER / "05_shared_memory.ipynb"
 FIVE = exercises("05")
 MOST = sum(one.points for one in FIVE)
-in_sandbox = pytest.mark.skipif(not pool.sandbox_works(), reason="no bubblewrap here")
+in_sandbox = pytest.mark.skipif(not pool.sandbox_works(), reason="bubblewrap makes no sandbox here")
 
 
 def read(path: Path):
@@ -195,7 +196,7 @@ def test_a_file_that_is_not_there_is_a_line(capsys):
 def test_without_bubblewrap_the_teacher_is_refused_and_the_learner_warned(
     tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(pool, "BWRAP", "no-such-program")
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
     assert __main__.main(["grade", "--teacher", str(tmp_path)]) == 2
     assert "apt install bubblewrap" in capsys.readouterr().err
     assert __main__.main(["grade", str(STARTER)]) == 1

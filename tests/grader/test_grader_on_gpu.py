@@ -87,7 +87,7 @@ def test_right_and_fast_has_all_points_and_says_how_fast():
 
 def test_in_the_sandbox_as_well():
     if not pool.sandbox_works():
-        pytest.skip("no bubblewrap here")
+        pytest.skip("bubblewrap makes no sandbox here")
     found, _ = judged("fair", confined=True)
     assert (found.status, found.points) == ("PASS", 5), found.message
 

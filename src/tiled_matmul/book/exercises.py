@@ -1,4 +1,4 @@
-"""Tables of the exercises: what there is, and the wrong answers that the tests grade."""
+"""Tables of the exercises, and of the wrong answers that the tests grade."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tiled_matmul.grader.spec import exercises
 
 
 def notebook_of(root: Path, chapter: str) -> Path:
-    """Return the exercise notebook of a chapter "05". Raises ValueError where there is not one."""
-    found = sorted((root / "exercises").glob(f"{chapter}_*.ipynb"))
-    if len(found) != 1:
-        raise ValueError(f"wanted one exercises/{chapter}_*.ipynb, found {len(found)}")
-    return found[0]
+    """Return the exercise notebook of a chapter "05". Raises ValueError unless one file fits."""
+    paths = sorted((root / "exercises").glob(f"{chapter}_*.ipynb"))
+    if len(paths) != 1:
+        raise ValueError(f"wanted one exercises/{chapter}_*.ipynb, found {len(paths)}")
+    return paths[0]
 
 
 def exercises_markdown(root: Path) -> tuple[str, list[str]]:
-    """Return a table of all exercises with their points and solutions, and what is missing."""
+    """Return (a table of all exercises with their points and solutions, faults)."""
     rows: list[tuple[str, ...]] = []
     faults = []
     for chapter, group in groupby(exercises(), key=attrgetter("chapter")):
@@ -42,7 +42,7 @@ def exercises_markdown(root: Path) -> tuple[str, list[str]]:
 
 
 def kills_markdown(root: Path) -> tuple[str, list[str]]:
-    """Return tables of the zoo's wrong answers with the status and words that tests demand."""
+    """Return (tables of the wrong answers with the status and words that tests demand, faults)."""
     parts = []
     faults = []
     for one in exercises():

@@ -139,8 +139,8 @@ def grade_command(args: argparse.Namespace) -> int:
     confined = bool(args.paths) and pool.sandbox_works()
     if args.paths and not confined:
         print(
-            "grade: without bubblewrap (apt install bubblewrap) the answers run with your rights, "
-            "limited only in time: grade no other person's notebooks this way.",
+            "grade: without bubblewrap (apt install bubblewrap) answers run with your rights, and "
+            "only their time is limited: do not grade anyone else's answers this way.",
             file=sys.stderr,
         )
     reports = []
@@ -171,16 +171,20 @@ def teacher_command(args: argparse.Namespace) -> int:
     import os
 
     from tiled_matmul.grader import on_gpu, pool, practice, teacher
+    from tiled_matmul.machine import sandbox
 
     if args.paths or args.progress:
         raise ValueError("--teacher takes one folder, without further notebooks or --progress")
     jobs = os.cpu_count() or 1 if args.jobs is None else args.jobs
     if jobs < 1:
         raise ValueError(f"--jobs must be 1 or more, got {jobs}")
-    if not pool.sandbox_works():
-        raise ValueError(pool.NO_BWRAP)
     if args.gpu:
         on_gpu.need()
+    if not pool.sandbox_works():
+        raise ValueError(
+            "the teacher's mode runs answers in a sandbox, and none can be made here: "
+            f"{sandbox.describe()}"
+        )
     files = {name: getattr(args, name) for name in teacher.FORMATS}
     files = {name: path for name, path in files.items() if path is not None}
     for path in files.values():
@@ -190,6 +194,7 @@ def teacher_command(args: argparse.Namespace) -> int:
     with _bar() as progress:
         options = {"jobs": jobs, "seed": args.seed, "gpu": args.gpu, "journal": journal}
         reports = teacher.grade(args.teacher, **options, on_progress=progress)
+    print(f"grade: the sandbox was {sandbox.describe()}", file=sys.stderr)
     teacher.write(reports, files)
     if journal is not None:
         journal.unlink(missing_ok=True)

@@ -20,12 +20,8 @@ from pathlib import Path
 from tiled_matmul.grader import wire
 from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import SLACK, Limits
+from tiled_matmul.machine import sandbox
 
-BWRAP = "bwrap"
-NO_BWRAP = (
-    "the teacher's mode runs answers in a sandbox, and bubblewrap is not there: "
-    "apt install bubblewrap"
-)
 WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": "", "TILED_MATMUL_BACKEND": "compiler"}
 USERS = itertools.cycle(range(200_000, 250_000))  # a user each: one's processes count for one
 POLL_S = 0.25
@@ -53,7 +49,7 @@ class NoWorker(Exception):
 
 def sandbox_works() -> bool:
     """Can bubblewrap make a sandbox here?"""
-    path = shutil.which(BWRAP)
+    path = sandbox.find_bwrap()
     if path is None:
         return False
     try:
@@ -169,9 +165,9 @@ class Worker:
         self.dropped = 0
 
     def __enter__(self) -> Worker:
-        bwrap = shutil.which(BWRAP) if self.confined else None
+        bwrap = sandbox.find_bwrap() if self.confined else None
         if self.confined and bwrap is None:
-            raise NoWorker(NO_BWRAP)
+            raise NoWorker(sandbox.MISSING)
         before = [bwrap, *_confined()] if self.confined else []
         program = self.command or [sys.executable, "-m", "tiled_matmul.grader.worker"]
         reply_read, reply_write = os.pipe()

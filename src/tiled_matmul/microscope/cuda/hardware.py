@@ -12,7 +12,7 @@ import numpy as np
 
 WARP = 32
 SECTOR_BYTES = 32
-LINE_BYTES = 128  # of the L1 cache: four sectors
+L1_LINE_BYTES = 128  # four sectors
 PAST_L1_BYTES = 16  # of a lane: an asynchronous copy of so many goes past the L1 cache
 BANKS = 32
 BANK_BYTES = 4
@@ -50,7 +50,7 @@ def past_l1(
     them: other rules may fit those.
     """
     which, first = np.unique(request * WARP + lane, return_index=True)
-    piece, line = address[first] // PAST_L1_BYTES, address[first] // LINE_BYTES
+    piece, line = address[first] // PAST_L1_BYTES, address[first] // L1_LINE_BYTES
     pair = np.flatnonzero(which[:-1] // 2 == which[1:] // 2)
     filled = pair[piece[pair] ^ 1 == piece[pair + 1]]
     met = pair[line[pair] == line[pair + 1]]
