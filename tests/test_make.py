@@ -167,6 +167,8 @@ def test_what_the_wheelhouse_names_is_locked():
     lock = wheelhouse.read_lock(ROOT / "requirements.lock")
     settings = PYPROJECT["tool"]["wheelhouse"]
     assert set(settings["carried"]) <= lock.keys()
+    # `make test-gpu` runs with workers there.
+    assert {"pytest-xdist", "execnet"} <= set(settings["carried"])
     assert not set(settings["carried"]) & set(settings["present"])
 
 
@@ -237,6 +239,16 @@ def test_no_gpu_tests_is_an_error(checkout):
     done = run("make", "-n", "test-gpu", cwd=checkout)
     assert done.returncode == 2
     assert "no file in tests/ has a test marked gpu" in done.stderr
+
+
+def test_gpu_tests_share_the_gpu_but_for_those_that_need_it_alone(checkout):
+    (checkout / "chapters/01.ipynb").touch()
+    (checkout / "tests/test_x.py").write_text("# mark.gpu\n")
+    done = run("make", "-n", "test-gpu", "GPU_JOBS=12", cwd=checkout)
+    tests, chapters, alone = [line for line in done.stdout.splitlines() if "pytest" in line]
+    assert '-m "gpu and not alone" -n 12 --dist worksteal tests/test_x.py' in tests
+    assert "--nbval -n 6 --dist loadfile chapters/01.ipynb" in chapters
+    assert '-m "gpu and alone" -n 0 tests/test_x.py' in alone
 
 
 @pytest.mark.parametrize("target", ["test", "book", "lab", "wheelhouse", "test-colab"])

@@ -1,6 +1,6 @@
 """Figures of chapter 10: the order of programs, what is alive together, what memory delivers.
 
-Orders are drawn from the model in `order.py`; counted bytes come from `order_counters`.
+Orders are drawn from the model in `program_order.py`; counted bytes come from `counters.order()`.
 """
 
 from __future__ import annotations
