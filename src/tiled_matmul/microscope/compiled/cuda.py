@@ -122,10 +122,10 @@ def try_compiled(
 ) -> dict[str, Compiled]:
     """Return what `compiled_all` does; where it cannot be looked at, print why and return {}."""
     try:
-        found = compiled_all(kernels, cc)
-        for made in found.values():
+        by_name = compiled_all(kernels, cc)
+        for made in by_name.values():
             made._need_instructions()
-        return found
+        return by_name
     except NoCompiler as error:
         print(f"Nothing is compiled here: {error}")
         return {}
@@ -171,10 +171,10 @@ def _tools(name: str) -> list[str]:
         places.insert(1, Path(os.environ["CUDA_HOME"]) / "bin" / name)
     for folder in map(Path, sys.path):
         places += sorted((folder / "triton/backends/nvidia/bin").glob(f"{name}*"))
-    found = [str(place) for place in places if place and os.access(place, os.X_OK)]
-    if not found:
+    paths = [str(place) for place in places if place and os.access(place, os.X_OK)]
+    if not paths:
         raise NoCompiler(f"{name} is not here; it comes with a CUDA toolkit, and with Triton")
-    return found
+    return paths
 
 
 def _signature(arguments: list) -> tuple:
@@ -251,7 +251,7 @@ def _compile(build: Any, output: str) -> Any:
 
 def _assembled(ptx: str, cc: tuple[int, int], most: int | None, source_lines: bool) -> bytes:
     """Return the cubin that the first ptxas makes which knows this version of PTX."""
-    said = ""
+    error = ""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx)
@@ -262,8 +262,8 @@ def _assembled(ptx: str, cc: tuple[int, int], most: int | None, source_lines: bo
             done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
             if done.returncode == 0:
                 return target.read_bytes()
-            said = done.stderr.strip()
-    raise NoCompiler(f"no ptxas here takes what Numba makes: {said}")
+            error = done.stderr.strip()
+    raise NoCompiler(f"no ptxas here takes what Numba makes: {error}")
 
 
 def _elsewhere(jobs: Mapping[str, tuple], cc: tuple[int, int]) -> dict[str, bytes]:
@@ -377,11 +377,11 @@ def read(name: str, cc: tuple[int, int], usage: str, listing: str) -> Compiled:
 
     Raises ValueError for texts in which there is not exactly one kernel.
     """
-    found = re.findall(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)", usage)
+    usages = re.findall(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)", usage)
     lines = [(int(m[1], 16), m[2], m[3]) for m in INSTRUCTION.finditer(listing)]
-    if len(found) != 1 or not lines or [line[0] for line in lines].count(0) != 1:
-        raise ValueError(f"{name}: cuobjdump shows {len(found)} kernels, one was wanted")
-    registers, stack, shared, local = map(int, found[0])
+    if len(usages) != 1 or not lines or [line[0] for line in lines].count(0) != 1:
+        raise ValueError(f"{name}: cuobjdump shows {len(usages)} kernels, one was wanted")
+    registers, stack, shared, local = map(int, usages[0])
     loops = []
     for address, opcode, rest in lines:
         target = re.search(r"0x([0-9a-f]+)\s*$", rest)
@@ -422,8 +422,8 @@ def _same_bank(instructions: list[tuple[str, str]]) -> int:
     """
     count, kept = 0, {}
     for opcode, text in instructions:
-        found = [OPERAND.match(part.strip()) for part in text.split(",")[1:]]
-        operands = {place: match for place, match in enumerate(found) if match}
+        matches = [OPERAND.match(part.strip()) for part in text.split(",")[1:]]
+        operands = {place: match for place, match in enumerate(matches) if match}
         fetched = {int(m[1]) for place, m in operands.items() if kept.get(place) != int(m[1])}
         if re.match(OPCODES["multiply-adds"], opcode):
             count += len(fetched) == 3 and len({register % 2 for register in fetched}) == 1

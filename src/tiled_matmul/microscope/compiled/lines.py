@@ -47,16 +47,16 @@ def by_line(kernel: Any, ptx: str) -> dict[str, Counter]:
     source, first = inspect.getsourcelines(function)
     home = Path(inspect.getsourcefile(function) or "").name
     places = _places(ptx, home)
-    found: dict[int, Counter] = {}
+    counts: dict[int, Counter] = {}
     for place, text in _loop(list(zip(places, ptx.splitlines(), strict=True))):
         for kind, pattern in INSTRUCTIONS.items():
             if place is not None and re.match(pattern, text):
-                found.setdefault(place - first, Counter())[kind] += 1
+                counts.setdefault(place - first, Counter())[kind] += 1
     lines = {}
-    for number in sorted(found):
+    for number in sorted(counts):
         if not 0 <= number < len(source):
             raise ValueError(f"line {first + number} of {home} is no line of {function.__name__}")
-        lines[source[number].strip()] = found[number]
+        lines[source[number].strip()] = counts[number]
     return lines
 
 

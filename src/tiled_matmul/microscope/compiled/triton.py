@@ -121,12 +121,12 @@ class TileCode:
 
         "copies" are loads that go into shared memory by themselves, `cp.async`; loops count once.
         """
-        found: dict[str, Counter] = {"loads": Counter(), "copies": Counter(), "stores": Counter()}
+        counts: dict[str, Counter] = {"loads": Counter(), "copies": Counter(), "stores": Counter()}
         for op, fours, bits in GLOBAL_ACCESS.findall(self.ptx):
             kind = "loads" if op == "ld" else "stores"
-            found[kind][int(fours or 1) * int(bits) // 8] += 1
-        found["copies"].update(int(size, 0) for size in ASYNC_COPY.findall(self.ptx))
-        return found
+            counts[kind][int(fours or 1) * int(bits) // 8] += 1
+        counts["copies"].update(int(size, 0) for size in ASYNC_COPY.findall(self.ptx))
+        return counts
 
     @property
     def instructions(self) -> Counter:
@@ -263,12 +263,12 @@ def _compile_all(jobs: Mapping[str, bytes]) -> dict[str, TileCode | str]:
 
 def _compile(name: str, job: bytes) -> TileCode | str:
     kernel, arguments, options, cc = pickle.loads(job)
-    said: list[str] = []
+    errors: list[str] = []
     try:
-        with _said_by_passes(said):
+        with _said_by_passes(errors):
             made, _ = build(kernel, arguments, options, cc)
     except Exception as error:  # the compiler's own kinds, and those of Python for a wrong argument
-        return "; ".join([f"{type(error).__name__}: {error}", *said])
+        return "; ".join([f"{type(error).__name__}: {error}", *errors])
     code = partial(
         TileCode,
         name=name,
@@ -288,8 +288,8 @@ def _compile(name: str, job: bytes) -> TileCode | str:
     except NoCompiler:
         registers, spilled = _assembled(ptx, _number(cc))
         return code(assembly=ptx, sass=None, registers=registers, spilled_bytes=spilled)
-    found = re.findall(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", usage)
-    registers, stack, local = (max(map(int, each)) for each in zip(*found, strict=True))
+    usages = re.findall(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", usage)
+    registers, stack, local = (max(map(int, each)) for each in zip(*usages, strict=True))
     # On 12.0 the assembler may store zeros to a place on the stack that nobody reads: no spill.
     spilled = stack + local if re.search(r"\bLDL\b", listing) else 0
     return code(assembly=ptx, sass=_legible(listing), registers=registers, spilled_bytes=spilled)
@@ -313,17 +313,17 @@ def build(kernel: Any, arguments: list, options: dict, cc: Target) -> tuple[Any,
     compiler = make_backend(target)
     bind = create_function_from_signature(kernel.signature, kernel.params, compiler)
     bound, specialization, rest = bind(*arguments, **options)
-    asked, signature, constants, attributes = kernel._pack_args(
+    launch_options, signature, constants, attributes = kernel._pack_args(
         compiler, dict(options), bound, specialization, rest
     )
     source = ASTSource(kernel, signature, constants, attributes)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=NOTICE)
-        return triton.compile(source, target=target, options=asked.__dict__), signature
+        return triton.compile(source, target=target, options=launch_options.__dict__), signature
 
 
 @contextmanager
-def _said_by_passes(said: list[str]) -> Iterator[None]:
+def _said_by_passes(errors: list[str]) -> Iterator[None]:
     """Append the errors that the compiler's passes write to the process's standard error.
 
     They come with a dump of the whole module, which nobody sees.
@@ -339,7 +339,7 @@ def _said_by_passes(said: list[str]) -> Iterator[None]:
             os.close(before)
             written.seek(0)
             text = written.read().decode(errors="replace")
-            said += re.findall(r"^[^\n]*?: error: ([^\n]+)", text, re.MULTILINE)
+            errors += re.findall(r"^[^\n]*?: error: ([^\n]+)", text, re.MULTILINE)
 
 
 def _assembled(ptx: str, capability: int) -> tuple[int, int]:
@@ -352,11 +352,11 @@ def _assembled(ptx: str, capability: int) -> tuple[int, int]:
         source.write_text(ptx)
         command = [get_ptxas(capability).path, "-v", f"-arch={architecture}", str(source)]
         command += ["-o", str(source.with_suffix(".cubin"))]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S).stderr
-    told = r"(\d+) bytes stack frame, \d+ bytes spill stores, (\d+) bytes spill loads"
-    stack, registers = re.search(told, said), re.search(r"Used (\d+) registers", said)
+        report = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S).stderr
+    pattern = r"(\d+) bytes stack frame, \d+ bytes spill stores, (\d+) bytes spill loads"
+    stack, registers = re.search(pattern, report), re.search(r"Used (\d+) registers", report)
     if stack is None or registers is None:
-        raise NoCompiler(f"ptxas tells no registers: {said.strip()}")
+        raise NoCompiler(f"ptxas tells no registers: {report.strip()}")
     return int(registers[1]), int(stack[1]) if int(stack[2]) else 0
 
 

@@ -73,12 +73,12 @@ class Rewritten:
 
     def line_of(self, error: BaseException) -> tuple[int, str]:
         """Return the line of the kernel at which an exception left it."""
-        found, step = (0, ""), error.__traceback__
+        place, step = (0, ""), error.__traceback__
         while step is not None:
             if step.tb_frame.f_code in self.names:
-                found = step.tb_lineno, self.names[step.tb_frame.f_code]
+                place = step.tb_lineno, self.names[step.tb_frame.f_code]
             step = step.tb_next
-        return found
+        return place
 
 
 class Memory:
@@ -96,18 +96,18 @@ class Memory:
         """Return real pointers for shown ones, and the mask of those that may be followed."""
         shown = pointers.data
         active = np.broadcast_to(mask, shown.shape).astype(bool)
-        whose = ((shown + np.uint64(1 << ROOM_BITS - 1)) >> np.uint64(ROOM_BITS)).astype(int) - 1
+        owner = ((shown + np.uint64(1 << ROOM_BITS - 1)) >> np.uint64(ROOM_BITS)).astype(int) - 1
         line, function = self.code.line()
         real, allowed = np.zeros(shown.shape, np.uint64), np.zeros(shown.shape, bool)
-        known = (0 <= whose) & (whose < len(self.real))
+        known = (0 <= owner) & (owner < len(self.real))
         if (active & ~known).any():
             raise KernelError("a pointer comes from none of the kernel's arguments")
-        for number in np.unique(whose[active]) if active.any() else whose[known][:1]:
-            array, mine = self.record.arrays[number], whose == number
+        for number in np.unique(owner[active]) if active.any() else owner[known][:1]:
+            array, mine = self.record.arrays[number], owner == number
             distance = (shown - np.uint64(self.shown[number])).astype(np.int64)
             items = distance // array.itemsize
-            asked, corner = active & mine, self._corner(array)
-            fits = self.record.access(op, int(number), items, asked, line, function, corner)
+            requested, corner = active & mine, self._corner(array)
+            fits = self.record.access(op, int(number), items, requested, line, function, corner)
             # A pointer may have been cast to one of wider elements.
             width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
             allowed |= fits & (distance + width <= array.memory[1] * array.itemsize)

@@ -106,10 +106,10 @@ def find(
     index, valid = array.locate(offsets)
     good = active & valid
     anchor = int((good if good.any() else active).argmax())
-    found = [int(along.flat[anchor]) for along in index]
+    anchor_index = [int(along.flat[anchor]) for along in index]
     best, fewest = None, None
     for axes in _directions(array, steps):
-        place = _tile(array, steps, axes, anchor, offsets.shape, found, origin)
+        place = _tile(array, steps, axes, anchor, offsets.shape, anchor_index, origin)
         outside = int((active & ~place.inside(array, offsets)).sum())
         moving = [axis for axis, along in zip(axes, steps, strict=True) if along.any()]
         folded = len(set(moving)) < len(moving)
@@ -160,15 +160,15 @@ def _tile(
     axes: tuple[int, ...],
     anchor: int,
     shape: tuple[int, ...],
-    found: list[int],
+    anchor_index: list[int],
     origin: tuple[int, ...] | None,
 ) -> Place:
     index, ranges, wraps = [], [], []
     at = np.unravel_index(anchor, shape)
     for axis, size in enumerate(array.shape):
         coordinates = np.zeros((1,) * len(shape), np.int64)
-        mine = [tile_axis for tile_axis, a in enumerate(axes) if a == axis]
-        for tile_axis in mine:
+        tile_axes = [tile_axis for tile_axis, a in enumerate(axes) if a == axis]
+        for tile_axis in tile_axes:
             along = steps[tile_axis] // max(array.strides[axis], 1)
             line = along.reshape(_along(tile_axis, len(shape), along.size))
             coordinates = coordinates + line
@@ -176,14 +176,14 @@ def _tile(
             start = origin[axis]
         else:
             here = tuple(min(i, n - 1) for i, n in zip(at, coordinates.shape, strict=True))
-            start = found[axis] - int(coordinates[here])
+            start = anchor_index[axis] - int(coordinates[here])
         coordinates = coordinates + start
         index.append(coordinates)
         low, high = int(coordinates.min()), int(coordinates.max()) + 1
         flat = coordinates.reshape(-1)
         straight = start + np.arange(flat.size)
         wraps.append(
-            len(mine) == 1
+            len(tile_axes) == 1
             and 0 <= start < size <= straight[-1]
             and np.array_equal(flat, straight % size)
         )

@@ -190,25 +190,25 @@ class Record:
 
     def findings(self) -> list[Finding]:
         """Return what is wrong, in the order of the lines; what nobody did comes last."""
-        found = [thing.finding() for thing in (*self._strays.values(), *self._odd.values())]
+        listed = [thing.finding() for thing in (*self._strays.values(), *self._odd.values())]
         touches = list(dict.fromkeys(self._touched))
         for touched in touches:
             if touched.clash:
                 line, function, one, other = touched.clash
                 pair = self.programs[one], self.programs[other]
                 several = len(touched.clashing)
-                found.append(
+                listed.append(
                     stored_twice(touched.array, line, function, pair, several, touched.twice)
                 )
-        found.sort(key=lambda finding: finding.line)
+        listed.sort(key=lambda finding: finding.line)
         for touched in touches:
             stored, read = touched.owner != NOBODY, touched.read
             if touched.atomic or (stored.any() and read.any()):
                 continue  # a place to work at: what is in it need not be all used
             for op, done in (("store", stored), ("load", read)):
                 if done.any() and not done.all():
-                    found.append(untouched(touched.array, op, ~done))
-        return found
+                    listed.append(untouched(touched.array, op, ~done))
+        return listed
 
 
 def _coordinates(place: places.Place, which: np.ndarray) -> tuple[np.ndarray, ...]:

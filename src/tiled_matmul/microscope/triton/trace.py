@@ -44,8 +44,10 @@ def trace_tiles(kernel: Any, grid: Any, *args: Any, **options: Any) -> TileTrace
     copies: dict[int, Any] = {}
     arguments = {name: _on_cpu(name, value, copies) for name, value in arguments.items()}
     fixed = interpreter.constants(fn)
-    found = [_arrays_in(name, value) for name, value in arguments.items() if name not in fixed]
-    held = [one for several in found for one in several]
+    in_arguments = [
+        _arrays_in(name, value) for name, value in arguments.items() if name not in fixed
+    ]
+    held = [one for several in in_arguments for one in several]
     record, tensors = Record([_array(*one) for one in held]), [tensor for *_, tensor in held]
     interpreter.run(fn, size, arguments, tensors, record)
     for original, copy in copies.values():
@@ -133,23 +135,23 @@ class TileTrace:
         return show_table(rows)
 
     def __repr__(self) -> str:
-        found = self.findings[:SHOWN_FINDINGS]
-        more = len(self.findings) - len(found)
-        lines = [self._headline(), repr(self.by_array()), *(f"- {finding}" for finding in found)]
+        shown = self.findings[:SHOWN_FINDINGS]
+        more = len(self.findings) - len(shown)
+        lines = [self._headline(), repr(self.by_array()), *(f"- {finding}" for finding in shown)]
         return "\n".join(lines + [f"- and {more} more findings"] * (more > 0))
 
     def _repr_html_(self) -> str:
-        found = "".join(f"<li>{html.escape(str(f))}</li>" for f in self.findings[:SHOWN_FINDINGS])
+        items = "".join(f"<li>{html.escape(str(f))}</li>" for f in self.findings[:SHOWN_FINDINGS])
         more = len(self.findings) - SHOWN_FINDINGS
-        found += f"<li>and {more} more findings</li>" if more > 0 else ""
-        listed = f"<ul>{found}</ul>" if found else ""
+        items += f"<li>and {more} more findings</li>" if more > 0 else ""
+        listed = f"<ul>{items}</ul>" if items else ""
         return f"<p>{html.escape(self._headline())}</p>{self.by_array()._repr_html_()}{listed}"
 
     def _headline(self) -> str:
         count = len(self.findings)
-        what = many(count, "finding") if count else "nothing wrong"
+        verdict = many(count, "finding") if count else "nothing wrong"
         programs = many(len(self.programs), "program")
-        return f"{self.name}: {programs} in a grid of {self.grid}; {what}"
+        return f"{self.name}: {programs} in a grid of {self.grid}; {verdict}"
 
 
 def _function(kernel: Any) -> Callable:
@@ -159,20 +161,20 @@ def _function(kernel: Any) -> Callable:
         inner = inner.fn
     if inner is kernel or not inspect.isfunction(inner):
         name = getattr(kernel, "__name__", None)
-        what = type(kernel).__name__ + (f" {name!r} without it" if name else f" {kernel!r}")
-        raise TypeError(NO_KERNEL.format(what))
+        description = type(kernel).__name__ + (f" {name!r} without it" if name else f" {kernel!r}")
+        raise TypeError(NO_KERNEL.format(description))
     return inner
 
 
 def _bind(fn: Callable, args: tuple, options: dict[str, Any]) -> dict[str, Any]:
     signature = inspect.signature(fn)
     known = list(signature.parameters)
-    odd = [name for name in options if name not in known and name not in LAUNCH_OPTIONS]
-    if odd:
-        raise TypeError(f"{fn.__name__} has no argument {odd[0]!r}; it has {', '.join(known)}")
-    given = {name: value for name, value in options.items() if name in known}
+    unknown = [name for name in options if name not in known and name not in LAUNCH_OPTIONS]
+    if unknown:
+        raise TypeError(f"{fn.__name__} has no argument {unknown[0]!r}; it has {', '.join(known)}")
+    keywords = {name: value for name, value in options.items() if name in known}
     try:
-        bound = signature.bind(*args, **given)
+        bound = signature.bind(*args, **keywords)
     except TypeError as error:
         raise TypeError(
             f"{fn.__name__} cannot be called with these arguments: {error}. It takes "
