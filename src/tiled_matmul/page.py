@@ -22,6 +22,7 @@ NAMES = {
     "measure": "counters order_counters results search",
     "measure.bench": "bench equal_threads time_interleaved",
     "measure.claims": "claim claims_table",
+    "measure.sizes": "compare measure",
     "measure.under_load": "under_load",
     "microscope.compiled.cuda": "Compiled try_compiled",
     "microscope.compiled.lines": "by_line",

@@ -151,7 +151,7 @@ def test_check_needs_a_notebook_or_a_source(capsys):
 def test_the_command_line_grades_and_keeps_progress(tmp_path, capsys):
     out = tmp_path / "grades.json"
     solved = starters.FOLDER / "solutions" / STARTER.name
-    assert __main__.main(["grade", str(solved), str(STARTER), "--json", str(out)]) == 0
+    assert __main__.main(["grade", str(solved), str(STARTER), "--json", str(out)]) == 1
     text = capsys.readouterr().out
     assert "05.1  PASS          4 of 4" in text and "05.3  RACE          0 of 3" in text
     stored = json.loads(out.read_text())["submissions"]
@@ -175,7 +175,7 @@ def test_the_solution_notebook_with_its_marks_passes():
     [
         ([], "name a notebook"),
         (["x.ipynb", "--csv", "y"], "--csv goes with --teacher"),
-        (["--teacher", "/nowhere"], "/nowhere is no folder"),
+        (["--teacher", "/nowhere"], "/nowhere is not a folder"),
         (["--teacher", ".", "--jobs", "0"], "--jobs must be 1 or more"),
         (["--teacher", ".", "--csv", "/nowhere/x.csv"], "no folder for /nowhere/x.csv"),
         (["--teacher", ".", "x.ipynb"], "--teacher takes one folder"),
@@ -199,7 +199,7 @@ def test_without_bubblewrap_the_teacher_is_refused_and_the_learner_warned(
     monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
     assert __main__.main(["grade", "--teacher", str(tmp_path)]) == 2
     assert "apt install bubblewrap" in capsys.readouterr().err
-    assert __main__.main(["grade", str(STARTER)]) == 0
+    assert __main__.main(["grade", str(STARTER)]) == 1
     said = capsys.readouterr()
     assert said.err.count("without bubblewrap") == 1 and "05.1  WRONG" in said.out
 
@@ -226,7 +226,7 @@ def test_nbval_explains_and_decides_nothing(capsys, tmp_path):
     path = tmp_path / "mine.ipynb"
     # An output that was edited to be the zeros of an empty answer changes nothing.
     path.write_text(text.replace(" 3672", "    0"), encoding="utf-8")
-    assert __main__.main(["grade", "--nbval", str(path)]) == 0
+    assert __main__.main(["grade", "--nbval", str(path)]) == 1
     said = capsys.readouterr().out
     assert "05.1  WRONG         0 of 4" in said
     assert "nbval, cell run-05-1:" in said and "3672" in said

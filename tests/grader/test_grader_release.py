@@ -81,6 +81,6 @@ def test_the_copy_holds_no_answers_and_grades(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(copy / "src"), "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "tiled_matmul", "grade", "exercises/05_shared_memory.ipynb"]
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     assert "05.1  WRONG" in done.stdout and "05.3  RACE" in done.stdout
     assert "outside of every condition" in done.stdout

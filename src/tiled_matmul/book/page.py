@@ -77,9 +77,14 @@ def say(markdown: str) -> Text:
 
 
 def ladder_table(records: Sequence[Any]) -> Table:
-    """Return a table with one row for each record of `bench`."""
+    """Return the ladder as measured: one line a record, as `bench` or `measure` returns them.
+
+    Rungs that `measure` left out come last, with the reason.
+    """
     from tiled_matmul.plots.rates import share_text
 
+    left_out = getattr(records, "left_out", {}).items()
+    blank = {"shape": "", "time (ms)": "", "GFLOP/s": ""}
     return table(
         [
             {
@@ -93,6 +98,7 @@ def ladder_table(records: Sequence[Any]) -> Table:
             }
             for record in records
         ]
+        + [{"rung": name, **blank, "against the library": reason} for name, reason in left_out]
     )
 
 

@@ -30,35 +30,10 @@ class RunError(RuntimeError):
 
 
 def this_machine() -> str:
-    """Return the gpu, driver, cpu and versions of this process's machine, as JSON.
+    """Return JSON: gpu, driver, cpu and versions of the calling process's machine."""
+    from tiled_matmul.measure.provenance import this_process
 
-    gpu and driver are "" if this process runs kernels in the simulators.
-    """
-    from tiled_matmul.kit import backend
-    from tiled_matmul.machine import device
-
-    chosen = backend.select()
-    return json.dumps(
-        {
-            "gpu": chosen.gpu.name if chosen.on_gpu else "",
-            "driver": device.driver_version() if chosen.on_gpu else "",
-            "cpu": f"{device.cpu_name()}, {device.cpu_threads()} threads",
-            "versions": _versions(),
-        }
-    )
-
-
-def _versions() -> dict[str, str]:
-    import platform
-    from importlib.metadata import PackageNotFoundError, version
-
-    versions = {"python": platform.python_version()}
-    for package in PACKAGES[1:]:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions
+    return json.dumps(this_process(PACKAGES[1:]))
 
 
 def run(

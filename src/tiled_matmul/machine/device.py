@@ -205,3 +205,9 @@ def driver_version() -> str:
         return ""
     match = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
     return match[1] if match else ""
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Is this numpy's or torch's error for too little memory?"""
+    # torch's own is a RuntimeError, and torch may not be loaded.
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"

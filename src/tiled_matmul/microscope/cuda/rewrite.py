@@ -69,6 +69,7 @@ from tiled_matmul.microscope.cuda.trees import (
     read_name,
     write_name,
 )
+from tiled_matmul.microscope.cuda.unsigned import as_written, cast_type
 
 SUM = SMALL + 24  # bits assumed for sums of such values
 ROUNDS = 8
@@ -276,7 +277,7 @@ class _Translator:
             for node in ast.walk(source.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
-        self.closure = dict(
+        self.closure = cast_type() | dict(
             zip(
                 function.__code__.co_freevars,
                 (cell.cell_contents for cell in function.__closure__ or ()),
@@ -766,7 +767,7 @@ class _Translator:
         return ast.BinOp(read_name("_simt_path"), ast.Add(), number)
 
     def text(self, node: ast.expr) -> str:
-        return ast.unparse(node)
+        return ast.unparse(as_written(copy.deepcopy(node)))
 
     def see_BinOp(self, node: ast.BinOp) -> tuple[ast.expr, Any]:  # noqa: N802
         left, right = self.expression(node.left), self.expression(node.right)

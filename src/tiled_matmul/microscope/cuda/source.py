@@ -13,6 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tiled_matmul.microscope.cuda.errors import KernelError, Unsupported
+from tiled_matmul.microscope.cuda.unsigned import is_marked, with_casts
 
 _known: WeakKeyDictionary = WeakKeyDictionary()  # code that is known to fit its source
 PY312 = sys.version_info >= (3, 12)
@@ -99,7 +100,10 @@ def parameters(function: Callable) -> list[str]:
 
 
 def read(function: Callable) -> Source:
-    """Return the source of a function. Raises KernelError if it is missing or has changed."""
+    """Return the source of a function, with casts if it is marked as `unsigned`.
+
+    Raises KernelError if the source is missing or has changed.
+    """
     name = function.__name__
     nowhere = (
         f"{name} has no Python source to run: define it in a file, or in a notebook cell without "
@@ -126,4 +130,7 @@ def read(function: Callable) -> Source:
             f"the source of {name} has changed since it was imported: import it again, or restart"
         )
     ast.increment_lineno(tree, first - 1 - indented)
-    return Source(name, function.__code__.co_filename, tree)
+    source = Source(name, function.__code__.co_filename, tree)
+    if is_marked(function):
+        with_casts(function, tree, source.place)
+    return source
