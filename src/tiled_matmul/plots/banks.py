@@ -66,8 +66,8 @@ def _bank_map(ax: Any, request: Any, columns: int) -> None:
     ]
     microscope.draw_boxes(ax, padding, facecolor=style.MUTED, alpha=0.6, lw=0)
     for late in (False, True):
-        wanted = [_box(a, wide) for a in set(request.addresses) if (a in crowded) == late]
-        microscope.draw_boxes(ax, wanted, facecolor=style.FAULT if late else color, lw=0)
+        words = [_box(a, wide) for a in set(request.addresses) if (a in crowded) == late]
+        microscope.draw_boxes(ax, words, facecolor=style.FAULT if late else color, lw=0)
     frame = [(0, 0, BANKS, height)]
     microscope.draw_boxes(ax, frame, fill=False, edgecolor=style.MUTED, lw=0.8, ls=(0, (3, 1.5)))
     for bank in (0, 8, 16, 24, 31):

@@ -42,20 +42,20 @@ Box = tuple[float, float, float, float]  # x, y, width, height
 
 def colors(arrays: Sequence, sites: Sequence = ()) -> dict[int, str]:
     """Return {id: colour} for the ArrayInfos of one trace; its `sites` show the copies."""
-    found = {array.id: color for array in arrays if (color := _named_after(array.name))}
+    by_id = {array.id: color for array in arrays if (color := _named_after(array.name))}
     stored = {site.array for site in sites if site.op != "load"}
-    free = [c for c in (style.A, style.B, style.C, *style.OTHERS) if c not in found.values()]
+    free = [c for c in (style.A, style.B, style.C, *style.OTHERS) if c not in by_id.values()]
     for array in arrays:
-        if array.id not in found and array.space == "global":
+        if array.id not in by_id and array.space == "global":
             result = array.name in stored and style.C in free
-            found[array.id] = style.C if result else (free or [style.MUTED])[0]
-            free = [color for color in free if color != found[array.id]]
+            by_id[array.id] = style.C if result else (free or [style.MUTED])[0]
+            free = [color for color in free if color != by_id[array.id]]
     ids = {array.name: array.id for array in arrays if array.space == "global"}
-    read = {s.line: found[ids[s.array]] for s in sites if s.op == "load" and s.array in ids}
+    read = {s.line: by_id[ids[s.array]] for s in sites if s.op == "load" and s.array in ids}
     copied = {s.array: read[s.line] for s in sites if s.op == "store" and s.line in read}
     for array in arrays:
-        found.setdefault(array.id, copied.get(array.name, (free or [style.MUTED])[0]))
-    return found
+        by_id.setdefault(array.id, copied.get(array.name, (free or [style.MUTED])[0]))
+    return by_id
 
 
 def array_named(t, name: str):
@@ -96,24 +96,24 @@ def find_request(
         raise ValueError(f"there is no warp {warp}; a block has warps 0 to {warps - 1}")
     if array is not None:
         array_named(t, array)
-    asked = t.requests(block=block, warp=warp)
+    requests = t.requests(block=block, warp=warp)
     where = f"warp {warp} of block {tuple(block)}"
-    lines = sorted({request.site.line for request in asked})
+    lines = sorted({request.site.line for request in requests})
     if line is not None and line not in lines:
         listed = ", ".join(map(str, lines)) or "none"
         raise ValueError(f"{where} touches no array at line {line}; lines where it does: {listed}")
-    found = [
+    chosen = [
         request
-        for request in asked
+        for request in requests
         if line in (None, request.site.line) and array in (None, request.array.name)
     ]
-    if not 0 <= nth < len(found):
+    if not 0 <= nth < len(chosen):
         at = "" if line is None else f" at line {line}"
         to = "" if array is None else f" for {array}"
         raise ValueError(
-            f"there is no request {nth}{to}{at}; {where} makes {len(found)}, from 0 on"
+            f"there is no request {nth}{to}{at}; {where} makes {len(chosen)}, from 0 on"
         )
-    return found[nth]
+    return chosen[nth]
 
 
 def counts(t, array: str, op: str = "load", block: tuple[int, ...] | None = None) -> np.ndarray:
@@ -126,11 +126,11 @@ def counts(t, array: str, op: str = "load", block: tuple[int, ...] | None = None
     if op not in DONE:
         raise ValueError(f"op must be one of {', '.join(map(repr, DONE))}, not {op!r}")
     accesses = t.accesses() if block is None else accesses_of(t, block)
-    wanted = [site.id for site in t.sites if site.op == op]
-    mine = accesses[(accesses["array"] == info.id) & np.isin(accesses["site"], wanted)]
-    each = mine["width"] // info.itemsize  # elements of an access, more than one for a vector
+    sites = [site.id for site in t.sites if site.op == op]
+    rows = accesses[(accesses["array"] == info.id) & np.isin(accesses["site"], sites)]
+    each = rows["width"] // info.itemsize  # elements of an access, more than one for a vector
     first = np.repeat(np.cumsum(each) - each, each)
-    elements = np.repeat(mine["element"], each) + np.arange(first.size) - first
+    elements = np.repeat(rows["element"], each) + np.arange(first.size) - first
     touched = np.bincount(elements, minlength=math.prod(info.shape))
     return touched.reshape(info.shape)
 
@@ -144,15 +144,15 @@ def reads_per_store(t, accesses: np.ndarray) -> tuple[int, int] | None:
     shared = [array.id for array in t.arrays if array.space == "shared"]
     stores = [site.id for site in t.sites if site.op == "store"]
     loads = [site.id for site in t.sites if site.op == "load"]
-    mine = accesses[np.isin(accesses["array"], shared) & np.isin(accesses["site"], stores + loads)]
-    mine = mine[np.lexsort((mine["element"], mine["array"]))]  # stable: time stays in order
-    stored = np.isin(mine["site"], stores)
+    rows = accesses[np.isin(accesses["array"], shared) & np.isin(accesses["site"], stores + loads)]
+    rows = rows[np.lexsort((rows["element"], rows["array"]))]  # stable: time stays in order
+    stored = np.isin(rows["site"], stores)
     if not stored.any():
         return None
     number = np.cumsum(stored)
-    another = np.ones(mine.size, dtype=bool)
-    another[1:] = (mine["array"][1:] != mine["array"][:-1]) | (
-        mine["element"][1:] != mine["element"][:-1]
+    another = np.ones(rows.size, dtype=bool)
+    another[1:] = (rows["array"][1:] != rows["array"][:-1]) | (
+        rows["element"][1:] != rows["element"][:-1]
     )
     # The number of stores, to any element, before the first access to this element.
     earlier = np.maximum.accumulate(np.where(another, number - stored, 0))
@@ -162,15 +162,15 @@ def reads_per_store(t, accesses: np.ndarray) -> tuple[int, int] | None:
 
 def rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:
     """Return sorted boxes (row, column, rows, columns) that cover the true cells of a 2-D array."""
-    found, growing = [], {}
+    boxes, growing = [], {}
     for row in range(cells.shape[0] + 1):
         runs = _runs(cells[row]) if row < cells.shape[0] else []
         for start, end in [run for run in growing if run not in runs]:
             first = growing.pop((start, end))
-            found.append((first, start, row - first, end - start))
+            boxes.append((first, start, row - first, end - start))
         for run in runs:
             growing.setdefault(run, row)
-    return sorted(found)
+    return sorted(boxes)
 
 
 def in_rows(values: np.ndarray) -> np.ndarray:
@@ -310,9 +310,9 @@ def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
     drawn: dict[str, list[str]] = {}
     for ax, space in zip(axes[:, 0], spaces, strict=True):
         for info in [array for array in t.arrays if array.space == space]:
-            mine = (accesses["array"] == info.id) & (step < last)
+            selected = (accesses["array"] == info.id) & (step < last)
             cells = np.zeros((rows, last), dtype=bool)
-            cells[accesses[unit][mine], step[mine]] = True
+            cells[accesses[unit][selected], step[selected]] = True
             boxes = [(x, y, w, h) for y, x, h, w in rectangles(cells)]
             draw_boxes(ax, boxes, facecolor=shades[info.id], lw=0)
             drawn.setdefault(shades[info.id], []).append(info.name)
@@ -368,18 +368,18 @@ def _request(ax: Axes, request, name: str) -> None:
         ax.text(-0.6, tops[row] + 0.5, label, ha="right", **middle)
     size = request.array.itemsize
     firsts = sorted(set(request.addresses))
-    wanted = {address: _cell(address, request.width, tops) for address in firsts}
+    boxes = {address: _cell(address, request.width, tops) for address in firsts}
     covered = {first + byte for first in firsts for byte in range(0, request.width, size)}
     lines = []
     for lane, address in zip(request.lanes, request.addresses, strict=True):
-        x, y, width, _ = wanted[address]
+        x, y, width, _ = boxes[address]
         lines += [(lane + 0.5, LANES + 1), (x + width / 2, y)]
     codes = [Path.MOVETO, Path.LINETO] * len(request.lanes)
     ax.add_patch(PathPatch(Path(lines, codes), fill=False, ec=color, lw=0.6, alpha=0.7))
     if shared:
         red = crowded(request)
-        late = [box for address, box in wanted.items() if address in red]
-        good = [box for address, box in wanted.items() if address not in red]
+        late = [box for address, box in boxes.items() if address in red]
+        good = [box for address, box in boxes.items() if address not in red]
         frames = [(0, y, BANKS, 1) for y in tops.values()]
         draw_boxes(ax, frames, **_frame("shared", 0.5), edgecolor=style.MUTED)
         draw_boxes(ax, [_inset(box) for box in good], facecolor=color, lw=0)
@@ -390,7 +390,7 @@ def _request(ax: Axes, request, name: str) -> None:
     pale = [_cell(address, size, tops) for address in loaded if address not in covered]
     frames = [(*_cell(start, size, tops)[:2], SECTOR_BYTES / BANK_BYTES, 1) for start in starts]
     draw_boxes(ax, [_inset(box) for box in pale], facecolor=color, alpha=0.35, lw=0)
-    draw_boxes(ax, [_inset(box) for box in wanted.values()], facecolor=color, lw=0)
+    draw_boxes(ax, [_inset(box) for box in boxes.values()], facecolor=color, lw=0)
     draw_boxes(ax, frames, **_frame("global", 0.7), edgecolor=style.INK)
 
 

@@ -72,8 +72,8 @@ def quads(rows: int = 8, columns: int = 8, thread: int = 35) -> style.Figure:
         for x in range(0, width, 64):
             size = (max(across) + FOUR - min(across), down[-1] + FOUR - down[0])
             style.fill(ax, left + x + min(across), top + y + down[0], *size, style.C, 0.25)
-            mine = (left + x + FOUR * (thread % 16), top + y + FOUR * (thread // 16))
-            style.fill(ax, *mine, FOUR, FOUR, style.INK, 1)
+            quad = (left + x + FOUR * (thread % 16), top + y + FOUR * (thread // 16))
+            style.fill(ax, *quad, FOUR, FOUR, style.INK, 1)
     for y in range(0, height, 64):
         style.fill(ax, 0, top + y + FOUR * (thread // 16), strip, FOUR, style.A, 1)
     for x in range(0, width, 64):

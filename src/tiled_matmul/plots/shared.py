@@ -27,8 +27,8 @@ def staging(t: Any, thread: int, block: tuple[int, ...] = (0, 0)) -> style.Figur
     edge = shared[0].shape[0]
     first = accesses[accesses["phase"] <= 1]
     all_stores, loads = (_touched(t, first, shared, op) for op in ("store", "load"))
-    mine = first[first["thread"] == thread]
-    stored, read = (_touched(t, mine, shared, op) for op in ("store", "load"))
+    own = first[first["thread"] == thread]
+    stored, read = (_touched(t, own, shared, op) for op in ("store", "load"))
     fig, axes = style.draw(2.6, columns=2)
     place = divmod(thread, t.block[0])
     steps = (("1  stage", all_stores, stored), ("2  use", stored, read))
@@ -72,8 +72,8 @@ def staging(t: Any, thread: int, block: tuple[int, ...] = (0, 0)) -> style.Figur
 def _touched(t: Any, accesses: np.ndarray, shared: Sequence, op: str) -> tuple[list[int], ...]:
     """Return for each array the elements stored or loaded, repeated for each access."""
     sites = [site.id for site in t.sites if site.op == op]
-    mine = accesses[np.isin(accesses["site"], sites)]
-    return tuple(mine["element"][mine["array"] == info.id].tolist() for info in shared)
+    own = accesses[np.isin(accesses["site"], sites)]
+    return tuple(own["element"][own["array"] == info.id].tolist() for info in shared)
 
 
 def _tile(ax: Any, edge: int, color: str, x: float, y: float, shade: Mapping) -> None:

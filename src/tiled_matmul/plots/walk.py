@@ -131,12 +131,12 @@ class Walk:
         height = max(panel.y + panel.rows * panel.cell for panel in self.panels) + 3
         drawn = []
         for number, panel in enumerate(self.panels):
-            mine = [[box for box in boxes if box[0] == number] for boxes in (past, now)]
+            own = [[box for box in boxes if box[0] == number] for boxes in (past, now)]
             kinds = {
                 "all": [box for step in self.steps for box in step.lit if box[0] == number],
-                "past": mine[0],
-                "loaded": [box for box in mine[1] if box[1] == 0],
-                "stored": [box for box in mine[1] if box[1] == 1],
+                "past": own[0],
+                "loaded": [box for box in own[1] if box[1] == 0],
+                "stored": [box for box in own[1] if box[1] == 1],
             }
             lit = "".join(
                 f'<path class="walk-{kind}" fill="{panel.color}" d="{_path(panel, boxes)}"/>'
