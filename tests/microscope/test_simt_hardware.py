@@ -1,6 +1,6 @@
 """The interpreter counts what a GPU's counters count: the stored counters of one, case by case.
 
-`tests/data/h200_counters.json` was taken by `tools/take_counters.py` from `counted_kernels.CASES`.
+`results/patterns/h200.json` was taken by `tools/take_counters.py` from `counted_kernels.CASES`.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from counted_kernels import CASES, Case, cuda_coalesced_kernel, load_strided, tr
 from tiled_matmul import ROOT
 from tiled_matmul.microscope.cuda import trace
 
-STORED = ROOT / "tests" / "data" / "h200_counters.json"
+STORED = ROOT / "results" / "patterns" / "h200.json"
 BY_NAME = {case.name: case for case in CASES}
 
 

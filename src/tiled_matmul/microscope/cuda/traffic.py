@@ -18,7 +18,7 @@ from tiled_matmul.problem import Problem
 if TYPE_CHECKING:
     from tiled_matmul.microscope.cuda.trace import Trace
 
-COUNTERS = ROOT / "tests" / "data" / "h200_counters.json"
+COUNTERS = ROOT / "results" / "patterns" / "h200.json"
 MEASURED = {
     "load requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     "load sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
