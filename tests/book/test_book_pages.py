@@ -288,7 +288,7 @@ def test_an_unusable_address_stops_the_build(tmp_path):
 
 
 def test_counters_say_how_many_agree_and_which_do_not(tmp_path):
-    stored = ROOT / "tests" / "data" / "h200_counters.json"
+    stored = ROOT / "results" / "patterns" / "h200.json"
     text, faults = tables.counters_markdown(stored)
     cases = json.loads(stored.read_text())["cases"]
     differing = [name for name, case in cases.items() if set(case) & {"rearranged", "unexplained"}]

@@ -1,7 +1,9 @@
 """The fair clock: rounds, samples, launches, threads."""
 
+import gc
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -224,3 +226,34 @@ def test_the_cpu_clock_waits_for_threads_that_spin():
     start = time.perf_counter()
     clock._wait_until_idle()
     assert time.perf_counter() - start < 0.1
+
+
+def test_a_median_of_zero_has_no_finite_spread():
+    assert Timing((0.0, 0.0, 1.0)).spread == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("call_s", "first", "second"), [(0.01, 4, 4), (0.2, 2, 2), (2.0, 2, 1)], ids=str
+)
+def test_a_sample_on_a_cpu_is_one_call_after_a_lead(monkeypatch, call_s, first, second):
+    """On a clock that only the calls move on: a lead of 30 ms, and none after a long call."""
+    done = []
+
+    def call():
+        stand_in.now += call_s
+        done.append("call")
+
+    stand_in = SimpleNamespace(now=0.0, perf_counter=lambda: stand_in.now)
+    monkeypatch.setattr(clock, "time", stand_in)
+    monkeypatch.setattr(clock, "_wait_until_idle", lambda: done.append("idle"))
+    sampler = clock._CpuClock()
+    for calls in (first, second):
+        done.clear()
+        assert sampler.sample("f", call) == pytest.approx(call_s * 1e3)
+        assert done == ["idle"] + ["call"] * calls
+
+
+def test_no_garbage_is_collected_while_functions_are_timed():
+    enabled = []
+    time_interleaved({"f": lambda: enabled.append(gc.isenabled())}, device="cpu", rounds=1)
+    assert set(enabled) == {False} and gc.isenabled()

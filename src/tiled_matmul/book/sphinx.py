@@ -1,9 +1,8 @@
 """The book's Sphinx extension: generated tables, the book's address, no requests to other hosts.
 
-The directives `tiled-ladder`, `tiled-climb`, `tiled-status`, `tiled-exercises`, `tiled-kills`,
-`tiled-claims`, `tiled-counters` and `tiled-speed` take neither arguments nor content. `tiled-climb`
-is a figure, the others are tables. Each of their faults is a build warning, which `-W` turns into a
-failed build.
+The directives `tiled-ladder`, `tiled-climb`, `tiled-status`, `tiled-claims`, `tiled-counters` and
+`tiled-speed` take neither arguments nor content. `tiled-climb` is a figure, the others are tables.
+Each of their faults is a build warning, which `-W` turns into a failed build.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from tiled_matmul.book.cells import address_line
 from tiled_matmul.book.files import built_for, chapters, read_text, repository
 from tiled_matmul.book.offline import outside_requests
 from tiled_matmul.files import replace_text
-from tiled_matmul.grader import zoo
 
 LOGGER = logging.getLogger(__name__)
 KIND = "tiled_matmul"
@@ -105,7 +103,7 @@ class Claims(GeneratedTable):
 
 class Counters(GeneratedTable):
     def sources(self, root: Path) -> list[Path]:
-        return [root / "tests" / "data" / "h200_counters.json"]
+        return [root / "results" / "patterns" / "h200.json"]
 
     def make(self, root: Path) -> tuple[str, list[str]]:
         return tables.counters_markdown(self.sources(root)[0])
@@ -117,28 +115,6 @@ class Speed(GeneratedTable):
 
     def make(self, root: Path) -> tuple[str, list[str]]:
         return tables.speed_markdown(self.sources(root)[0])
-
-
-class Exercises(GeneratedTable):
-    def sources(self, root: Path) -> list[Path]:
-        return sorted((root / "exercises").glob("**/*.ipynb"))
-
-    def make(self, root: Path) -> tuple[str, list[str]]:
-        from tiled_matmul.book import exercises
-
-        return exercises.exercises_markdown(root)
-
-
-class Kills(GeneratedTable):
-    """A heading and a table for each exercise."""
-
-    def sources(self, root: Path) -> list[Path]:
-        return sorted((root / zoo.FOLDER).glob("*/*.py"))
-
-    def make(self, root: Path) -> tuple[str, list[str]]:
-        from tiled_matmul.book import exercises
-
-        return exercises.kills_markdown(root)
 
 
 def use_address(app: Sphinx, config: Config) -> None:
@@ -216,8 +192,6 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-ladder", Ladder)
     app.add_directive("tiled-climb", Climb)
     app.add_directive("tiled-status", Status)
-    app.add_directive("tiled-exercises", Exercises)
-    app.add_directive("tiled-kills", Kills)
     app.add_directive("tiled-claims", Claims)
     app.add_directive("tiled-counters", Counters)
     app.add_directive("tiled-speed", Speed)

@@ -1,4 +1,4 @@
-"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run|add|release`."""
+"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run|new|release`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ GRADE_STATUS = (
     "--teacher: 0 if every notebook could be graded, whatever the marks, 1 if the grader failed on "
     "one, 2 for a usage or system error."
 )
-EXERCISES = "Write, check and release the exercise notebooks. These commands are for authors."
+EXERCISES = (
+    "Write, check and release the exercises. These commands are for authors and teachers. "
+    "Exercise NN.M is the folder exercises/source/NN_topic/M_name; both notebooks of a chapter are "
+    "made from its folders."
+)
 
 
 def add_parsers(subparsers: argparse._SubParsersAction) -> None:
@@ -84,36 +88,51 @@ def add_parsers(subparsers: argparse._SubParsersAction) -> None:
     grade.set_defaults(run=grade_command)
 
     tools = subparsers.add_parser(
-        "exercises", help="make or check the starters", description=EXERCISES
+        "exercises",
+        help="write, check or release the exercises",
+        description=EXERCISES,
     )
     actions = tools.add_subparsers(
-        dest="action", required=True, metavar="sync|check|run|add|release"
+        dest="action", required=True, metavar="sync|check|run|new|release"
     )
     for name, summary, function in (
-        ("sync", "write the starter notebooks from the solutions", sync_command),
+        ("sync", "write both notebooks of each chapter from the exercises' folders", sync_command),
         (
             "check",
-            "print every fault of the exercises; exit status 1 if there is one",
+            "print every fault of the folders and notebooks; grade the answers of the exercises "
+            "that are named; exit status 1 if there is a fault",
             check_command,
         ),
         (
             "run",
-            "execute the solutions here, store their outputs, and write the starters",
+            "execute the solutions here, store their outputs, and write both notebooks",
             run_command,
+        ),
+        ("new", "copy an exercise's folder as the model of a new exercise", new_command),
+        (
+            "release",
+            "copy the course to a folder for learners, without solutions, hidden cases and tests",
+            release_command,
         ),
     ):
         parser = actions.add_parser(name, help=summary, description=_capitalised(summary))
         parser.set_defaults(run=function)
-    add = (
-        "try a new exercise, and add it to the course if no fault is found; exit status 1 if one is"
-    )
-    new = actions.add_parser("add", help=add, description=_capitalised(add))
-    new.add_argument("file", type=Path, metavar="FILE", help="the exercise, a notebook as text")
-    new.set_defaults(run=add_command)
-    release = "copy the course to a folder for learners, without solutions, hidden cases and tests"
-    copy = actions.add_parser("release", help=release, description=_capitalised(release))
-    copy.add_argument("folder", type=Path, metavar="DIR", help="the folder to write the copy to")
-    copy.set_defaults(run=release_command)
+        if name == "check":
+            names = "the exercise to grade; `all` is every one (default: grade none)"
+            parser.add_argument("names", nargs="*", metavar="NN.M", help=names)
+        elif name == "run":
+            parser.add_argument(
+                "chapters", nargs="*", metavar="NN", help="a chapter to run (default: all)"
+            )
+        elif name == "new":
+            parser.add_argument("name", metavar="NN.M", help="the new exercise, such as 05.5")
+            parser.add_argument("slug", metavar="NAME", help="its folder's name: register_tile")
+            model = "the exercise to copy (default: the last one of the chapter)"
+            parser.add_argument("--like", metavar="NN.M", help=model)
+        elif name == "release":
+            parser.add_argument(
+                "folder", type=Path, metavar="DIR", help="the folder to write the copy to"
+            )
 
 
 def _capitalised(summary: str) -> str:
@@ -245,32 +264,45 @@ def sync_command(args: argparse.Namespace) -> int:
 
 
 def check_command(args: argparse.Namespace) -> int:
-    from tiled_matmul.grader import starters
+    """Look at the folders' form, and grade the answers of those that are named."""
+    from tiled_matmul.grader import folders, mistakes, starters
 
     faults = starters.faults()
     print("\n".join(faults) if faults else "exercises check: in order")
+    if faults or not args.names:
+        return 1 if faults else 0
+    everything = folders.folders()
+    chosen = everything if "all" in args.names else [folders.folder(n) for n in args.names]
+    for folder in chosen:
+        for name, wrong in mistakes.graded(folder):
+            print(f"{folder.name} {name}: {'not as meant' if wrong else 'as meant'}", flush=True)
+            faults += wrong
+            for fault in wrong:
+                print("    " + fault.replace("\n", "\n    "))
+        if folder.has("answer.py"):
+            lacks = mistakes.lacks(folder.code("answer.py"), mistakes.answers(folder))
+            faults += lacks
+            print("".join(f"{folder.name} lacks: {fault}\n" for fault in lacks), end="")
     return 1 if faults else 0
 
 
 def run_command(args: argparse.Namespace) -> int:
     from tiled_matmul.grader import starters
 
-    for path in starters.solutions():
-        starters.run(path)
-        print(f"{path}: run")
+    chapters = starters.chapters()
+    known = [path.name[:2] for path in chapters]
+    if unknown := [name for name in args.chapters if name not in known]:
+        raise ValueError(f"there is no chapter {unknown[0]!r}; there are {', '.join(known)}")
+    for path in chapters:
+        if not args.chapters or path.name[:2] in args.chapters:
+            starters.run(path)
+            print(f"{path.name}: run")
     return sync_command(args)
 
 
-def add_command(args: argparse.Namespace) -> int:
-    """Put an exercise into the course. Status 1: it has faults, and nothing is written."""
-    from tiled_matmul.grader import adding
+def new_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.grader import folders
 
-    draft = adding.read(args.file)
-    if faults := list(adding.faults(draft)):
-        print(f"exercises add: {len(faults)} faults, nothing is written:", file=sys.stderr)
-        for fault in faults:
-            print("  " + fault.replace("\n", "\n    "), file=sys.stderr)
-        return 1
-    for path in adding.add(draft):
-        print(f"{path}: written")
+    path = folders.copied(args.name, args.slug, args.like)
+    print(f"{path}: fill it in, then: exercises check, exercises run, exercises check {args.name}")
     return 0

@@ -62,7 +62,7 @@ def sandbox_works() -> bool:
 def _confined() -> list[str]:
     """Return bubblewrap's arguments: what of this machine a worker sees, and all of it read-only.
 
-    The specs, the solutions and the tests are not among it.
+    The exercises' folders, the solutions and the tests are not among it.
     """
     if os.geteuid() == 0:
         # Root's own process may change its user; nobody else's has more rights than its owner.
@@ -90,8 +90,6 @@ def _confined() -> list[str]:
             seen += ["--ro-bind", str(path), str(path)]
     for name in ("/etc/ld.so.cache", "/etc/alternatives"):
         seen += ["--ro-bind-try", name, name]
-    seen += ["--tmpfs", str(PACKAGE / "grader" / "specs")]
-    seen += ["--remount-ro", str(PACKAGE / "grader" / "specs")]
     seen += ["--proc", "/proc", "--dev", "/dev"]
     return [*rights, "--die-with-parent", "--new-session", *seen, "--chdir", "/tmp"]
 

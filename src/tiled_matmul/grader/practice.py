@@ -11,11 +11,11 @@ from typing import Any
 
 from tiled_matmul.files import replace_text
 from tiled_matmul.grader import cells, on_gpu
+from tiled_matmul.grader.folders import exercise as find
+from tiled_matmul.grader.folders import exercises
 from tiled_matmul.grader.judge import HINTS, Verdict, judge
 from tiled_matmul.grader.judge import verdict as plain_verdict
 from tiled_matmul.grader.messages import sentence
-from tiled_matmul.grader.spec import exercise as find
-from tiled_matmul.grader.spec import exercises
 
 ASTRAY = ("unmasked tail", "out of bounds", "no tile")
 

@@ -20,8 +20,8 @@ from xml.etree import ElementTree
 
 from tiled_matmul.files import replace_text
 from tiled_matmul.grader import cells, practice
+from tiled_matmul.grader.folders import exercises
 from tiled_matmul.grader.messages import sentence
-from tiled_matmul.grader.spec import exercises
 
 COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -207,9 +207,10 @@ def as_junit(reports: Sequence[dict]) -> str:
     """Return JUnit XML: a suite for each submission, a case for each exercise."""
     suites = ElementTree.Element("testsuites")
     for report in reports:
-        suite = ElementTree.SubElement(suites, "testsuite", name=_clean(report["path"]))
         rows = list(_rows([report]))
-        suite.set("tests", str(len(rows)))
+        suite = ElementTree.SubElement(
+            suites, "testsuite", name=_clean(report["path"]), tests=str(len(rows))
+        )
         failures = errors = 0
         for row in rows:
             name = _clean(row.get("exercise", "the notebook"))
