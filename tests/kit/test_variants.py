@@ -89,7 +89,7 @@ def test_lines_are_counted_from_the_def():
     # Decorators stand above it and are left out.
     t, _ = result(without(ladder_of_adds, "STEP"))
     assert {site.line for site in t.sites} == {3, 6}
-    assert t.source_line(t.sites[0]) == "x[i] += 1"
+    assert t.sites[0].source == "x[i] += 1"
 
 
 def test_a_launcher_takes_a_variant():
