@@ -1,6 +1,6 @@
 """Figures of chapter 10: the order of programs, their waves, and the traffic to memory.
 
-Orders are drawn from `models.program_order`; counted bytes come from `measure.order_counters`.
+Orders are drawn from `models.program_order`; counted bytes come from `counters.order()`.
 """
 
 from __future__ import annotations
