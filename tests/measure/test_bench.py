@@ -1,3 +1,4 @@
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +66,7 @@ def test_records_of_a_run():
     assert same.ratio == baseline.time_ms / same.time_ms
     assert same.gpu.startswith("CPU: ") and same.gpu.endswith(", 1 thread")
     assert same.driver == ""
+    assert same.tflops == pytest.approx(2 * 24 * 20 * 28 / same.time_ms / 1e9)
     assert {"python", "numpy", "numba"} <= set(same.versions)
 
 
@@ -297,6 +299,7 @@ def test_a_smaller_problem_that_is_refused_is_left_out_of_the_estimate(stand_in_
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_run_is_estimated_on_the_gpu():
     from tiled_matmul.ladder import rung
 
@@ -309,6 +312,7 @@ def test_a_run_is_estimated_on_the_gpu():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_small_products_are_timed_as_calls_in_a_row_and_large_ones_are_not():
     import torch
 
@@ -321,6 +325,7 @@ def test_small_products_are_timed_as_calls_in_a_row_and_large_ones_are_not():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.parametrize("size", [512, 2048])
 def test_cublas_against_itself_is_even(size):
     import torch
@@ -352,3 +357,33 @@ def test_integers_have_no_cublas():
 
     with pytest.raises(ValueError, match="cuBLAS multiplies floats"):
         bench.bench([rung("cuda_shared_16")], Problem.square(64, "int32"))
+
+
+def test_inputs_change_from_round_to_round():
+    sums = set()
+
+    def remembers(a, b, out=None):
+        sums.add((float(a.sum()), float(b.sum())))
+        return right(a, b, out)
+
+    bench.bench([FakeRung("f", remembers)], SMALL, budget_s=0.01, threads=1, max_run_s=math.inf)
+    assert len(sums) == bench.INPUT_SETS
+
+
+def test_what_the_first_run_takes_is_not_what_a_rung_takes():
+    calls = []
+
+    def compiles(a, b, out=None):
+        calls.append(time.sleep(0 if calls else 1))
+        return right(a, b, out)
+
+    assert bench.estimate_s(FakeRung("f", compiles), SMALL) < 1
+
+
+def test_a_baseline_that_refuses_is_an_error(monkeypatch):
+    def refuses(a, b, out):
+        raise ValueError("there is no baseline")
+
+    monkeypatch.setattr(bench, "_numpy_matmul", refuses)
+    with pytest.raises(ValueError, match="there is no baseline"):
+        bench.bench([FakeRung("f", right)], SMALL, on_refusal=lambda name, error: None)

@@ -1,7 +1,9 @@
 """The fair clock: rounds, samples, launches, threads."""
 
+import gc
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -121,6 +123,7 @@ def test_tf32_is_off_within_and_restored_after():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_the_flush_hides_what_a_launch_costs_the_host():
     import torch
     from numba import cuda
@@ -161,6 +164,7 @@ def test_what_cannot_be_captured_is_refused():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_replay_does_all_the_calls_and_spares_what_launches_cost():
     import torch
 
@@ -174,6 +178,7 @@ def test_a_replay_does_all_the_calls_and_spares_what_launches_cost():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_the_cache_is_flushed():
     # 8 MB fit into every L2; read from memory they take at least their bytes over the bandwidth.
     import torch
@@ -185,6 +190,7 @@ def test_the_cache_is_flushed():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_calls_in_a_row_leave_out_the_flush_and_the_price_of_a_launch():
     import torch
     from numba import cuda
@@ -220,3 +226,34 @@ def test_the_cpu_clock_waits_for_threads_that_spin():
     start = time.perf_counter()
     clock._wait_until_idle()
     assert time.perf_counter() - start < 0.1
+
+
+def test_a_median_of_zero_has_no_finite_spread():
+    assert Timing((0.0, 0.0, 1.0)).spread == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("call_s", "first", "second"), [(0.01, 4, 4), (0.2, 2, 2), (2.0, 2, 1)], ids=str
+)
+def test_a_sample_on_a_cpu_is_one_call_after_a_lead(monkeypatch, call_s, first, second):
+    """On a clock that only the calls move on: a lead of 30 ms, and none after a long call."""
+    done = []
+
+    def call():
+        stand_in.now += call_s
+        done.append("call")
+
+    stand_in = SimpleNamespace(now=0.0, perf_counter=lambda: stand_in.now)
+    monkeypatch.setattr(clock, "time", stand_in)
+    monkeypatch.setattr(clock, "_wait_until_idle", lambda: done.append("idle"))
+    sampler = clock._CpuClock()
+    for calls in (first, second):
+        done.clear()
+        assert sampler.sample("f", call) == pytest.approx(call_s * 1e3)
+        assert done == ["idle"] + ["call"] * calls
+
+
+def test_no_garbage_is_collected_while_functions_are_timed():
+    enabled = []
+    time_interleaved({"f": lambda: enabled.append(gc.isenabled())}, device="cpu", rounds=1)
+    assert set(enabled) == {False} and gc.isenabled()
