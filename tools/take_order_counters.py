@@ -3,7 +3,7 @@
     python tools/take_order_counters.py --out FILE    on a GPU machine that has NVIDIA's `ncu`
     python tools/take_order_counters.py launch    what `ncu` runs
 
-`launch` runs `ladder/triton_swizzled.py` on square float16 matrices of each edge with each GROUP_M,
+`launch` runs `triton_swizzled` on square float16 matrices of each edge with each GROUP_M,
 spot-checks the product, and then lets `ncu` see one more launch of the same. GROUP_M of 1 is row by
 row, one of as many tiles as there are is column by column. FILE is written whole or not at all; if
 something fails after `ncu` ran, what it printed stays beside FILE, ending on .csv.

@@ -1,4 +1,4 @@
-"""ladder/triton_*.py: right for every dtype, shape and stride, and clear about what they refuse.
+"""The rungs in Triton: right for every dtype, shape and stride, and clear about what they refuse.
 
 Without a GPU Triton's interpreter runs them, in small blocks so that there are several. A rung that
 joins the ladder is tested by that alone; SMALL holds its blocks where they are of another kind.

@@ -44,7 +44,7 @@ def need_block_pointers() -> None:
     if not hasattr(tl, "advance"):
         raise RuntimeError(
             f"Triton {triton.__version__} has no block pointers; they were taken out in 3.9. "
-            'Install "triton>=3.6,<3.9", or use tensor descriptors: ladder/triton_descriptors.py'
+            'Install "triton>=3.6,<3.9", or use tensor descriptors, as triton_descriptors'
         )
 
 

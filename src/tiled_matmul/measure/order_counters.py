@@ -50,7 +50,7 @@ METRICS = NEEDED | WELCOME
 
 @dataclass(frozen=True)
 class OrderCount:
-    """One launch of `ladder/triton_swizzled.py`: an edge of square matrices, a GROUP_M, counters.
+    """One launch of `triton_swizzled`: an edge of square matrices, a GROUP_M, counters.
 
     `kernel` is its name as `ncu` prints it. Raises ValueError naming the first value that cannot
     be.

@@ -27,7 +27,7 @@ def program_order(tiles_m: int, tiles_n: int, group_m: int = 1) -> np.ndarray:
 
     Programs go down `group_m` tiles before they go on to the next column, and through all columns
     before they go on to the next group; the last group may have fewer rows. 1 goes row by row.
-    This is the formula of `ladder/triton_swizzled.py`. Raises ValueError for sizes below 1.
+    This is the formula of `triton_swizzled`. Raises ValueError for sizes below 1.
     """
     _positive(tiles_m=tiles_m, tiles_n=tiles_n, group_m=group_m)
     program = np.arange(tiles_m * tiles_n)

@@ -31,6 +31,7 @@ from tiled_matmul.kit.programs import (
     withholding,
 )
 from tiled_matmul.ladder import triton_swizzled
+from tiled_matmul.ladder.triton_swizzled import triton_swizzled_kernel
 
 DTYPES = triton_swizzled.DTYPES
 KEY = ["M", "N", "K"]  # autotune adds the dtypes; `tune` the strides
@@ -159,7 +160,7 @@ def tune(a, b, out, group_m: int, space: Sequence[Setting]) -> Tuned:
         warps, stages = setting.num_warps, setting.num_stages
         configs[triton.Config(sizes, num_warps=warps, num_stages=stages)] = setting
     tuner = triton.autotune(list(configs), key=KEY, do_bench=listening)
-    kernel = tuner(triton_swizzled.triton_swizzled_kernel)
+    kernel = tuner(triton_swizzled_kernel)
     kernel.__name__ = "triton_tuned_kernel"  # for a refusal's message
     constants = {"PRECISION": precision(a), "GROUP_M": group_m, "HINTS": True}
 
