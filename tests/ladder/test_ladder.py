@@ -307,3 +307,20 @@ def test_all_six_orders_give_the_same_bits():
     a, b = Problem(30, 31, 32).inputs(9)
     products = [rung(f"njit_{order}").matmul(a, b) for order in ORDERS]
     assert all(np.array_equal(products[0], other) for other in products)
+
+
+# Lines of a rung's file: one screen. Two kernels alone are most of one.
+SCREEN = 115
+LONGER = {"cuda_async": 130, "cuda_best": 165}
+
+
+def too_long(lines: dict[str, int]) -> list[str]:
+    """Return the rungs with more lines than a screen has."""
+    return [name for name, count in lines.items() if count > LONGER.get(name, SCREEN)]
+
+
+def test_a_rung_fits_on_a_screen():
+    lines = {r.module: len(r.source.read_text(encoding="utf-8").splitlines()) for r in LADDER}
+    assert too_long(lines) == []
+    assert all(lines[name] > SCREEN for name in LONGER)  # an exception that is needed no more goes
+    assert too_long(lines | {"cuda_naive": SCREEN + 1}) == ["cuda_naive"]

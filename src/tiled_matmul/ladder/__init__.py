@@ -90,7 +90,10 @@ class Rung:
     @property
     def kernel(self) -> Any:
         """The kernel: of Numba's, of Triton's, or a function of Python's. None: it has no own."""
-        return getattr(self.home, self.kernel_name or f"{self.module}_kernel", None)
+        found: Any = self.home
+        for name in (self.kernel_name or f"{self.module}_kernel").split("."):
+            found = getattr(found, name, None)
+        return found
 
     @property
     def below(self) -> Rung | None:
@@ -190,7 +193,7 @@ LADDER: tuple[Rung, ...] = (
             options={"block": (128, 256, 64), "num_warps": 8}),
     _triton("swizzled", "programs in groups", 10),
     _triton("tuned", "tiles and stages chosen by timing", 11,
-            kernel_name="triton_swizzled_kernel"),
+            kernel_name="triton_swizzled.triton_swizzled_kernel"),
     _triton("descriptors", "tiles copied by hardware", 12),
     _triton("persistent", "persistent programs", 12),
     _triton("specialised", "warps with different work", 12),
