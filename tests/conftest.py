@@ -1,9 +1,12 @@
 """Tests run on the back end that the course selects: the GPU, or the simulators.
 
-Where there is no GPU, tests marked `gpu` are deselected, and pytest's last line counts them. With
-`TILED_MATMUL_BACKEND=gpu` (`make test-gpu`) a machine with no usable GPU is an error.
+Where there is no GPU, tests marked `gpu` are deselected. With `TILED_MATMUL_BACKEND=gpu`
+(`make test-gpu`) a machine with no usable GPU is an error. The file that `TILED_MATMUL_NOT_RUN`
+names receives a line that counts the tests that did not run, by reason: `make test` ends with it.
 """
 
+import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +39,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if needs_gpu:
         config.hook.pytest_deselected(items=needs_gpu)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+    config.stash[NEED_GPU] = len(needs_gpu)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["need_gpu"] = session.config.stash.get(NEED_GPU, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """With workers, each has collected every test, and the process that started them none."""
+    node.config.stash[NEED_GPU] = getattr(node, "workeroutput", {}).get("need_gpu", 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+    file = os.environ.get("TILED_MATMUL_NOT_RUN")
+    if not file or exitstatus:
+        return
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped)
+    counts = Counter({"no GPU": config.stash.get(NEED_GPU, 0)}) + reasons
+    listed = ", ".join(f"{count:,} ({reason})" for reason, count in counts.most_common())
+    line = f"Not run: {listed}. Every other test passed." if listed else "Every test passed."
+    Path(file).write_text(f"{line}\n", encoding="utf-8")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -54,8 +81,13 @@ def few_settings(pytestconfig: pytest.Config) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def compile_cache(pytestconfig: pytest.Config) -> Path:
-    """The folder in which `compiled_once.kept` keeps what compilers make."""
+def compile_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which `compiled_once.kept` keeps what compilers make.
+
+    With `-p no:cacheprovider` it is this run's own.
+    """
+    if not hasattr(pytestconfig, "cache"):
+        return tmp_path_factory.mktemp("compiled")
     folder = pytestconfig.cache.mkdir("compiled")
     forget_unused(folder)
     return folder
@@ -75,4 +107,5 @@ def compile_once(compile_cache: Path) -> Iterator[None]:
         yield
 
 
+NEED_GPU = pytest.StashKey[int]()
 BACKEND = pytest.StashKey[backend.Backend]()

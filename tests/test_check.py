@@ -35,6 +35,30 @@ def test_any_order_of_summation_stays_within_the_bound(order):
     assert 0 < assert_matmul(c, a, b).worst < 1
 
 
+def test_whole_numbers_have_a_tolerance_where_a_partial_sum_is_too_large_to_be_exact():
+    a, b = np.array([[2.0**24, 1, -(2.0**24)]], np.float32), np.ones((3, 1), np.float32)
+    assert diagnose(np.zeros((1, 1), np.float32), a, b).ok  # 2²⁴ + 1 is 2²⁴ in float32
+
+
+def test_whole_numbers_times_others_have_a_tolerance():
+    a, _ = Problem(20, 30, 300).inputs(1, "integers")
+    _, b = Problem(20, 30, 300).inputs(1)
+    assert diagnose(a @ b, a, b).ok
+
+
+def test_products_too_small_for_the_type_may_be_zero():
+    a, b = (np.full((2, 2), value, np.float32) for value in (2.0**-100, 2.0**-60))
+    assert diagnose(a @ b, a, b).ok
+
+
+def test_worst_of_a_right_product_is_its_largest_error(case):
+    a, b, _ = case
+    c = (a.astype(np.float64) @ b).astype(np.float32)
+    c[5, 6] += 0.7 * gamma(50, "float32") * (np.abs(a[5]) @ np.abs(b[:, 6]))
+    report = diagnose(c, a, b)
+    assert report.ok and 0.6 < report.worst < 0.8
+
+
 def test_integer_inputs_leave_no_tolerance():
     a, b = Problem(20, 20, 20).inputs(0, "integers")
     c = a @ b
@@ -111,12 +135,44 @@ def test_a_wrong_ragged_edge_is_named(case):
     assert diagnose(c, a, b, tile=16).pattern != "ragged edge"
 
 
+def test_rows_and_columns_are_not_confused():
+    a, b = Problem(40, 60, 50).inputs(1)
+    c = a @ b
+    c[32:36, 50:55] += 1
+    message = diagnose(c, a, b, tile=(16, 20)).message
+    assert "fill rows 32–35, columns 50–54: 1 of 9 tiles of 16×20, first tile (2, 2)" in message
+    c = a @ b
+    c[32:] += 1
+    assert diagnose(c, a, b, tile=(16, 7)).pattern == "ragged edge"
+    assert diagnose(c, a, b, tile=(7, 16)).pattern is None
+
+
+def test_products_that_a_sum_lacks_are_counted(case):
+    a, b, _ = case
+    message = diagnose(a[:, :48] @ b[:48], a, b).message
+    assert "stops at 48 of 50" in message and "last 2 products" in message
+    assert "starts at 3 instead of 0" in diagnose(a[:, 3:] @ b[3:], a, b).message
+
+
+def test_one_number_is_no_multiple():
+    a, b = Problem(1, 1, 50).inputs(1)
+    assert diagnose(3 * (a @ b), a, b).pattern is None
+
+
+def test_an_error_of_a_tenth_is_not_called_rounding(case):
+    a, b, c = case
+    magnitude = np.abs(a) @ np.abs(b)
+    assert diagnose(c + 0.1 * magnitude, a, b).pattern is None
+
+
 def test_stale_results_are_named(case):
     a, b, c = case
     before = np.full_like(c, 3)
     assert diagnose(c + before, a, b, previous=before).pattern == "on top"
     half = np.where(np.arange(40) < 20, c, before)
     assert diagnose(half, a, b, previous=before).pattern == "stale"
+    half[0, 39] = 4
+    assert diagnose(half, a, b, previous=before).pattern is None
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((40, 39), np.float32), np.zeros((40, 40), np.float64)])
@@ -138,7 +194,7 @@ def test_inputs_that_cannot_be_judged_are_refused(case):
         diagnose(c, [[1.0]], b)
     with pytest.raises(ValueError, match="tile must be positive"):
         diagnose(c, a, b, tile=0)
-    with pytest.raises(TypeError, match=r"whole numbers, got \(8,\)"):
+    with pytest.raises(TypeError, match=r"integer or .rows, columns., got \(8,\)"):
         diagnose(c, a, b, tile=(8,))
     with pytest.raises(TypeError, match="C must be an array or a tensor, got NoneType"):
         diagnose(None, a, b)
@@ -225,11 +281,14 @@ def test_worst_is_the_largest_error_and_not_the_first(case):
 
 def test_run_checked_refuses_inputs_before_it_runs_anything(case):
     a, b, _ = case
-    a[1, 2] = np.nan
+    b[3, 4] = np.inf
 
     def never(a, b, out):
         raise AssertionError("it ran")
 
+    with pytest.raises(ValueError, match=r"B\[3, 4\] is inf"):
+        run_checked(never, a, b)
+    a[1, 2] = np.nan
     with pytest.raises(ValueError, match=r"A\[1, 2\] is nan"):
         run_checked(never, a, b)
     with pytest.raises(TypeError, match="A must be an array or a tensor, got list"):
@@ -264,10 +323,17 @@ def test_run_checked_refuses_launchers_that_cheat(case):
         a *= 0
         return right(a, b, out)
 
+    def overwrites_one_element(a, b, out):
+        right(a, b, out)
+        b[3, 4] += 1
+        return out
+
     with pytest.raises(MatmulError, match="must return out"):
         run_checked(returns_another, a, b)
     with pytest.raises(MatmulError, match="changed its input a"):
         run_checked(overwrites_its_input, a, b)
+    with pytest.raises(MatmulError, match="changed its input b"):
+        run_checked(overwrites_one_element, a, b)
 
 
 def test_poison_is_neither_zero_nor_nan():
@@ -417,6 +483,15 @@ def test_tf32_is_refused_in_float32():
     a, b = tensors("16x16x4096", "float32", "integers")
     a, b = a * 1024 + 1, b.sign()
     assert diagnose(a @ b, a, b).ok and not diagnose(tf32(a) @ tf32(b), a, b).ok
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_the_next_number_of_16_bits_is_refused(dtype):
+    """1.5 · 0.75 is 1.125, which both types hold: the number after it is another one."""
+    a, b = (torch.full((1, 1), value, dtype=dtype) for value in (1.5, 0.75))
+    right = a @ b
+    assert diagnose(right, a, b).ok
+    assert not diagnose(right + torch.finfo(dtype).eps, a, b).ok
 
 
 def test_an_output_cut_off_instead_of_rounded_is_refused():

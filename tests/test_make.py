@@ -167,6 +167,8 @@ def test_what_the_wheelhouse_names_is_locked():
     lock = wheelhouse.read_lock(ROOT / "requirements.lock")
     settings = PYPROJECT["tool"]["wheelhouse"]
     assert set(settings["carried"]) <= lock.keys()
+    # `make test-gpu` runs with workers there.
+    assert {"pytest-xdist", "execnet"} <= set(settings["carried"])
     assert not set(settings["carried"]) & set(settings["present"])
 
 
@@ -179,7 +181,12 @@ def checkout(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     for name in ("chapters", "results", "tests", ".venv"):
         (tmp_path / name).mkdir()
-    for name in ("requirements.lock", "requirements-cuda.lock", "pyproject.toml"):
+    for name in (
+        "requirements.lock",
+        "requirements-cuda.lock",
+        "requirements-sandbox.lock",
+        "pyproject.toml",
+    ):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / ".venv/.installed").touch()
     return tmp_path
@@ -232,6 +239,16 @@ def test_no_gpu_tests_is_an_error(checkout):
     done = run("make", "-n", "test-gpu", cwd=checkout)
     assert done.returncode == 2
     assert "no file in tests/ has a test marked gpu" in done.stderr
+
+
+def test_gpu_tests_share_the_gpu_but_for_those_that_need_it_alone(checkout):
+    (checkout / "chapters/01.ipynb").touch()
+    (checkout / "tests/test_x.py").write_text("# mark.gpu\n")
+    done = run("make", "-n", "test-gpu", "GPU_JOBS=12", cwd=checkout)
+    tests, chapters, alone = [line for line in done.stdout.splitlines() if "pytest" in line]
+    assert '-m "gpu and not alone" -n 12 --dist worksteal tests/test_x.py' in tests
+    assert "--nbval -n 6 --dist loadfile chapters/01.ipynb" in chapters
+    assert '-m "gpu and alone" -n 0 tests/test_x.py' in alone
 
 
 @pytest.mark.parametrize("target", ["test", "book", "lab", "wheelhouse", "test-colab"])
@@ -293,6 +310,7 @@ def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
         shutil.copy(ROOT / "tests" / name, tmp_path)
     (tmp_path / "test_it.py").write_text(
         "import pytest\n@pytest.mark.gpu\ndef test_gpu(): assert False\ndef test_cpu(): pass\n"
+        "@pytest.mark.skipif(True, reason='no sandbox')\ndef test_sandbox(): assert False\n"
     )
     command = (sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml")
     return run(*command, "--rootdir", tmp_path, *options, tmp_path, **environment)
@@ -301,7 +319,16 @@ def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
 def test_gpu_tests_are_deselected_and_counted_without_a_gpu(tmp_path):
     done = pytest_on_marked_test(tmp_path, TILED_MATMUL_BACKEND="simulator")
     assert done.returncode == 0, done.stdout
-    assert "1 passed, 1 deselected" in done.stdout
+    assert "1 passed, 1 skipped, 1 deselected" in done.stdout
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_what_was_not_run_is_counted_by_reason(tmp_path, workers):
+    file = tmp_path / "not_run.txt"
+    settings = {"TILED_MATMUL_BACKEND": "simulator", "TILED_MATMUL_NOT_RUN": str(file)}
+    done = pytest_on_marked_test(tmp_path, "-n", workers, **settings)
+    line = "Not run: 1 (no GPU), 1 (no sandbox). Every other test passed."
+    assert done.returncode == 0 and file.read_text() == f"{line}\n", done.stdout
 
 
 def test_gpu_tests_alone_never_pass_without_a_gpu(tmp_path):

@@ -79,7 +79,7 @@ def test_bfloat16_is_for_tensors(kind):
     single, _ = Problem(5, 6, 7).inputs(3, kind, "cpu")
     assert (a.dtype, b.dtype) == (torch.bfloat16, torch.bfloat16)
     assert torch.equal(a, single.bfloat16()) and tuple(b.shape) == (7, 6)
-    with pytest.raises(ValueError, match="numpy has no bfloat16; ask for tensors"):
+    with pytest.raises(ValueError, match="numpy has no bfloat16; use the device"):
         problem.inputs()
 
 

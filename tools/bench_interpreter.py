@@ -26,7 +26,7 @@ from numba import cuda, float32
 
 from tiled_matmul.files import replace_text
 from tiled_matmul.machine.device import cpu_name
-from tiled_matmul.measure.bench import versions
+from tiled_matmul.measure.provenance import versions
 from tiled_matmul.microscope.cuda import trace
 from tiled_matmul.microscope.cuda.kernel import run
 

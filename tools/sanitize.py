@@ -153,7 +153,7 @@ def sanitize(out: Path, rungs: str | None) -> None:
     """Run both tools and write `out`. Raises SanitizeError after both have run."""
     from tiled_matmul.files import replace_text
     from tiled_matmul.ladder import LADDER
-    from tiled_matmul.measure import bench
+    from tiled_matmul.measure.provenance import provenance
 
     if shutil.which("compute-sanitizer") is None:
         raise SanitizeError("compute-sanitizer is not on PATH; it comes with the CUDA toolkit")
@@ -175,7 +175,7 @@ def sanitize(out: Path, rungs: str | None) -> None:
         raise SanitizeError("\n".join(failed))
     version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True)
     found = re.search(r"(\d+\.\d+\.\d+[.\d]*)", version.stdout)
-    report = bench.provenance("gpu") | {"tools": reports}
+    report = provenance("gpu") | {"tools": reports}
     report["versions"]["compute-sanitizer"] = found[1] if found else version.stdout.strip()
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(out, json.dumps(report, indent=1) + "\n")

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for, so that importing the package is quick.
+    # Imported on first use, so that importing the package is quick.
     if name == "rung":
         from tiled_matmul.ladder import rung
 

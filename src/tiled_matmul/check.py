@@ -1,14 +1,13 @@
-"""Is C right? A bound that is derived, that NaN cannot pass, and a diagnosis that says where.
+"""Check C against A·B with a derived error bound that NaN cannot pass, and diagnose the mistake.
 
-A product computed in floating point is allowed to differ from the exact one by
+A product computed in floating point may differ from the exact one by at most
 
     |C − A·B| ≤ γ_K · (|A|·|B|),   γ_K = K·u / (1 − K·u),
 
-u being the unit roundoff of the type that sums, whatever the order of the sum (Higham 2002, §3.1),
-plus the rounding of the output where C's type is narrower than the sum's. Where all inputs are
-whole numbers and no partial sum can leave the range that the type holds exactly, nothing is
-rounded, and C has to be equal, or where its type is narrower the nearest that this has. Integer
-types wrap around and have to be equal always.
+in any order of summation (Higham 2002, §3.1). u is the unit roundoff of the accumulator's type. If
+C's type is narrower than the accumulator's, the rounding of C is added. If all inputs are integers
+and the accumulator holds every partial sum exactly, C must be the exact product, rounded to its
+type. Integer types wrap around, and C must be exactly equal.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ SIGNIFICAND_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 SMALLEST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
 POISON_BYTE = 0xA7
-# Read as int32 this byte gives -1482184793, as float32 -4.65e-15: values no honest test produces.
+# Four such bytes are -1482184793 as int32 and -4.65e-15 as float32: values that no test produces.
 
 
 class MatmulError(AssertionError):
-    """C is not A·B. The message says how many elements, where, and which known pattern fits."""
+    """C is not A·B. The message says how many elements are wrong, where, and which mistake fits."""
 
 
 @dataclass(frozen=True)
 class Report:
     """The verdict on one C.
 
-    `worst` is the largest error divided by what the bound allows there: at most 1 when `ok`, 0
-    where C is equal, infinite where it had to be or holds NaN. `first` is the index (i, j) of the
-    first wrong element.
+    `worst` is the largest ratio of an error to its bound: at most 1 if `ok`, 0 if C is exact, and
+    infinite if C holds NaN or differs where it must be exact. `wrong` counts the wrong elements,
+    `first` is the index (i, j) of the first one, and `pattern` names the mistake that fits.
     """
 
     ok: bool
@@ -60,7 +59,7 @@ class Report:
 
 
 def gamma(k: int, dtype: str) -> float:
-    """γ_K for sums of K products in `dtype`. Raises ValueError once K·u reaches 1."""
+    """Return γ_K for sums of `k` products in `dtype`. Raises ValueError if K·u is 1 or more."""
     ku = k * _unit(dtype)
     if ku >= 1:
         raise ValueError(f"no error bound exists for K={k} summed in {dtype}: K·u is {ku:.3g}")
@@ -68,7 +67,7 @@ def gamma(k: int, dtype: str) -> float:
 
 
 def poison(array: Any) -> Any:
-    """Fill `array` (numpy or torch, contiguous) with bytes that stand for "never written"."""
+    """Fill `array` (numpy or torch, contiguous) with bytes that mean "never written"; return it."""
     if isinstance(array, np.ndarray):
         array.view(np.uint8)[...] = POISON_BYTE
     else:
@@ -79,11 +78,11 @@ def poison(array: Any) -> Any:
 
 
 def run_checked(matmul: Callable, a: Any, b: Any, *, tile: Any = None, **options: Any) -> Any:
-    """Run `matmul(a, b, out=…, **options)` on a poisoned output, check it, and return C.
+    """Run `matmul(a, b, out=…, **options)` on a poisoned output, check C and return it.
 
-    a (M, K) and b (K, N) are numpy arrays or torch tensors. Raises MatmulError if C is wrong, if
-    the launcher returned something else than `out`, or if it changed its inputs; ValueError or
-    TypeError, before anything runs, for inputs that `diagnose` does not take.
+    `a` (M, K) and `b` (K, N) are numpy arrays or torch tensors. Raises MatmulError if C is wrong,
+    if the launcher does not return `out`, or if it changes its inputs. Raises ValueError or
+    TypeError, before the run, for inputs that `diagnose` rejects.
     """
     _operands(a, b)
     copy = np.copy if isinstance(a, np.ndarray) else lambda tensor: tensor.clone()
@@ -94,18 +93,19 @@ def run_checked(matmul: Callable, a: Any, b: Any, *, tile: Any = None, **options
     c = matmul(a, b, out=out, **options)
     if c is not out:
         raise MatmulError(f"matmul(a, b, out=out) must return out; it returned {type(c).__name__}")
-    for name, now, then in zip("ab", (a, b), before, strict=True):
-        if not bool((now == then).all()):
+    for name, array, original in zip("ab", (a, b), before, strict=True):
+        if not bool((array == original).all()):
             raise MatmulError(f"the launcher changed its input {name}")
     assert_matmul(c, a, b, tile=tile)
     return c
 
 
 def assert_matmul(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) -> Report:
-    """Raise MatmulError unless c (M, N) is a (M, K) · b (K, N) within the derived bound.
+    """Return the report on c (M, N) = a (M, K) · b (K, N); raise MatmulError if c is wrong.
 
-    `tile` (T, or (rows, columns)) lets the diagnosis speak of tiles; `previous` is what C held
-    before, so that a stale or accumulated result is recognised. Errors as in `diagnose`.
+    `tile`, an int or (rows, columns), lets the diagnosis name tiles. `previous` (M, N) is the
+    content of C before the launch, which lets it recognise a stale or accumulated result. Other
+    errors as in `diagnose`.
     """
     report = diagnose(c, a, b, tile=tile, previous=previous)
     if not report.ok:
@@ -114,16 +114,16 @@ def assert_matmul(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = N
 
 
 def diagnose(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) -> Report:
-    """Return the verdict on c (M, N) against a (M, K) · b (K, N), without raising for a wrong C.
+    """Return the verdict on c (M, N) against a (M, K) · b (K, N); a wrong C raises nothing.
 
-    Arrays are numpy or torch, of one kind, dtype and device. Raises ValueError or TypeError when
-    the question itself is wrong: inputs that do not fit together, hold NaN or infinity, or whose
-    product leaves the range of float64.
+    All arrays are numpy arrays or all torch tensors, of one dtype and on one device; `tile` and
+    `previous` are as in `assert_matmul`. Raises ValueError or TypeError for inputs whose shapes,
+    types or devices do not fit, that hold NaN or infinity, or whose product overflows float64.
     """
     m, n, k = _operands(a, b)
     _same_kind("C", c, a)
     tile = _tile(tile)
-    # Subclasses of numpy's array may hide elements (masks) or compare as they like.
+    # Subclasses of numpy's array may mask elements or redefine comparison.
     a, b, c = (np.asarray(x) if isinstance(x, np.ndarray) else x for x in (a, b, c))
     dtype = _dtype(a)
     if tuple(c.shape) != (m, n):
@@ -134,13 +134,13 @@ def diagnose(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) 
     reference, bound = _exact(a, b, dtype) if exact else _bounded(a, b, dtype, k)
     measured = _as_int(c) if exact else _double(c)
     error = abs(measured - reference)
-    # Not `error > bound`: NaN has to count as wrong. Integers: a difference may wrap around.
+    # Not `error > bound`: NaN must count as wrong. Integers: a difference may wrap around.
     wrong = measured != reference if exact else ~(error <= bound)
     count = int(wrong.sum())
     if count == 0:
         worst = 0.0 if exact else float((error / _or_one(bound)).max())
-        how = "exactly equal" if exact or float(bound.max()) == 0 else "within the error bound"
-        return Report(True, f"C ({m}×{n}, {dtype}) is right: all {m * n} elements {how}", worst)
+        state = "exactly equal" if exact or float(bound.max()) == 0 else "within the error bound"
+        return Report(True, f"C ({m}×{n}, {dtype}) is right: all {m * n} elements {state}", worst)
     allowed = _numpy(bound) if not exact else np.zeros((m, n))
     narrow = not exact and ACCUMULATORS[dtype] != dtype
     case = _Case(
@@ -160,7 +160,7 @@ def diagnose(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) 
 
 @dataclass(frozen=True)
 class _Case:
-    """A wrong C and all that the patterns look at, as numpy arrays on the CPU."""
+    """A wrong C and all inputs of the pattern functions, as numpy arrays on the CPU."""
 
     c: np.ndarray
     reference: np.ndarray
@@ -172,14 +172,14 @@ class _Case:
     previous: np.ndarray | None
     tile: tuple[int, int] | None
     slack: np.ndarray
-    """How far C may lie from another product: the bound, and the rounding of what C holds now."""
+    """The allowed distance of C from another product: the bound plus the rounding of C itself."""
 
     def fits(self, candidate: np.ndarray, factor: float = 1.0) -> bool:
-        """Is C this wrong candidate everywhere, within `factor` times the slack?"""
+        """Return whether C equals a wrong candidate everywhere, within `factor` times the slack."""
         if candidate.shape != self.c.shape:
             return False
         if (np.abs(candidate - self.reference) <= self.slack).all():
-            return False  # what is right itself explains nothing
+            return False  # a candidate that is right explains no mistake
         return bool((np.abs(self.c - candidate) <= factor * self.slack).all())
 
 
@@ -189,7 +189,7 @@ def _describe(case: _Case, dtype: str) -> Report:
     i, j = (int(x) for x in np.argwhere(case.wrong)[0])
     error = np.abs(case.c - case.reference)
     if error.dtype.kind == "i":
-        error = error.view(np.uint64)  # the int64 that has no positive twin
+        error = error.view(np.uint64)  # abs of the least int64 overflows
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = (error / case.bound)[case.wrong]
     worst = np.inf if np.isnan(ratios).any() else ratios.max()
@@ -222,7 +222,7 @@ def _where(case: _Case) -> str:
 
 
 def _pattern(case: _Case) -> tuple[str | None, str | None]:
-    """Name the first known mistake that explains every element, or (None, None)."""
+    """Return the name and sentence of the first pattern that fits, or (None, None)."""
     for pattern in (
         _not_written,
         _not_finite,
@@ -290,9 +290,10 @@ def _transposed(case: _Case) -> str | None:
 
 
 def _part_of_k(case: _Case) -> str | None:
-    """Does the sum stop before K, or start after 0? One element suggests where, all confirm it.
+    """Return a sentence if the sum stops before K or starts after 0.
 
-    Whole numbers suggest many places, so the element's row is asked before the whole of C.
+    One wrong element suggests where, and all elements have to confirm it. Integers suggest many
+    places, so the element's row is compared before the whole of C.
     """
     k = case.a.shape[1]
     i, j = np.argwhere(case.wrong)[0]
@@ -318,7 +319,7 @@ def _part_of_k(case: _Case) -> str | None:
 
 def _scaled(case: _Case) -> str | None:
     norm = float((case.reference.astype(np.float64) ** 2).sum())
-    if norm == 0 or case.c.size == 1:  # one number is always some multiple of another
+    if norm == 0 or case.c.size == 1:  # a single number is always a multiple of another
         return None
     scale = float((case.c.astype(np.float64) * case.reference).sum()) / norm
     tolerance = 2 * max(1.0, abs(scale))
@@ -339,7 +340,7 @@ def _ragged_edge(case: _Case) -> str | None:
 
 
 def _low_precision(case: _Case) -> str | None:
-    # Rounding touches all elements alike; one bad element is another mistake.
+    # Rounding affects all elements; a few wrong ones are another mistake.
     if case.c.dtype.kind != "f" or 10 * case.wrong.sum() < case.wrong.size:
         return None
     magnitude = np.abs(case.a) @ np.abs(case.b)
@@ -395,9 +396,9 @@ def _bounded(a: Any, b: Any, dtype: str, k: int) -> tuple[Any, Any]:
         raise ValueError("|A|·|B| overflows float64: no product can be judged")
     whole = bool((a64 % 1 == 0).all()) and bool((b64 % 1 == 0).all())
     if whole and float(magnitude.max()) <= 2.0 ** SIGNIFICAND_BITS[accumulator]:
-        # The sum is exact, so what is left is how far C's nearest value lies from it.
+        # The sum is exact, so C may differ by its own rounding only.
         bound = abs(_rounded(reference, a) - reference)
-        bound[bound == np.inf] = 0  # C's type has no value near: whatever C holds is wrong
+        bound[bound == np.inf] = 0  # the product overflows C's type: every value is wrong
         return reference, bound
     oracle = gamma(k, "float64") * magnitude
     bound = gamma(k, accumulator) * magnitude + k * SMALLEST[accumulator] + oracle
@@ -407,18 +408,18 @@ def _bounded(a: Any, b: Any, dtype: str, k: int) -> tuple[Any, Any]:
 
 
 def _rounded(x: Any, like: Any) -> Any:
-    """Return x, whose values float32 holds, rounded to the nearest that `like` can hold."""
+    """Return x, whose values are exact in float32, rounded to the dtype of `like`, as float64."""
     with np.errstate(over="ignore"):
         return _double(x.astype(like.dtype) if isinstance(x, np.ndarray) else x.to(like.dtype))
 
 
 def _unit(dtype: str) -> float:
-    """Return the unit roundoff of a dtype: half of what lies between 1 and the next number."""
+    """Return the unit roundoff of a dtype: half the distance from 1 to the next number."""
     return 2.0 ** -SIGNIFICAND_BITS[dtype]
 
 
 def _exact(a: Any, b: Any, dtype: str) -> tuple[Any, int]:
-    """Return (A·B modulo 2^bits as int64, 0). numpy multiplies integers without BLAS, exactly."""
+    """Return (A·B modulo 2^bits as int64, 0). numpy multiplies integers exactly, without BLAS."""
     product = _as_int(a) @ _as_int(b)
     return product.astype(dtype).astype(np.int64), 0
 
@@ -448,14 +449,14 @@ def _tile(tile: Any) -> tuple[int, int] | None:
         return None
     pair = tuple(tile) if isinstance(tile, tuple | list) else (tile, tile)
     if len(pair) != 2 or not all(isinstance(edge, int | np.integer) for edge in pair):
-        raise TypeError(f"tile must be T or (rows, columns), whole numbers, got {tile!r}")
+        raise TypeError(f"tile must be an integer or (rows, columns), got {tile!r}")
     if min(pair) < 1:
         raise ValueError(f"tile must be positive, got {tile!r}")
     return int(pair[0]), int(pair[1])
 
 
 def _never_written(c: Any) -> np.ndarray:
-    """Which elements still hold the poison that `run_checked` put there?"""
+    """Return a mask of the elements that still hold the poison of `run_checked`."""
     if isinstance(c, np.ndarray):
         raw = np.ascontiguousarray(c).view(np.uint8)
     else:

@@ -1,4 +1,4 @@
-"""Reading files with errors that name them, and writing so that nobody ever finds half of one."""
+"""Read files, with errors that name the file, and replace files atomically."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 def read_json(path: str | os.PathLike, **options: Any) -> Any:
-    """Return what a JSON file holds; `options` are those of `json.loads`.
+    """Return the content of a JSON file; `options` are those of `json.loads`.
 
-    Raises ValueError naming the file where it cannot be read or is not JSON.
+    Raises ValueError, which names the file, if it cannot be read or is not JSON.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -25,9 +25,9 @@ def read_json(path: str | os.PathLike, **options: Any) -> Any:
 
 
 def replace_text(path: str | os.PathLike, text: str) -> None:
-    """Write `text` to `path` as UTF-8, whole or not at all. Raises OSError where that fails.
+    """Write `text` to `path` as UTF-8, completely or not at all. Raises OSError if that fails.
 
-    A file that is there keeps its mode, and a link stays a link: what it points to is replaced.
+    An existing file keeps its mode. If `path` is a link, the file that it points to is replaced.
     """
     path = Path(path).resolve()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -43,16 +43,17 @@ def replace_text(path: str | os.PathLike, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load_as(path: str | os.PathLike, parse: Callable[[Any], Any], what: str) -> Any:
-    """Return `parse` of a JSON file. Raises ValueError naming the file and what is wrong in it.
+def load_as(path: str | os.PathLike, parse: Callable[[Any], Any], content: str) -> Any:
+    """Return `parse(content of a JSON file)`.
 
-    `what` says what the file should be, for one in which something is missing or of another kind.
+    `content` names in words what the file should hold. Raises ValueError, which names the file, if
+    it cannot be read, or if `parse` finds a value missing, of another type or wrong.
     """
     path = Path(path)
     stored = read_json(path)
     try:
         return parse(stored)
     except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
-        raise ValueError(f"{path} is not a file of {what}: {error!r}") from error
+        raise ValueError(f"{path} is not a file of {content}: {error!r}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

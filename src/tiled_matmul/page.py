@@ -1,6 +1,6 @@
-"""The notebooks' door: `from tiled_matmul.page import …`, for everything but rungs and figures.
+"""What notebooks import: `from tiled_matmul.page import …`, for all but rungs, models and figures.
 
-A name stays here when what it stands for moves, so that no notebook has to change with it.
+A name can still be imported from here after its module has moved, so no notebook has to change.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ NAMES = {
     "measure": "counters order_counters results search",
     "measure.bench": "bench equal_threads time_interleaved",
     "measure.claims": "claim claims_table",
+    "measure.sizes": "compare measure",
     "measure.under_load": "under_load",
     "microscope.compiled.cuda": "Compiled try_compiled",
     "microscope.compiled.lines": "by_line",
@@ -38,7 +39,7 @@ __all__ = list(HOME)
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for: the set-up cell chooses the back end before Numba and Triton load.
+    # Imported on first use: the set-up cell chooses the back end before Numba and Triton load.
     if name not in HOME:
         raise AttributeError(f"module 'tiled_matmul.page' has no attribute {name!r}")
     home = import_module(f"tiled_matmul.{HOME[name]}")

@@ -1,4 +1,4 @@
-"""One matrix product to be solved: its sizes, its seeded inputs, and what it must cost."""
+"""One matrix product: its sizes, its seeded inputs, and its least number of FLOPs and bytes."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ ITEM_BYTES = {
 DTYPES = tuple(ITEM_BYTES)
 LAYOUTS = ("nn", "tn", "nt", "tt")
 INTEGER_RANGE = 4
-LINE_BYTES = 64
-MAX_SIZE = 2**63 - 1  # what an array's shape can hold
+CACHE_LINE_BYTES = 64
+MAX_SIZE = 2**63 - 1  # the largest extent of an array
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: str | np.dtype) -> np.ndarray:
-    """Return an uninitialised numpy array that begins on a cache line of 64 bytes.
+    """Return an uninitialised, row-major numpy array, aligned to a cache line of 64 bytes.
 
-    numpy promises 16 only, and where an array happens to begin changes the time of vector code.
+    numpy guarantees 16 bytes only, and the alignment changes the time of vector code.
     """
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
-    raw = np.empty(size + LINE_BYTES, np.uint8)
-    start = -raw.ctypes.data % LINE_BYTES
+    raw = np.empty(size + CACHE_LINE_BYTES, np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE_BYTES
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
 def as_layout(a: Any, b: Any, layout: str) -> tuple[Any, Any]:
-    """Return (a, b) with the same values and shapes, stored as `layout` says.
+    """Return (a, b) with the same values and shapes, stored in the given layout.
 
-    `layout` is a letter for a and one for b: "n" is stored row by row, "t" column by column, so
-    that its transpose is row-major. Numpy arrays or torch tensors; what lies so already is
-    returned as it is. Raises ValueError for another layout.
+    `a` and `b` are numpy arrays or torch tensors. `layout` has one letter for each: "n" for
+    row-major, "t" for column-major. An array that has its layout already is returned unchanged.
+    Raises ValueError for an unknown layout.
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
@@ -80,12 +80,15 @@ class Problem:
 
     @classmethod
     def square(cls, n: int, dtype: str = "float32") -> Problem:
-        """The product of two n × n matrices."""
+        """Return the product of two n × n matrices."""
         return cls(n, n, n, dtype)
 
     @classmethod
     def parse(cls, text: str, dtype: str = "float32") -> Problem:
-        """Read "4096x4096x4096" as M × N × K. Raises ValueError quoting any other text."""
+        """Return the problem that "4096x4096x4096" (M × N × K) describes.
+
+        Raises ValueError, which quotes the text, if it has another form.
+        """
         match = re.fullmatch(r"(\d+)x(\d+)x(\d+)", text.strip())
         if not match:
             raise ValueError(f"a shape is written MxNxK, such as 1024x512x256; got {text!r}")
@@ -97,34 +100,34 @@ class Problem:
 
     @property
     def flops(self) -> int:
-        """2·M·N·K: one multiplication and one addition for each (i, j, k)."""
+        """The number of FLOPs, 2·M·N·K: one multiplication and one addition for each (i, j, k)."""
         return 2 * self.m * self.n * self.k
 
     @property
     def compulsory_bytes(self) -> int:
-        """A and B read once, C written once."""
+        """The least number of bytes: A and B are read once, C is written once."""
         elements = self.m * self.k + self.k * self.n + self.m * self.n
         return elements * ITEM_BYTES[self.dtype]
 
     @property
     def intensity(self) -> float:
-        """FLOPs for each compulsory byte."""
+        """FLOPs per compulsory byte."""
         return self.flops / self.compulsory_bytes
 
     @property
     def kind(self) -> str:
-        """What `inputs` draws for a test of speed: "normal" numbers, "integers" for int dtypes."""
+        """The `kind` of inputs that timings use: "normal", or "integers" for integer dtypes."""
         return "normal" if "float" in self.dtype else "integers"
 
     def inputs(self, seed: int = 0, kind: str = "normal", device: str = "numpy"):
-        """Return fresh (a, b): a (M, K), b (K, N), row-major, of this problem's dtype.
+        """Return new random inputs: a (M, K) and b (K, N), row-major, of this problem's dtype.
 
         `kind` "normal" draws from the standard normal distribution (float dtypes only);
-        "integers" draws whole numbers from -4 to 4, whose products sum without rounding.
-        `device` "numpy" gives arrays; "cpu" or "cuda" gives torch tensors there. The same seed
-        gives the same numbers on "numpy" and "cpu"; "cuda" draws on the GPU from its own stream.
-        Raises ValueError for an unknown kind or device, and for bfloat16 on "numpy", which has no
-        such type.
+        "integers" draws integers from -4 to 4, whose products sum without rounding. `device`
+        "numpy" returns arrays; "cpu" and "cuda" return torch tensors on that device. One seed
+        gives the same numbers on "numpy" and "cpu", but others on "cuda", where the GPU draws
+        them. Raises ValueError for an unknown kind or device, for "normal" with an integer dtype,
+        and for bfloat16 with "numpy", which lacks that type.
         """
         if kind not in ("normal", "integers"):
             raise ValueError(f'kind must be "normal" or "integers", got {kind!r}')
@@ -133,7 +136,7 @@ class Problem:
         if device not in ("numpy", "cpu", "cuda"):
             raise ValueError(f'device must be "numpy", "cpu" or "cuda", got {device!r}')
         if device == "numpy" and self.dtype == "bfloat16":
-            raise ValueError('numpy has no bfloat16; ask for tensors, on "cpu" or "cuda"')
+            raise ValueError('numpy has no bfloat16; use the device "cpu" or "cuda"')
         shapes = ((self.m, self.k), (self.k, self.n))
         if device == "cuda":
             return self._cuda_inputs(shapes, seed, kind)

@@ -248,7 +248,7 @@ FAULTS = [
     (stray_kernel, r"cell 4: a kernel's marker must be"),
     (late_kernel, r"cell 4: a kernel's marker must be"),
     (older_source, r"cell 5: shows an older source than the ladder's"),
-    (source_of_nothing, r"cell 5: shows a source that is not there: .* no no_such_kernel"),
+    (source_of_nothing, r"cell 5: shows a source that does not exist: .* no no_such_kernel"),
     (number_in_a_caption, r"cell 6: caption: line 1: measured number typed in prose: '3.2 ms'"),
     (number_that_code_says, r"cell 6: measured number typed in a sentence: '3.2 ms'"),
     (number_as_evidence, r"cell 9: measured number typed in a sentence: '3.2 ms'"),
@@ -340,7 +340,7 @@ def test_another_spelling_is_found(book):
     path = save(example_notebook(), book / CHAPTER)
     path.write_text(json.dumps(json.loads(path.read_text()), indent=2))
     assert [p.message for p in hygiene.check_notebook(path, book)] == [
-        "not spelled as nbformat writes it; `notebooks sync` does that"
+        "not formatted as nbformat writes it; `notebooks sync` does that"
     ]
 
 
@@ -371,7 +371,7 @@ def test_metadata_of_the_wrong_kind_is_one_fault(book, value):
     [
         ("", "not JSON"),
         ("[" * 100_000, "not JSON"),
-        ('{"cells": [], "metadata": {"x": NaN}, "nbformat": 4}', "NaN is no number"),
+        ('{"cells": [], "metadata": {"x": NaN}, "nbformat": 4}', "NaN is not a JSON number"),
         ("{", "not JSON"),
         ("[]", 'no "cells"'),
         ('{"cells": [], "metadata": {}}', 'no "nbformat"'),

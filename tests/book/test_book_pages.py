@@ -11,7 +11,7 @@ from book_example import CHAPTER, example_book, example_notebook, records, save,
 
 from tiled_matmul import ROOT
 from tiled_matmul.book import generated as tables
-from tiled_matmul.book.files import PLACEHOLDER, chapters, checked_address, toc_files
+from tiled_matmul.book.files import built_for, chapters, checked_address, toc_files
 from tiled_matmul.book.offline import css_requests, outside_requests
 from tiled_matmul.ladder import LADDER
 from tiled_matmul.measure import claims
@@ -190,12 +190,65 @@ def test_a_book_in_order_builds_and_its_pages_hold_what_they_should(tmp_path):
     colab = "https://colab.research.google.com/github/someone/course/blob/main/" + CHAPTER
     assert colab in chapter
     for text in (chapter, (html / "_sources" / CHAPTER).read_text()):
-        assert PLACEHOLDER not in text and "https://github.com/someone/course" in text
+        assert "https://github.com/someone/course" in text
+    assert "https://github.com/someone/course/issues" in chapter
+    assert 'REPOSITORY = "https://github.com/someone/course"' in saved_setup(book)
     assert "NBVAL_CHECK_OUTPUT" not in chapter and "[1 2]" in chapter
     assert "NBVAL_CHECK_OUTPUT" in (html / "_sources" / CHAPTER).read_text()
     assert "thebe.min" not in chapter and "unpkg.com" not in chapter
     assert chapter.count("mathjax/tex-svg.js") == 1 and "cdn.jsdelivr" not in chapter
     assert outside_requests(html) == []
+
+
+def saved_setup(book):
+    """Return the set-up cell of the chapter that a built book offers for download."""
+    page = json.loads((book / "_build" / "html" / "_sources" / CHAPTER).read_text())
+    return "".join(next(c["source"] for c in page["cells"] if c["cell_type"] == "code"))
+
+
+def test_without_an_address_nothing_leads_to_a_repository(tmp_path):
+    book = example_book(tmp_path)
+    done = build(book)
+    assert done.returncode == 0, done.stdout + done.stderr
+    chapter = (book / "_build" / "html" / CHAPTER).with_suffix(".html").read_text()
+    for word in ("colab.research", "source-buttons", "repository-button", "/issues/new", "/edit/"):
+        assert word not in chapter
+    assert 'REPOSITORY = ""' in saved_setup(book)
+
+
+COURSE = "https://github.com/someone/course"
+
+
+@pytest.mark.parametrize(
+    ("origin", "address"),
+    [
+        ("https://github.com/someone/course.git", COURSE),
+        ("https://user:secret@github.com/someone/course", COURSE),
+        ("git@github.com:someone/course.git", COURSE),
+        ("ssh://git@github.com:22/someone/course.git", COURSE),
+        ("git@gitlab.com:someone/course.git", "https://gitlab.com/someone/course"),
+        ("/srv/git/github.com/someone/course.git", ""),
+        ("https://github.com.example.org/someone/course", ""),
+        ("https://example.org/github.com/someone/course", ""),
+        (None, ""),
+    ],
+)
+def test_a_build_takes_the_address_of_the_origin_on_a_forge(tmp_path, monkeypatch, origin, address):
+    monkeypatch.delenv("BOOK_REPOSITORY", raising=False)
+    (tmp_path / "_config.yml").write_text("repository: {branch: main}\n")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    if origin:
+        subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", origin], check=True)
+    assert built_for(tmp_path) == address
+    # The course's folder inside another repository: that one's origin is not the course's.
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "_config.yml").write_text("repository: {branch: main}\n")
+    assert built_for(inner) == ""
+    (tmp_path / "_config.yml").write_text("repository: {url: https://gitlab.com/a/b.git}\n")
+    assert built_for(tmp_path) == "https://gitlab.com/a/b"
+    monkeypatch.setenv("BOOK_REPOSITORY", "https://git.example.org/c/d/")
+    assert built_for(tmp_path) == "https://git.example.org/c/d"
 
 
 def test_what_is_missing_fails_the_build_and_is_named(tmp_path):
@@ -235,7 +288,7 @@ def test_an_unusable_address_stops_the_build(tmp_path):
 
 
 def test_counters_say_how_many_agree_and_which_do_not(tmp_path):
-    stored = ROOT / "tests" / "data" / "h200_counters.json"
+    stored = ROOT / "results" / "patterns" / "h200.json"
     text, faults = tables.counters_markdown(stored)
     cases = json.loads(stored.read_text())["cases"]
     differing = [name for name, case in cases.items() if set(case) & {"rearranged", "unexplained"}]

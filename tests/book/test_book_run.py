@@ -85,7 +85,7 @@ def test_a_failing_cell_leaves_the_file_as_it_was(tmp_path, on_path, capsys, sou
 def test_an_edit_during_the_run_is_kept(tmp_path, on_path):
     path = tmp_path / "a.ipynb"
     save(small(f"open({str(path)!r}, 'a').write(' ')"), path)
-    with pytest.raises(run.RunError, match="changed by somebody"):
+    with pytest.raises(run.RunError, match="was changed during the run"):
         run.run(path)
     assert path.read_text().endswith("\n ")
 

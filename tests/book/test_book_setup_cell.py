@@ -11,7 +11,7 @@ import pytest
 
 from tiled_matmul import ROOT
 from tiled_matmul.book import cells
-from tiled_matmul.book.files import PLACEHOLDER, repository
+from tiled_matmul.book.files import repository
 
 LIBRARIES = Path(numpy.__file__).parents[1]
 IGNORED = shutil.ignore_patterns(
@@ -43,10 +43,11 @@ def origin(tmp_path_factory):
     return folder
 
 
-def run_cell(python, folder, **environment):
+def run_cell(python, folder, source=None, **environment):
     """Run the set-up cell's text in `folder` and say from where the course was imported."""
     program = (
-        f"{cells.setup_source()}\nimport tiled_matmul\nprint(tiled_matmul.__file__, machine)\n"
+        f"{source or cells.setup_source()}\n"
+        "import tiled_matmul\nprint(tiled_matmul.__file__, machine)\n"
     )
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COLAB", "TILED"))}
     return subprocess.run(
@@ -119,12 +120,20 @@ def test_off_colab_the_cell_says_what_to_do(python, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_on_colab_without_an_address_the_cell_says_what_to_do(python, tmp_path):
+    uninstall = [python, "-m", "pip", "uninstall", "-q", "-y", "tiled_matmul"]
+    subprocess.run(uninstall, check=True, capture_output=True)
+    source = cells.SETUP.replace("{address}", cells.address_line(""))
+    done = run_cell(python, tmp_path, source, COLAB_RELEASE_TAG="x")
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1 and last == (
+        "ValueError: this notebook does not hold the course's address: "
+        "write it into REPOSITORY above, as https://github.com/OWNER/NAME"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_cell_is_short_and_carries_the_configured_address():
     source = cells.setup_source()
-    assert repository() in source
-    assert len(source.splitlines()) <= 22 and max(map(len, source.splitlines())) <= 92
-
-
-def test_the_placeholder_is_an_address_that_nobody_can_have():
-    # Account names begin with a letter or a digit.
-    assert PLACEHOLDER[1] == "-"
+    assert f'REPOSITORY = "{repository()}"' in source.splitlines()
+    assert len(source.splitlines()) <= 24 and max(map(len, source.splitlines())) <= 92

@@ -93,6 +93,14 @@ def test_no_float_in_a_table_needs_an_exponent_for_being_rounded():
     assert repr(page.table([{"x": 999.7}])).split() == ["x", "1,000"]
 
 
+def test_the_ladder_table_ends_with_what_was_too_slow():
+    class Some(list):
+        left_out = {"cuda_naive": "too slow here: about 3.6 s a run"}
+
+    assert "cuda_naive" in repr(page.ladder_table(Some())).splitlines()[-1]
+    assert "about 3.6 s a run" in repr(page.ladder_table(Some()))
+
+
 def test_every_name_of_the_door_is_there():
     for name in page.__all__:
         assert getattr(page, name) is not None, name

@@ -139,7 +139,7 @@ def test_a_dtype_that_a_rung_does_not_take_is_told(capsys, dtype, force):
     status, out, err = run(capsys, "bench", "--rungs", "njit_ikj", "--dtype", dtype, *force, *QUICK)
     assert status == 2 and "nothing was timed" in err
     assert out.splitlines()[1].split()[:3] == ["16x16x16", dtype, "njit_ikj"]
-    assert out.splitlines()[1].endswith("it refuses: it takes float32, float64")
+    assert out.splitlines()[1].endswith("it refuses: its dtypes are float32, float64")
 
 
 def test_rungs_are_timed_in_their_own_dtype_and_each_dtype_against_its_baseline(

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 from tiled_matmul.grader import kinds, nests, pool
+from tiled_matmul.grader.folders import exercise, folder
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import LOOPS, Call, Case, Count, Exercise, Limits, Slip, exercise
-from tiled_matmul.grader.specs import ch02, ch03
+from tiled_matmul.grader.spec import LOOPS, Call, Case, Count, Exercise, Limits, Slip
 from tiled_matmul.grader.watched import Outside, Record
 from tiled_matmul.ladder import ORDERS
 from tiled_matmul.ladder.loops_tiled import loops_3, loops_4
 from tiled_matmul.models.cache import strides
 from tiled_matmul.models.visits import visits
+
+PAIRS = folder("02.2").module("judge").PAIRS
+TILED = folder("03.1").module("judge")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +97,7 @@ def test_the_driver_hands_back_what_was_watched():
     assert data == [bytes(24), a.tobytes(), b.tobytes()]
 
 
-# What was added to the specs.
+# What exercises are made of.
 
 
 def make(**changed) -> Exercise:
@@ -150,7 +153,7 @@ def test_half_of_the_points_are_for_who_is_right_in_all_cases(worker):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_strides_are_the_chapters(order):
-    assert tuple(ch02._moves(order, 5, 7, 3)) == strides(order, 5, 7, 3)
+    assert tuple(folder("02.1").module("judge")._moves(order, 5, 7, 3)) == strides(order, 5, 7, 3)
 
 
 def test_what_a_nest_shows_is_what_runs():
@@ -170,12 +173,12 @@ def test_which_exchanges_keep_the_bits_whatever_the_numbers():
         *(("paths", "ij"), ("in place", "ij")),
     }
     for seed in range(0, 8000, 1000):
-        assert {pair for pair in ch02.PAIRS if nests.differs(*pair, seed) is None} == legal
-    assert {pair for pair in ch02.PAIRS if nests.conflict(*pair) is None} == legal
+        assert {pair for pair in PAIRS if nests.differs(*pair, seed) is None} == legal
+    assert {pair for pair in PAIRS if nests.conflict(*pair) is None} == legal
 
 
 def test_the_turns_that_a_conflict_names_do_change_places():
-    for name, pair in ch02.PAIRS:
+    for name, pair in PAIRS:
         told = nests.conflict(name, pair)
         if told is None:
             continue
@@ -222,16 +225,16 @@ def nest_of(order: str):
 def fetched(loops, case: Case) -> int:
     a, b = case.inputs(0)
     record = Record()
-    edge = case.given.get("T", ch03.T)
+    edge = case.given.get("T", TILED.T)
     three = record.watch(a, b, np.zeros((case.m, case.n), np.float32))
     getattr(loops, "py_func", loops)(*three, case.m, case.n, case.k, edge)
     assert not record.findings and record.reads["A"] == case.m * case.n * case.k
-    return record.fetched(*ch03._room(case))
+    return record.fetched(*TILED._room(case))
 
 
 @pytest.mark.parametrize("case", exercise("03.1").cases[:5], ids=str)
 def test_every_order_of_tiles_and_in_tiles_stays_under_the_limit(case):
-    most = ch03._three_tiles_each(case)
+    most = TILED._three_tiles_each(case)
     assert fetched(loops_4, case) <= most
     for tiles in map("".join, permutations("ijk")):
         for inside in map("".join, permutations("IJK")):
@@ -240,7 +243,7 @@ def test_every_order_of_tiles_and_in_tiles_stays_under_the_limit(case):
 
 def test_loops_that_do_not_stay_in_a_tile_are_over_the_limit():
     for case in exercise("03.1").cases[:2]:
-        most = ch03._three_tiles_each(case)
+        most = TILED._three_tiles_each(case)
         assert fetched(loops_3, case) > most
         for order in ("iIkKjJ", "kKiIjJ", "jJkKiI", "iIjkJK"):
             assert fetched(nest_of(order), case) > most
@@ -253,5 +256,5 @@ def test_the_exercise_is_the_chapters_loops_4():
 
 @pytest.mark.parametrize(("cache", "each"), [(49152, 4), (12, 4), (11, 4), (59999, 8), (4799, 16)])
 def test_the_largest_tile_fits_and_the_next_one_does_not(cache, each):
-    edge = ch03._largest(cache, each)
+    edge = folder("03.2").module("judge")._largest(cache, each)
     assert 3 * edge**2 * each <= cache < 3 * (edge + 1) ** 2 * each

@@ -1,15 +1,15 @@
-"""grader/specs/ch07: the judge's own predictions agree with the microscope."""
+"""Exercises of chapter 7: the judge's own predictions agree with the microscope."""
 
 import numpy as np
 import pytest
 
 from tiled_matmul.grader import starters
-from tiled_matmul.grader.spec import exercise
-from tiled_matmul.grader.specs import ch07
+from tiled_matmul.grader.folders import exercise, folder
 from tiled_matmul.ladder import cuda_shared_tiles, cuda_thread_tile_1d, cuda_thread_tile_2d
 from tiled_matmul.microscope.cuda import trace, watch
 from tiled_matmul.problem import Problem
 
+REGISTERS, PREDICTED = (folder(name).module("judge") for name in ("07.1", "07.2"))
 (PATH,) = (path for path in starters.solutions() if path.name.startswith("07"))
 
 
@@ -20,7 +20,7 @@ def test_global_loads_are_what_the_microscope_counts(m, n, k):
         with watch() as traces:
             module.matmul(*Problem(m, n, k).inputs(device="cpu"), **options)
         rows, columns = (8, 8) if options else (module.TILE_M, module.TILE_N)
-        assert ch07.global_loads(m, n, k, rows, columns) == traces[0].global_loads.lanes
+        assert PREDICTED.global_loads(m, n, k, rows, columns) == traces[0].global_loads.lanes
 
 
 @pytest.mark.parametrize("case", exercise("07.1").cases, ids=str)
@@ -46,5 +46,8 @@ def test_the_limits_of_07_1_are_what_its_solution_takes(case, tmp_path):
 def test_a_slip_exchanges_what_it_says():
     case = exercise("07.1").cases[0]
     c = np.arange(64.0).reshape(8, 8)
-    assert ch07._exchanged(case, np.eye(8), c)[:2, :4].tolist() == [[0, 8, 2, 10], [1, 9, 3, 11]]
-    assert ch07._exchanged(exercise("07.1").cases[2], c, c) is None
+    assert REGISTERS._exchanged(case, np.eye(8), c)[:2, :4].tolist() == [
+        [0, 8, 2, 10],
+        [1, 9, 3, 11],
+    ]
+    assert REGISTERS._exchanged(exercise("07.1").cases[2], c, c) is None

@@ -7,7 +7,7 @@ import pytest
 from numba import cuda
 
 from tiled_matmul.grader import kinds, starters
-from tiled_matmul.grader.spec import exercise
+from tiled_matmul.grader.folders import exercise
 from tiled_matmul.microscope.cuda import trace
 
 (PATH,) = (path for path in starters.solutions() if path.name.startswith("08"))

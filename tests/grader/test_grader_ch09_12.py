@@ -11,15 +11,16 @@ backend.select()
 
 import nbformat  # noqa: E402
 
-from tiled_matmul.grader import kinds, pool, practice, starters  # noqa: E402
+from tiled_matmul.grader import kinds, pool, practice, programs, starters  # noqa: E402
 from tiled_matmul.grader.compare import _alike  # noqa: E402
+from tiled_matmul.grader.folders import exercise, folder  # noqa: E402
 from tiled_matmul.grader.judge import judge  # noqa: E402
-from tiled_matmul.grader.spec import Call, Case, Limits, exercise  # noqa: E402
-from tiled_matmul.grader.specs import ch09, ch10, ch11, ch12  # noqa: E402
+from tiled_matmul.grader.spec import Call, Case, Limits  # noqa: E402
 from tiled_matmul.models.program_order import program_order  # noqa: E402
 from tiled_matmul.models.roofline import step_clocks  # noqa: E402
 from tiled_matmul.models.waves import Waves  # noqa: E402
 
+ORDER, BUDGET, ROOF = (folder(name).module("judge") for name in ("10.1", "11.1", "11.2"))
 ANSWERS = {
     name: pair
     for path in starters.solutions()
@@ -45,7 +46,7 @@ def judged(worker, one, source, *cases):
 @pytest.mark.parametrize("tiles", [(5, 3, 2), (4, 7, 3), (3, 5, 8), (1, 6, 4), (6, 1, 4)])
 def test_the_order_is_that_of_the_course(tiles):
     m, n, group = tiles
-    mine = [ch10.tile_of(program, m, n, group) for program in range(m * n)]
+    mine = [ORDER.tile_of(program, m, n, group) for program in range(m * n)]
     assert mine == [tuple(tile) for tile in program_order(m, n, group).tolist()]
 
 
@@ -53,20 +54,20 @@ def test_the_roof_is_that_of_the_course():
     for call in exercise("11.2").cases:
         arguments = call.drawn(3).arguments
         if arguments[1] <= 256:
-            assert ch11.step(*arguments)[:2] == pytest.approx(tuple(step_clocks(*arguments)))
+            assert ROOF.step(*arguments)[:2] == pytest.approx(tuple(step_clocks(*arguments)))
 
 
 def test_the_budget_is_that_of_the_chapters_table():
-    found = {stages: ch11.budget(128, 256, 64, 8, stages) for stages in (3, 4, 5)}
+    found = {stages: BUDGET.budget(128, 256, 64, 8, stages) for stages in (3, 4, 5)}
     assert [fits for *_, fits in found.values()] == [True, True, False]
     assert found[3][:2] == (144 * 1024, 128)
-    assert not ch11.budget(128, 256, 64, 4, 3)[2]  # 256 sums, as chapter 9 saw it spill
+    assert not BUDGET.budget(128, 256, 64, 4, 3)[2]  # 256 sums, as chapter 9 saw it spill
 
 
 def test_the_share_is_that_of_the_chapters_waves():
     for m, n in ((4096, 4096), (3072, 768), (129, 1)):
         tiles = -(-m // 128) * -(-n // 256)
-        assert ch12.used(m, n, 128, 256, 132) == pytest.approx(Waves(tiles, 132).fill)
+        assert programs.used(m, n, 128, 256, 132) == pytest.approx(Waves(tiles, 132).fill)
 
 
 # Values.
@@ -224,8 +225,8 @@ def test_the_limits_are_what_the_answer_takes(worker, name, which):
 def test_a_check_of_a_stray_program_draws_its_walk():
     from nbclient import NotebookClient
 
-    (path,) = [path for path in starters.solutions() if path.name.startswith("10")]
-    notebook = nbformat.from_dict(starters.starter(path))
+    (chapter,) = [path for path in starters.chapters() if path.name.startswith("10")]
+    notebook = nbformat.from_dict(starters.made(chapter, solved=False))
     NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True).execute()
     (check,) = [cell for cell in notebook.cells if cell.id == "check-10-2"]
     (picture,) = [out for out in check.outputs if "data" in out]
@@ -236,6 +237,6 @@ def test_a_check_of_a_stray_program_draws_its_walk():
 
 
 def test_specs_share_the_first_kernels_launch():
-    assert ch09.launch(Case(20, 35, 40)) == ((3, 2), ch09.blocks(16, 16, 16))
-    case = Case(33, 17, 9, given=ch09.blocks(16, 32, 16), parts=3)
-    assert ch12.SPLIT.launch(case) == ((1, 3, 3), ch09.blocks(16, 32, 16) | {"SPLITS": 3})
+    assert programs.launch(Case(20, 35, 40)) == ((3, 2), programs.blocks(16, 16, 16))
+    case = Case(33, 17, 9, given=programs.blocks(16, 32, 16), parts=3)
+    assert exercise("12.2").launch(case) == ((1, 3, 3), programs.blocks(16, 32, 16) | {"SPLITS": 3})

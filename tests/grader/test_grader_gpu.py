@@ -1,6 +1,6 @@
-"""The grader on a GPU: solutions pass there, and what goes wrong there is told and contained.
+"""The grader on a GPU: solutions pass there, and faults there are reported and contained.
 
-Answers here are right at the sizes of the interpreter and wrong at one that fills a GPU.
+The wrong answers here are right at the interpreter's sizes and wrong at one that fills a GPU.
 """
 
 import dataclasses
@@ -10,8 +10,9 @@ import time
 import pytest
 
 from tiled_matmul.grader import on_gpu, pool, starters
+from tiled_matmul.grader.folders import exercise, exercises
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import Limits, exercise, exercises
+from tiled_matmul.grader.spec import Limits
 
 pytestmark = pytest.mark.gpu
 ANSWERS = {
@@ -43,7 +44,11 @@ def gpu():
         yield there
 
 
-@pytest.mark.parametrize("name", KERNELS)
+# The points for speed are for a speed that is measured.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.alone) if exercise(n).speed else n for n in KERNELS],
+)
 def test_the_solution_has_all_points(name, gpu):
     found = judge(exercise(name), ANSWERS[name], gpu=gpu, confined=pool.sandbox_works())
     print(f"{name}: {found.evidence.get('speed', '')}")
@@ -72,6 +77,7 @@ def test_27_a_fault_while_it_is_timed(gpu):
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
+@pytest.mark.alone
 def test_21_28_a_kernel_without_an_end_is_ended(gpu):
     began = time.monotonic()
     found = judge(GUARD, large("while True:\n                pass"), gpu=gpu)
@@ -80,8 +86,9 @@ def test_21_28_a_kernel_without_an_end_is_ended(gpu):
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
+@pytest.mark.alone
 def test_28_a_deadlock_is_ended(gpu):
-    """Thread 0 waits for a word that the others write behind a barrier which it never reaches."""
+    """Thread 0 waits for a value that the others store after a barrier that it never reaches."""
     source = NAIVE.replace(
         "    col, row",
         """    flag = cuda.shared.array(1, np.int32)
@@ -96,7 +103,7 @@ def test_28_a_deadlock_is_ended(gpu):
     col, row""",
         1,
     ).format(before="pass")
-    found = judge(GUARD, source, gpu=gpu, gated=False)  # atomics are not for answers
+    found = judge(GUARD, source, gpu=gpu, gated=False)  # the gate refuses atomics
     assert (found.status, found.points) == ("TIMEOUT", 0), found.message
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
@@ -131,7 +138,7 @@ def test_compute_sanitizer_finds_nothing_in_a_solution(name, gpu):
 
 @sanitizer
 def test_compute_sanitizer_finds_a_read_past_the_end(gpu):
-    """It is inside of what the driver gave, so nothing faults, and the product is right."""
+    """The address lies inside the driver's allocation, so no fault occurs and C is right."""
     found = judge(GUARD, large("acc += 0 * b[a.shape[1], col]"), gpu=gpu, sanitize=True)
     assert (found.status, found.points) == ("GPU_FAULT", 0), found.message
     assert "Invalid __global__ read of size 4 bytes in line 10 (`acc +=" in found.message
@@ -146,7 +153,7 @@ LUCKY = """        cuda.syncthreads()
 
 @sanitizer
 def test_29_racecheck_finds_a_race_with_a_lucky_value_each_time(gpu):
-    """Whoever comes first, a finite number is taken 0 times: the product is right."""
+    """Whichever thread comes first, a finite number is multiplied by 0: the product is right."""
     head, tail = ANSWERS["05.3"].rsplit("        cuda.syncthreads()\n", 1)
     raced = head + LUCKY + tail
     assert judge(exercise("05.3"), raced, gpu=gpu).status == "PASS"
@@ -166,7 +173,7 @@ WASTE = """    zero = c.dtype.type(0)
 
 
 def slowed():
-    """Return the answer to 07.1 with work that changes nothing, where it is timed."""
+    """Return the answer to 07.1 with extra work at the timed size, which changes no result."""
     source = ANSWERS["07.1"]
     assert source.count("    zero = c.dtype.type(0)\n") == 1
     return source.replace("    zero = c.dtype.type(0)\n", WASTE)
@@ -185,7 +192,8 @@ real.synchronize = lambda: None
 """
 
 
-def test_30_who_is_slow_is_slow_whatever_it_does_to_the_clock(gpu):
+@pytest.mark.alone
+def test_30_a_slow_answer_is_slow_even_if_it_patches_the_clock(gpu):
     fair = judge(exercise("07.1"), ANSWERS["07.1"], gpu=gpu)
     source = slowed()
     plain = judge(exercise("07.1"), source, gpu=gpu)
@@ -196,7 +204,7 @@ def test_30_who_is_slow_is_slow_whatever_it_does_to_the_clock(gpu):
         assert (found.points, found.max_points) == (4, 5)
 
 
-def test_30_who_skips_work_when_it_is_timed_is_wrong(gpu):
+def test_30_an_answer_that_skips_work_when_it_is_timed_is_wrong(gpu):
     """Before a timed call C is full of NaN, which an answer can see."""
     lazy = "if c[row, col] != c[row, col]:\n            return"
     one = dataclasses.replace(GUARD, speed=exercise("07.1").speed)
@@ -207,7 +215,7 @@ def test_30_who_skips_work_when_it_is_timed_is_wrong(gpu):
 
 SIDE = """
 class Lazy:
-    '''Looks like a kernel, and would launch where and when it likes.'''
+    '''Looks like a kernel, but would launch when and on which stream it likes.'''
 
     def __init__(self, kernel):
         self.kernel, self.py_func = kernel, kernel.py_func
@@ -225,7 +233,7 @@ guarded = Lazy(guarded)
 
 
 def test_30_side_streams_and_lazy_launches_have_nothing_to_launch(gpu):
-    """An answer's Python never meets the GPU: what is timed is the code that it was compiled to."""
+    """An answer's Python never runs beside the GPU: only its compiled code is timed."""
     one = dataclasses.replace(GUARD, speed=exercise("07.1").speed)
     found = judge(one, NAIVE.format(before="pass") + SIDE, gpu=gpu, gated=False)
     print(found.status, found.message, found.evidence.get("speed"))
@@ -246,6 +254,7 @@ def test_26_forged_machine_code_is_refused(gpu):
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
+@pytest.mark.alone
 def test_the_command_line_and_the_notebook(tmp_path, capsys):
     from tiled_matmul.__main__ import main
     from tiled_matmul.grader import check
@@ -253,15 +262,15 @@ def test_the_command_line_and_the_notebook(tmp_path, capsys):
     path = next(p for p in starters.solutions() if p.name.startswith("07"))
     report = tmp_path / "report.json"
     assert main(["grade", "--gpu", "--json", str(report), str(path)]) == 0
-    said = capsys.readouterr().out
-    assert "of the speed of cuda_coalesced" in said and '"ratio"' in report.read_text()
+    printed = capsys.readouterr().out
+    assert "of the speed of cuda_coalesced" in printed and '"ratio"' in report.read_text()
     check("09.1", ANSWERS["09.1"], gpu=True)
     assert "of the speed of cublas" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not pool.sandbox_works(), reason="no bubblewrap here")
+@pytest.mark.skipif(not pool.sandbox_works(), reason="bubblewrap makes no sandbox here")
 def test_a_class_is_graded_in_the_sandbox_and_on_the_gpu(tmp_path):
-    """One solved it, one faults on the GPU, one is wrong there: each costs only itself."""
+    """Ann solved it, Bob's kernel faults on the GPU, Cleo's is wrong there: Ann keeps her marks."""
     import json
 
     from tiled_matmul.grader import teacher

@@ -1,18 +1,20 @@
-"""grader/on_gpu.py without a GPU: what becomes of an answer, whatever the GPU's process does.
+"""grader/on_gpu.py without a GPU: the verdict on an answer, whatever the GPU's process does.
 
-A worker compiles the answer; in the GPU's place stands a process that multiplies with NumPy.
+A worker compiles the answer; in place of the GPU's process stands one that multiplies with NumPy.
 """
 
 import dataclasses
 import re
 import sys
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
 
-from tiled_matmul.grader import on_gpu, pool, practice, starters
+from tiled_matmul.grader import compare, on_gpu, pool, practice, starters
+from tiled_matmul.grader.folders import exercise, exercises
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import Case, Limits, exercise, exercises
+from tiled_matmul.grader.spec import Case, Limits
 from tiled_matmul.machine.device import Peak
 
 EXAMPLE = Path(__file__).parents[1] / "launcher_example.py"
@@ -22,12 +24,47 @@ ANSWERS = {
     for name, (_, solved) in starters.answers(path).items()
 }
 FIRST = exercise("09.1")
+(NINE,) = [path for path in starters.solutions() if path.name.startswith("09")]
+STARTER = starters.answers(NINE)["09.1"][0]
 SMALL = dataclasses.replace(
     FIRST,
     cases=FIRST.cases[:1],
     large=(Case(40, 37, 50, "float16", draw="normal"),),
     speed=dataclasses.replace(FIRST.speed, case=Case(70, 50, 90, "float16", draw="normal")),
 )
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """Running workers by kind and environment."""
+    with ExitStack() as stack:
+        started = {}
+
+        def worker(kind, environment):
+            key = "triton" if kind == "triton" else "cuda", *sorted(environment.items())
+            if key not in started:
+                new = START(key[0], Limits(), False, None, environment)
+                started[key] = stack.enter_context(new)
+            return started[key]
+
+        yield worker
+
+
+@pytest.fixture
+def shared(kept, monkeypatch):
+    """Let right answers share their processes and the compiler's cache; the GPU's is always new."""
+
+    def start(kind, limits, confined, command=None, environment=None):
+        if command is not None:
+            return START(kind, limits, confined, command, environment)
+        assert not confined
+        return nullcontext(kept(kind, environment or {}))
+
+    monkeypatch.setattr(pool, "Worker", start)
+
+
+START = pool.Worker
+sharing = pytest.mark.usefixtures("shared")
 
 
 def gpu(mode, cc=(9, 0)):
@@ -40,6 +77,7 @@ def judged(mode, answer=SMALL, source=ANSWERS["09.1"], cc=(9, 0), **options):
     return found, there
 
 
+@sharing
 def test_right_and_fast_has_all_points_and_says_how_fast():
     found, there = judged("fair")
     assert (found.status, found.points, found.max_points) == ("PASS", 5, 5), found.message
@@ -50,24 +88,27 @@ def test_right_and_fast_has_all_points_and_says_how_fast():
 
 def test_in_the_sandbox_as_well():
     if not pool.sandbox_works():
-        pytest.skip("no bubblewrap here")
+        pytest.skip("bubblewrap makes no sandbox here")
     found, _ = judged("fair", confined=True)
     assert (found.status, found.points) == ("PASS", 5), found.message
 
 
+@sharing
 def test_right_and_slow_keeps_the_points_for_being_right():
     found, _ = judged("slow")
     assert (found.status, found.points, found.max_points) == ("WRONG", 4, 5)
     assert found.diagnosis == "slow" and found.hint == 3
-    assert "0.00 of the speed of cublas, of which 0.3 was asked" in found.message
+    assert "0.00 of the speed of cublas; 0.3 is asked for" in found.message
 
 
+@sharing
 def test_speed_is_asked_where_it_was_measured():
     found, _ = judged("slow", cc=(8, 0))
     assert (found.status, found.points, found.max_points) == ("PASS", 4, 4), found.message
     assert "speed" not in found.evidence
 
 
+@sharing
 def test_a_gpu_that_lacks_what_an_answer_needs_is_not_asked():
     old = dataclasses.replace(SMALL, since=(8, 0))
     found, there = judged("fault", old, cc=(7, 5))
@@ -75,24 +116,27 @@ def test_a_gpu_that_lacks_what_an_answer_needs_is_not_asked():
     assert there.starts == 0
 
 
-def test_30_an_impossible_time_is_nobodys_mark():
+@sharing
+def test_30_an_impossible_time_costs_no_marks():
     found, _ = judged("impossible")
     assert (found.status, found.points, found.hint) == ("INFRA", 0, 0)
-    assert "cannot be" in found.message
+    assert "is impossible" in found.message
 
 
+@sharing
 def test_30_every_timed_output_is_compared():
     found, _ = judged("unchecked")
     assert (found.status, found.points) == ("WRONG", 0) and found.diagnosis == "zero"
     assert found.message.startswith("On the GPU, A 70×90 times B 90×50: C ")
 
 
+@sharing
 @pytest.mark.parametrize(
     ("mode", "status", "words"),
     [
         ("fault", "GPU_FAULT", "CUDA_ERROR_ILLEGAL_ADDRESS"),
         ("dies", "GPU_FAULT", "the process ended with status 3"),
-        ("silent", "TIMEOUT", "no end within 1 s"),
+        ("silent", "TIMEOUT", "did not finish within 1 s"),
         ("refused", "WRONG", "cannot be launched"),
         ("absent", "INFRA", "the GPU does not answer: .*nobody is there"),
     ],
@@ -105,6 +149,7 @@ def test_what_befalls_the_gpus_process(mode, status, words):
     assert there.launcher is None
 
 
+@sharing
 def test_a_fault_costs_only_the_answer_that_made_it():
     """The next one has a fresh process; a GPU that is gone is tried once and no more."""
     with gpu("fault") as there:
@@ -117,9 +162,10 @@ def test_a_fault_costs_only_the_answer_that_made_it():
         assert there.starts == 0
 
 
+@sharing
 def test_what_fails_without_a_gpu_does_not_come_to_it():
     with gpu("absent") as there:
-        found = judge(SMALL, starters.answers(starters.solutions()[8])["09.1"][0], gpu=there)
+        found = judge(SMALL, STARTER, gpu=there)
     assert (found.status, found.points, found.max_points) == ("WRONG", 0, 5)
 
 
@@ -141,20 +187,50 @@ own.build = lambda *arguments: (Built, {{name: "i32" for name in "abc"}})
 """
 
 
+CASE = SMALL.cases[0]
+RIGHT = {"passed": [0, 1, 2], "warps": 4, "shared": 0, "scratch": 0}
+
+
+class Reply:
+    """A worker that replies these numbers of a kernel, and this code."""
+
+    def __init__(self, built, code=(b"x",)):
+        self.reply = {"findings": [], "counts": {}, "built": built}, list(code)
+
+    def ask(self, header, blobs, seconds, most):
+        return self.reply
+
+
+def test_26_a_reply_of_the_right_form_is_taken():
+    built = on_gpu._built(SMALL, CASE, Reply(RIGHT), (9, 0))
+    assert built == on_gpu.Built(b"x", (0, 1, 2), 4, 0, 0)
+
+
 @pytest.mark.parametrize(
-    ("numbers", "code"),
+    ("built", "code"),
     [
-        ("-1, 0, 0", "b'x'"),
-        ("4, 10**9, 0", "b'x'"),
-        ("'4', 0, 0", "b'x'"),
-        ("4, 0, 0", "b'x' * 2**25"),
-        ("0, 0, 0", "b'x'"),
+        (RIGHT | {"warps": -1}, [b"x"]),
+        (RIGHT | {"shared": 10**9}, [b"x"]),
+        (RIGHT | {"warps": "4"}, [b"x"]),
+        (RIGHT | {"warps": 0}, [b"x"]),
+        (RIGHT | {"passed": [2, 1]}, [b"x"]),
+        (RIGHT | {"passed": [31]}, [b"x"]),
+        (RIGHT | {"more": 1}, [b"x"]),
+        (RIGHT, []),
+        (None, [b"x"]),
     ],
 )
-def test_26_what_an_answer_says_of_its_kernel_is_not_believed(numbers, code):
-    source = PATCHED.format(numbers=numbers, code=code) + ANSWERS["09.1"]
-    found, _ = judged("fair", source=source, gated=False)
+def test_26_a_worker_that_lies_about_its_kernel_is_not_believed(built, code):
+    with pytest.raises(compare.Stop) as stop:
+        on_gpu._built(SMALL, CASE, Reply(built, code), (9, 0))
+    assert stop.value.status == "CRASH"
+
+
+def test_26_an_answer_that_patches_the_compiler_is_not_believed():
+    source = PATCHED.format(numbers="4, 0, 0", code="b'x' * 2**25") + ANSWERS["09.1"]
+    found, there = judged("fair", source=source, gated=False)
     assert (found.status, found.points) == ("CRASH", 0), found.message
+    assert there.starts == 0
 
 
 def test_what_does_not_compile_is_the_answers_fault():
@@ -165,23 +241,24 @@ def test_what_does_not_compile_is_the_answers_fault():
     assert "ZeroDivisionError" in found.message
 
 
-def test_a_machine_without_a_gpu_says_so(tmp_path, capsys):
+def test_a_machine_without_a_gpu_says_so(tmp_path, capsys, monkeypatch):
     from tiled_matmul.__main__ import main
     from tiled_matmul.machine.backend import probe_gpu
 
     if probe_gpu()[0] is not None:
         pytest.skip("there is a GPU here")
+    monkeypatch.setattr(pool, "sandbox_works", lambda: True)
     for arguments in (["exercises/05_shared_memory.ipynb"], ["--teacher", str(tmp_path)]):
-        assert main(["grade", "--gpu", *arguments]) != 0
-        assert "a GPU was asked for, and" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="a GPU was asked for, and"):
+        assert main(["grade", "--gpu", *arguments]) == 2
+        assert "a GPU was asked for, but" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="a GPU was asked for, but"):
         practice.check("05.1", ANSWERS["05.1"], gpu=True)
 
 
 def test_a_process_of_an_answer_sees_no_gpu():
-    with pool.Worker("triton", Limits(), False, None, on_gpu.HIDDEN) as worker:
-        told = Path(f"/proc/{worker.process.pid}/environ").read_bytes().split(b"\0")
-    assert b"CUDA_VISIBLE_DEVICES=" in told
+    with pool.Worker("loops", Limits(), False, None, on_gpu.HIDDEN) as worker:
+        variables = Path(f"/proc/{worker.process.pid}/environ").read_bytes().split(b"\0")
+    assert b"CUDA_VISIBLE_DEVICES=" in variables
 
 
 @pytest.mark.parametrize(("dtype", "ms"), [("float16", 137.4 / 989), ("float32", 137.4 / 67)])
@@ -223,7 +300,7 @@ THREAD = "by thread (7,0,0) in block (1,2,0)"
 
 
 @pytest.mark.parametrize(
-    ("log", "told"),
+    ("log", "reports"),
     [
         ("========= ERROR SUMMARY: 0 errors\n", []),
         ("Invalid text of a kernel's own\n========= ERROR SUMMARY: 0 errors\n", []),
@@ -247,23 +324,25 @@ THREAD = "by thread (7,0,0) in block (1,2,0)"
         ),
     ],
 )
-def test_a_sanitizers_log_is_read(log, told):
-    assert on_gpu.findings(log) == told
+def test_a_sanitizers_log_is_read(log, reports):
+    assert on_gpu.findings(log) == reports
 
 
-def test_a_sanitizers_log_without_its_end_is_no_mark():
-    with pytest.raises(on_gpu.NoGpu, match="no end: killed"):
+def test_a_sanitizers_log_without_its_end_costs_no_marks():
+    with pytest.raises(on_gpu.NoGpu, match="did not finish: killed"):
         on_gpu.findings("killed")
 
 
-def test_a_machine_that_compiles_nothing_is_nobodys_mark_without_a_gpu_either(monkeypatch):
+def test_a_machine_that_compiles_nothing_costs_no_marks_without_a_gpu_either(monkeypatch):
+    monkeypatch.setattr("tiled_matmul.grader.judge.INFRA_TRIES", 1)
     monkeypatch.setitem(pool.WITHOUT_GPU, "TRITON_CACHE_MANAGER", "nowhere:Nothing")
     found = judge(FIRST, ANSWERS["09.1"])
     assert (found.status, found.points) == ("INFRA", 0), found.message
     assert "no kernel can be compiled here" in found.message
 
 
-def test_a_machine_that_compiles_nothing_is_nobodys_mark(monkeypatch):
+@sharing
+def test_a_machine_that_compiles_nothing_costs_no_marks(monkeypatch):
     monkeypatch.setattr(on_gpu, "HIDDEN", on_gpu.HIDDEN | {"TRITON_CACHE_DIR": "/proc/nowhere"})
     found, _ = judged("fair")
     assert (found.status, found.points) == ("INFRA", 0), found.message

@@ -2,49 +2,34 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 from tiled_matmul import ROOT
-from tiled_matmul.grader.release import ADDED, _toc, release, without_hidden
+from tiled_matmul.grader import mistakes
+from tiled_matmul.grader.folders import TEACHERS, folder
+from tiled_matmul.grader.release import LEFT_OUT, release
 
-SPEC = """\
-CASES = (
-    Case(9, 9, 9),
-    Case(9, 9, 9, hidden=True),
-    Case(
-        7, 5, 3,
-        hidden=True,
-    ),
-    Case(1, 2, 3, hidden=False),
+in_checkout = pytest.mark.skipif(
+    not (ROOT / ".git").exists(), reason="a copy of what git tracks needs git"
 )
-"""
 
 
-def test_hidden_cases_are_cut_out_and_the_rest_stays():
-    assert (
-        without_hidden(SPEC)
-        == "CASES = (\n    Case(9, 9, 9),\n    Case(1, 2, 3, hidden=False),\n)\n"
-    )
-
-
-def test_a_hidden_case_that_cannot_be_cut_out_is_told():
-    with pytest.raises(ValueError, match="line 2: a hidden case needs a comma behind it"):
-        without_hidden("CASES = tuple(\n    Case(n, hidden=True) for n in (1, 2)\n)\n")
-
-
-def test_files_that_exercises_were_added_from_stay_behind():
-    names = ("exercises/mine.py", "exercises/mine/too.py")
-    assert all(ADDED.fullmatch(name) for name in names)
-    names = ("exercises/example.py", "exercises/05_shared_memory.ipynb", "src/exercises/x.py")
-    assert not any(ADDED.fullmatch(name) for name in names)
-
-
-def test_the_pages_of_solutions_leave_the_table_of_contents():
-    before, after = "parts:\n  - caption: Exercises\n    x: 1\n", "  - caption: Z\n"
-    assert _toc(f"{before}  - caption: Solutions\n    y: 2\n{after}") == before + after
+def test_what_gives_answers_away_stays_behind():
+    one = "exercises/source/05_shared_memory/3_repaired/"
+    for name in (
+        *("exercises/solutions/05_shared_memory.ipynb", "tests/test_make.py", ".ci/run"),
+        *(f"{one}answer.py", f"{one}hidden.py", f"{one}mistakes.txt", ".github/workflows/cpu.yml"),
+    ):
+        assert LEFT_OUT.fullmatch(name), name
+    for name in (
+        *("exercises/05_shared_memory.ipynb", "tests/notebooks/nbval.ini", f"{one}judge.py"),
+        *(f"{one}starter.py", "src/tiled_matmul/grader/mistakes.py", "solutions/answer.py"),
+    ):
+        assert not LEFT_OUT.fullmatch(name), name
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
@@ -61,26 +46,59 @@ def test_outside_of_git_nothing_is_written(tmp_path):
     assert not (tmp_path / "copy").exists()
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="a copy of what git tracks needs git")
-def test_the_copy_holds_no_answers_and_grades(tmp_path):
-    copy = tmp_path / "copy"
-    names = release(copy)
-    assert not (copy / "exercises/solutions").exists() and not (copy / "tests").exists()
-    assert "exercises/05_shared_memory.ipynb" in names
-    specs = sorted((copy / "src/tiled_matmul/grader/specs").glob("ch*.py"))
-    assert specs and all("hidden=True" not in path.read_text() for path in specs)
-    for path in copy.rglob("*.ipynb"):
-        assert "# >>> solution" not in path.read_text(encoding="utf-8"), path
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A learner's copy, and a function that runs the course's command there."""
+    path = tmp_path_factory.mktemp("release") / "copy"
+    release(path)
+    environment = os.environ | {"PYTHONPATH": str(path / "src"), "HOME": str(path.parent)}
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "tiled_matmul", *arguments]
+        return subprocess.run(command, cwd=path, env=environment, capture_output=True, text=True)
+
+    run.path = path
+    return run
+
+
+@in_checkout
+def test_the_copy_holds_no_answers(copy):
+    names = {path.name for path in copy.path.rglob("*")}
+    assert not names & set(TEACHERS) and "solutions" not in names and "judge.py" in names
+    texts = [path.read_text("utf-8") for path in (copy.path / "exercises").rglob("*.*")]
+    assert len(texts) > 100 and not any("hidden=True" in text for text in texts)
+    for one in ("05.3", "11.1"):
+        answer = folder(one).text("answer.py")
+        assert not any(answer in text for text in texts)
+
+
+@in_checkout
+def test_the_copy_is_in_order_and_reads_nothing_that_it_lacks(copy):
+    done = copy("exercises", "check", "11.1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "exercises check: in order\n11.1 the starter: as meant\n"
+    assert copy("exercises", "sync").stdout.count("was current") == 12
+    assert not (copy.path / "exercises/solutions").exists()
+    # Chapters 4 to 6 compare what a kernel asks for with what hardware counted.
+    code = "from tiled_matmul.microscope.cuda.traffic import COUNTERS; COUNTERS.read_bytes()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=copy.path, env=os.environ | {"PYTHONPATH": "src"}
+    )
+    assert done.returncode == 0
+
+
+@in_checkout
+def test_the_copy_grades(copy):
     # The cases that are left still tell a barrier in a condition from one on everybody's way.
-    path = copy / "exercises/05_shared_memory.ipynb"
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    answer = (ROOT / "tests/grader_zoo/05_3/in_a_condition.py").read_text(encoding="utf-8")
+    path = copy.path / "exercises/05_shared_memory.ipynb"
+    mine = copy.path.parent / path.name
+    shutil.copy(path, mine)
+    notebook = json.loads(mine.read_text(encoding="utf-8"))
+    answers = {answer.name: answer for answer in mistakes.answers(folder("05.3"))}
     (cell,) = [cell for cell in notebook["cells"] if cell["id"] == "exercise-05-3"]
-    cell["source"] = answer.split("\n", 2)[2]
-    path.write_text(json.dumps(notebook), encoding="utf-8")
-    environment = os.environ | {"PYTHONPATH": str(copy / "src"), "HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "tiled_matmul", "grade", "exercises/05_shared_memory.ipynb"]
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    cell["source"] = answers["in_a_condition"].source
+    mine.write_text(json.dumps(notebook), encoding="utf-8")
+    done = copy("grade", str(mine))
+    assert done.returncode == 1, done.stderr
     assert "05.1  WRONG" in done.stdout and "05.3  RACE" in done.stdout
     assert "outside of every condition" in done.stdout

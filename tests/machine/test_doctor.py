@@ -8,7 +8,7 @@ import pytest
 
 from tiled_matmul import ROOT
 from tiled_matmul.machine import backend, doctor
-from tiled_matmul.machine.doctor import Facts, Finding, Report, Trial, judge
+from tiled_matmul.machine.doctor import Assessment, Facts, MachineReport, Trial, judge
 
 GOOD = {
     "numpy": "2.4.6",
@@ -35,6 +35,7 @@ LAPTOP = Facts(
     cpu_threads=8,
     versions=GOOD,
     backend="simulator",
+    bwrap="bubblewrap 0.11.0, /usr/bin/bwrap",
     trials=TRIED,
 )
 SERVER = dataclasses.replace(
@@ -91,7 +92,14 @@ def with_trials(facts, **trials):
 @pytest.mark.parametrize("facts", [LAPTOP, SERVER])
 def test_a_good_machine_has_no_trouble(facts):
     assert troubles(facts) == []
-    assert Report(facts, tuple(judge(facts))).ok
+    assert MachineReport(facts, tuple(judge(facts))).ok
+
+
+def test_without_bubblewrap_the_course_runs_and_what_is_missing_is_named():
+    facts = dataclasses.replace(LAPTOP, bwrap=None)
+    (finding,) = troubles(facts)
+    assert (finding.topic, finding.level) == ("sandbox", "warning")
+    assert finding.fix == "apt install bubblewrap" and MachineReport(facts, (finding,)).ok
 
 
 def test_colab_runs_as_it_is_and_is_told_not_to_upgrade():
@@ -243,7 +251,7 @@ def test_an_old_python():
 
 def test_every_error_comes_first_and_fails_the_report():
     facts = with_versions(LAPTOP, numpy="2.5.0", nbval=None)
-    report = Report(facts, tuple(judge(facts)))
+    report = MachineReport(facts, tuple(judge(facts)))
     levels = [finding.level for finding in report.findings]
     assert levels[:2] == ["error", "warning"] and set(levels[2:]) == {"ok"}
     assert not report.ok
@@ -253,7 +261,7 @@ def test_every_error_comes_first_and_fails_the_report():
 
 
 def test_each_mend_is_one_line():
-    report = Report(LAPTOP, (Finding("error", "x", "y", "one line"),))
+    report = MachineReport(LAPTOP, (Assessment("error", "x", "y", "one line"),))
     assert report.as_text().count("→") == 1
 
 

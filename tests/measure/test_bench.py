@@ -1,4 +1,4 @@
-import threading
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 
 from tiled_matmul.check import MatmulError
 from tiled_matmul.kit import backend
-from tiled_matmul.measure import bench, peaks
-from tiled_matmul.measure.bench import Timing, equal_threads, exact_sums, time_interleaved
+from tiled_matmul.measure import bench, clock, provenance
+from tiled_matmul.measure.clock import time_interleaved
 from tiled_matmul.problem import Problem
 
 SMALL = Problem(24, 20, 28)
@@ -57,117 +57,6 @@ def spoils_the_last_element(a, b, out):
     return out
 
 
-def test_median_and_spread():
-    timing = Timing((1.0, 2.0, 3.0, 4.0, 100.0))
-    assert timing.median_ms == 3.0
-    assert timing.spread == pytest.approx((4 - 2) / 3)
-
-
-@pytest.mark.parametrize("samples", [(), (float("nan"),), (-1.0,), (1.0, float("inf"))])
-def test_a_timing_of_nothing_is_refused(samples):
-    with pytest.raises(ValueError, match="finite samples"):
-        Timing(samples)
-
-
-def test_functions_run_in_turn_and_each_round_starts_with_another(monkeypatch):
-    monkeypatch.setattr(bench, "LEAD_S", 0.0)
-    calls = []
-    functions = {name: lambda i, name=name: calls.append((name, i)) for name in "abc"}
-    timings = time_interleaved(functions, device="cpu", inputs=[(0,), (1,)], rounds=4, threads=1)
-    # Two warm-up calls each; then a lead and the sample itself, on the same inputs.
-    timed = calls[6:]
-    assert timed[::2] == timed[1::2]
-    assert "".join(name for name, _ in timed[::2]) == "abcbcacababc"
-    assert [i for _, i in timed[::2]] == [0] * 3 + [1] * 3 + [0] * 3 + [1] * 3
-    assert all(len(timing.samples_ms) == 4 for timing in timings.values())
-    assert list(timings) == ["a", "b", "c"]
-
-
-def test_the_clock_tells_time():
-    timings = time_interleaved(
-        {"short": lambda: time.sleep(0.002), "long": lambda: time.sleep(0.008)},
-        device="cpu",
-        rounds=5,
-    )
-    assert 2 <= timings["short"].median_ms < timings["long"].median_ms
-    assert timings["long"].median_ms >= 8
-
-
-def test_the_budget_decides_how_many_rounds(monkeypatch):
-    monkeypatch.setattr(bench, "LEAD_S", 0.0)
-
-    def rounds(budget_s, seconds):
-        shares = []
-        timings = time_interleaved(
-            {"f": lambda: time.sleep(seconds)},
-            device="cpu",
-            budget_s=budget_s,
-            on_round=shares.append,
-        )
-        assert shares == sorted(shares) and shares[-1] == 1
-        return len(timings["f"].samples_ms)
-
-    assert rounds(0.05, 0.006) == bench.MIN_ROUNDS
-    assert rounds(0.02, 0.06) == bench.FEWEST_ROUNDS
-    assert rounds(60.0, 0.0) == bench.MAX_ROUNDS
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"functions": {}}, "no function"),
-        ({"device": "tpu"}, "device must be"),
-        ({"rounds": 0}, "rounds must be"),
-        ({"rounds": 2.5}, "rounds must be"),
-        ({"budget_s": 0}, "budget_s must be"),
-        ({"budget_s": float("nan")}, "budget_s must be"),
-        ({"inputs": []}, "inputs must hold"),
-        ({"threads": 0}, "threads must be from 1 to"),
-        ({"threads": 10**6}, "threads must be from 1 to"),
-        ({"threads": True}, "threads must be from 1 to"),
-        ({"launches": 0}, "launches must be a positive integer, got 0"),
-        ({"launches": 1.0}, "launches must be a positive integer, got 1.0"),
-        ({"launches": 2}, "on a CPU a sample is one call; launches=2"),
-        ({"graphs": True}, "on a CPU leave graphs=False"),
-    ],
-)
-def test_bad_requests_are_errors(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        time_interleaved(**{"functions": {"f": lambda: None}, "device": "cpu"} | arguments)
-
-
-def test_blas_and_numba_get_the_same_threads_and_theirs_back():
-    import numba
-
-    before = numba.get_num_threads(), bench._blas_threads()
-    with equal_threads(1) as count:
-        assert (count, numba.get_num_threads()) == (1, 1)
-        assert set(bench._blas_threads()) == {1}
-    assert (numba.get_num_threads(), bench._blas_threads()) == before
-
-
-def test_blas_that_does_not_follow_is_noticed(monkeypatch):
-    monkeypatch.setattr(bench, "_blas_threads", lambda: [7])
-    with pytest.raises(ValueError, match="BLAS does not run on 1 threads"), equal_threads(1):
-        pass
-
-
-def test_tf32_is_off_within_and_restored_after():
-    import torch
-
-    settings = torch.backends.cuda.matmul
-    before = settings.allow_tf32
-    settings.allow_tf32 = True
-    try:
-        with pytest.raises(KeyError), exact_sums():
-            assert settings.allow_tf32 is False
-            assert settings.allow_fp16_reduced_precision_reduction is False
-            raise KeyError
-        assert settings.allow_tf32 is True
-    finally:
-        settings.allow_tf32 = before
-
-
 def test_records_of_a_run():
     records = bench.bench([FakeRung("same", right)], SMALL, budget_s=0.1, threads=1)
     assert [record.rung for record in records] == ["numpy", "same"]
@@ -177,6 +66,7 @@ def test_records_of_a_run():
     assert same.ratio == baseline.time_ms / same.time_ms
     assert same.gpu.startswith("CPU: ") and same.gpu.endswith(", 1 thread")
     assert same.driver == ""
+    assert same.tflops == pytest.approx(2 * 24 * 20 * 28 / same.time_ms / 1e9)
     assert {"python", "numpy", "numba"} <= set(same.versions)
 
 
@@ -299,44 +189,6 @@ def test_the_simulators_have_no_clock():
         bench.estimate_s(FakeRung("f", right, "gpu"), SMALL)
 
 
-def test_the_commit_can_be_given(monkeypatch):
-    monkeypatch.setenv("TILED_MATMUL_COMMIT", "fedcba9")
-    bench.commit.cache_clear()
-    assert bench.commit() == "fedcba9"
-    bench.commit.cache_clear()
-
-
-def test_without_git_the_commit_is_unknown(monkeypatch, tmp_path):
-    monkeypatch.delenv("TILED_MATMUL_COMMIT", raising=False)
-    monkeypatch.setattr(bench, "ROOT", tmp_path)
-    bench.commit.cache_clear()
-    assert bench.commit() == "unknown"
-    bench.commit.cache_clear()
-
-
-def test_a_changed_source_is_a_dirty_commit(monkeypatch, tmp_path):
-    import subprocess
-
-    def git(*arguments):
-        who = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-        subprocess.run(["git", "-C", tmp_path, *who, *arguments], check=True, capture_output=True)
-
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "a.py").write_text("1")
-    git("init")
-    git("add", ".")
-    git("commit", "-m", "first")
-    monkeypatch.delenv("TILED_MATMUL_COMMIT", raising=False)
-    monkeypatch.setattr(bench, "ROOT", tmp_path)
-    (tmp_path / "results.json").write_text("[]")
-    bench.commit.cache_clear()
-    assert not bench.commit().endswith("-dirty")
-    (tmp_path / "src" / "a.py").write_text("2")
-    bench.commit.cache_clear()
-    assert bench.commit().endswith("-dirty")
-    bench.commit.cache_clear()
-
-
 class StandInClock:
     """Makes the calls that a GPU's clock would time; a call takes `once_ms`, whatever is called."""
 
@@ -360,11 +212,12 @@ def stand_in_gpu(monkeypatch):
         return tuple(torch.randn(shape, generator=torch.manual_seed(seed)) for shape in shapes)
 
     monkeypatch.setattr(Problem, "_cuda_inputs", cpu_inputs)
-    monkeypatch.setattr(bench, "need_gpu", lambda: None)
-    monkeypatch.setattr(bench, "_finish", lambda: None)
-    monkeypatch.setattr(bench, "_GpuClock", StandInClock)
-    monkeypatch.setattr(bench, "machine", lambda where, threads: ("NVIDIA X", "580"))
-    monkeypatch.setattr(bench, "versions", lambda where: {"python": "3"})
+    for module in (bench, clock):
+        monkeypatch.setattr(module, "need_gpu", lambda: None)
+        monkeypatch.setattr(module, "finish", lambda: None)
+    monkeypatch.setattr(clock, "_GpuClock", StandInClock)
+    monkeypatch.setattr(provenance, "machine", lambda where, threads: ("NVIDIA X", "580"))
+    monkeypatch.setattr(provenance, "versions", lambda where: {"python": "3"})
     return monkeypatch
 
 
@@ -415,7 +268,7 @@ def test_where_all_rungs_are_tritons_graphs_are_replayed(stand_in_gpu, in_triton
         captured.append((name, launches))
         return call
 
-    stand_in_gpu.setattr(bench, "_captured", capture)
+    stand_in_gpu.setattr(clock, "_captured", capture)
     rungs = [FakeRung(name, torch_product, "gpu") for name in ("one", "two")]
     for rung, triton in zip(rungs, in_triton, strict=True):
         rung.in_triton = triton
@@ -446,91 +299,7 @@ def test_a_smaller_problem_that_is_refused_is_left_out_of_the_estimate(stand_in_
 
 
 @pytest.mark.gpu
-def test_the_flush_hides_what_a_launch_costs_the_host():
-    import torch
-    from numba import cuda
-
-    from tiled_matmul.kit.launch import launch
-
-    @cuda.jit
-    def empty(x):
-        pass
-
-    x = torch.zeros(1, device="cuda")
-    timings = time_interleaved(
-        {"numba": lambda: launch(empty, (1,), (1,), x), "torch": lambda: x.zero_()},
-        device="gpu",
-        rounds=50,
-    )
-    assert timings["numba"].median_ms < 0.020
-    assert timings["torch"].median_ms < 0.020
-
-
-@pytest.mark.gpu
-def test_a_function_that_waits_for_the_gpu_is_refused():
-    import torch
-
-    x = torch.zeros(1, device="cuda")
-    with pytest.raises(ValueError, match="waiter waits for the GPU"):
-        time_interleaved({"waiter": lambda: x.item()}, device="gpu", rounds=3)
-
-
-@pytest.mark.gpu
-def test_what_cannot_be_captured_is_refused():
-    import torch
-
-    x = torch.zeros(1, device="cuda")
-    with pytest.raises(ValueError, match="waiter cannot be captured in a CUDA graph"):
-        time_interleaved({"waiter": lambda: x.item()}, device="gpu", rounds=3, graphs=True)
-    assert x.add(1).item() == 1
-
-
-@pytest.mark.gpu
-def test_a_replay_does_all_the_calls_and_spares_what_launches_cost():
-    import torch
-
-    x, y = torch.zeros(1, device="cuda"), torch.zeros(1, device="cuda")
-    functions = {"x": lambda: x.add_(1), "y": lambda: y.add_(1)}
-    once = time_interleaved(functions, device="gpu", rounds=5, launches=50)
-    x.zero_()
-    replayed = time_interleaved(functions, device="gpu", rounds=5, launches=50, graphs=True)
-    assert x.item() == 2 + 5 * 2 * 50  # warm-up, then a replay untimed and one timed in each round
-    assert all(replayed[name].median_ms < once[name].median_ms for name in functions)
-
-
-@pytest.mark.gpu
-def test_the_cache_is_flushed():
-    # 8 MB fit into every L2; read from memory they take at least their bytes over the bandwidth.
-    import torch
-
-    x = torch.ones(2**21, device="cuda")
-    peak = peaks.current()
-    timing = time_interleaved({"sum": lambda: x.sum()}, device="gpu", rounds=50)["sum"]
-    assert timing.median_ms >= x.nbytes / (peak.bandwidth_gbps * 1e6)
-
-
-@pytest.mark.gpu
-def test_calls_in_a_row_leave_out_the_flush_and_the_price_of_a_launch():
-    import torch
-    from numba import cuda
-
-    from tiled_matmul.kit.launch import launch
-
-    @cuda.jit
-    def empty(x):
-        pass
-
-    x = torch.ones(2**21, device="cuda")
-    functions = {"numba": lambda: launch(empty, (1,), (1,), x), "sum": lambda: x.sum()}
-    once, many = (
-        time_interleaved(functions, device="gpu", rounds=20, launches=launches)
-        for launches in (1, 20)
-    )
-    for name in functions:
-        assert many[name].median_ms < once[name].median_ms
-
-
-@pytest.mark.gpu
+@pytest.mark.alone
 def test_a_run_is_estimated_on_the_gpu():
     from tiled_matmul.ladder import rung
 
@@ -543,6 +312,7 @@ def test_a_run_is_estimated_on_the_gpu():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_small_products_are_timed_as_calls_in_a_row_and_large_ones_are_not():
     import torch
 
@@ -555,6 +325,7 @@ def test_small_products_are_timed_as_calls_in_a_row_and_large_ones_are_not():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.parametrize("size", [512, 2048])
 def test_cublas_against_itself_is_even(size):
     import torch
@@ -588,18 +359,31 @@ def test_integers_have_no_cublas():
         bench.bench([rung("cuda_shared_16")], Problem.square(64, "int32"))
 
 
-def test_the_cpu_clock_waits_for_threads_that_spin():
-    stop = time.perf_counter() + 0.1
+def test_inputs_change_from_round_to_round():
+    sums = set()
 
-    def spin():
-        while time.perf_counter() < stop:
-            pass
+    def remembers(a, b, out=None):
+        sums.add((float(a.sum()), float(b.sum())))
+        return right(a, b, out)
 
-    thread = threading.Thread(target=spin)
-    thread.start()
-    bench._wait_until_idle()
-    assert time.perf_counter() >= stop - 0.02
-    thread.join()
-    start = time.perf_counter()
-    bench._wait_until_idle()
-    assert time.perf_counter() - start < 0.1
+    bench.bench([FakeRung("f", remembers)], SMALL, budget_s=0.01, threads=1, max_run_s=math.inf)
+    assert len(sums) == bench.INPUT_SETS
+
+
+def test_what_the_first_run_takes_is_not_what_a_rung_takes():
+    calls = []
+
+    def compiles(a, b, out=None):
+        calls.append(time.sleep(0 if calls else 1))
+        return right(a, b, out)
+
+    assert bench.estimate_s(FakeRung("f", compiles), SMALL) < 1
+
+
+def test_a_baseline_that_refuses_is_an_error(monkeypatch):
+    def refuses(a, b, out):
+        raise ValueError("there is no baseline")
+
+    monkeypatch.setattr(bench, "_numpy_matmul", refuses)
+    with pytest.raises(ValueError, match="there is no baseline"):
+        bench.bench([FakeRung("f", right)], SMALL, on_refusal=lambda name, error: None)

@@ -337,10 +337,10 @@ def test_arguments_of_shared_arrays():
 
 def test_a_while_loop_without_an_end():
     kernel = written(["i = 0", "while i < 10:", "    out[0] = i", "    i += 0"])
-    match = "the loop in line 3 of kernel took more than 1,000 turns in one block"
+    match = "the loop in line 3 of kernel ran more than 1,000 iterations in one block"
     with pytest.raises(StepLimit, match=match):
         trace(kernel, 1, 1, out(), max_steps=1000)
-    with pytest.raises(StepLimit, match=f"line 3 of kernel took more than {MAX_STEPS:,} turns"):
+    with pytest.raises(StepLimit, match=f"line 3 of kernel ran more than {MAX_STEPS:,} iterations"):
         run(kernel, 1, 1, out())
 
 
@@ -495,10 +495,10 @@ def test_what_does_not_fit_is_named_with_its_line(statement, what):
         ("out[4 / 2] = 1", "an index must be an integer, and this is float64"),
         ("out[0, 0] = 1", "2 indices for an array with 1 axes"),
         ("out[0][1] = 1", "is no array"),
-        ("out[0] = out", r"no number: an array of shape \[8\] of float32"),
-        ("x = out + 1", r"no number: an array of shape \[8\] of float32; arithmetic"),
-        ("x = out[0] & 3", "wants integers, got float32"),
-        ("x = 1 << 2.0", "wants integers"),
+        ("out[0] = out", r"not a number: an array of shape \[8\] of float32"),
+        ("x = out + 1", r"not a number: an array of shape \[8\] of float32; arithmetic"),
+        ("x = out[0] & 3", "needs integers, got float32"),
+        ("x = 1 << 2.0", "needs integers"),
         ("if out: x = 1", "neither true nor false"),
         ("out[0] = 'text'", "number"),
         ("out[0] = None", "number"),

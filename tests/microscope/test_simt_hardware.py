@@ -1,22 +1,26 @@
 """The interpreter counts what a GPU's counters count: the stored counters of one, case by case.
 
-`tests/data/h200_counters.json` was taken by `tools/take_counters.py` from `counted_kernels.CASES`.
+`STORED` was taken by `tools/take_counters.py patterns` from `counted_kernels.CASES`.
 """
 
 import dataclasses
-import importlib.util
 import json
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
-from counted_kernels import CASES, Case, cuda_coalesced_kernel, load_strided, tree_sum_interleaved
+from counted_kernels import CASES, cuda_coalesced_kernel, load_strided, tree_sum_interleaved
 
 from tiled_matmul import ROOT
 from tiled_matmul.microscope.cuda import trace
 
-STORED = ROOT / "tests" / "data" / "h200_counters.json"
+STORED = ROOT / "results" / "patterns" / "h200.json"
 BY_NAME = {case.name: case for case in CASES}
+
+
+def in_three(size):
+    """Return a grid or block as [x, y, z]."""
+    sizes = [size] if isinstance(size, int) else list(size)
+    return sizes + [1] * (3 - len(sizes))
 
 
 def shared_stores(t):
@@ -215,8 +219,8 @@ def test_each_case_is_stored_as_it_is_launched_now(stored):
     assert list(stored["cases"]) == list(BY_NAME)
     for name, case in BY_NAME.items():
         counters = stored["cases"][name]
-        assert counters["grid"] == tool.in_three(case.grid), name
-        assert counters["block"] == tool.in_three(case.block), name
+        assert counters["grid"] == in_three(case.grid), name
+        assert counters["block"] == in_three(case.block), name
         for reason in ("merged_shared_loads", "rearranged", "unexplained"):
             assert counters.get(reason, "") == getattr(case, reason), f"{name}: take them again"
         for counter in COUNTERS:
@@ -270,71 +274,3 @@ def test_another_order_of_a_reduction_does_not_match(stored):
 )
 def test_another_kernel_does_not_match(name, other, stored):
     assert differences(stored["cases"][name], traced(BY_NAME[other]))
-
-
-# The program that takes the counters
-
-
-def load_tool():
-    spec = importlib.util.spec_from_file_location(
-        "take_counters", ROOT / "tools" / "take_counters.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-tool = load_tool()
-
-PRINTED = """==PROF== Connected to process 7
-==PROF== Disconnected from process 7
-"ID","Kernel Name","Block Size","Grid Size","reads.sum","writes.sum"
-"","","","","sector",""
-"0","counted_kernels::copy[abi:v1](Array<float>)","(128, 1, 1)","(3, 1, 1)","1,536","8"
-"1","counted_kernels::gather[abi:v2](Array<float>)","(64, 1, 1)","(2, 1, 1)","16","2.5"
-"""
-
-
-def launched(kernel, grid, block):
-    """Return a case as far as the program looks at it."""
-    function = SimpleNamespace(py_func=SimpleNamespace(__name__=kernel))
-    return Case(kernel, function, grid, block, list, "", dict)
-
-
-def test_ncus_table_is_read():
-    first, second = tool.read_rows(PRINTED)
-    copy, gather = launched("copy", 3, 128), launched("gather", (2,), (64, 1))
-    assert tool.counted(copy, first, ["reads.sum", "writes.sum"]) == {
-        "kernel": "copy",
-        "grid": [3, 1, 1],
-        "block": [128, 1, 1],
-        "counters": [1536, 8],
-    }
-    assert tool.counted(gather, second, ["writes.sum"])["counters"] == [2.5]
-
-
-@pytest.mark.parametrize(
-    "case, metric, complaint",
-    [
-        (launched("scatter", 3, 128), "reads.sum", "launched scatter"),
-        (launched("copy", 4, 128), "reads.sum", "grid"),
-        (launched("copy", 3, (64, 2)), "reads.sum", "block"),
-        (launched("copy", 3, 128), "dreams.sum", "no number for dreams.sum"),
-    ],
-)
-def test_a_row_of_another_launch_is_refused(case, metric, complaint):
-    with pytest.raises(tool.CountersError, match=complaint):
-        tool.counted(case, tool.read_rows(PRINTED)[0], [metric])
-
-
-def test_what_ncu_says_instead_of_a_table_is_shown():
-    with pytest.raises(tool.CountersError, match="ERR_NVGPUCTRPERM"):
-        tool.read_rows("==ERROR== ERR_NVGPUCTRPERM - no permission\n")
-
-
-def test_counters_that_ncu_does_not_know_are_left_out_aloud(capsys):
-    known = {name.split(".")[0] for name in tool.NEEDED}
-    assert tool.choose(known | {"smsp__inst_executed"}) == [*tool.NEEDED, "smsp__inst_executed.sum"]
-    assert "left out, ncu does not know it: dram__bytes_read.sum" in capsys.readouterr().out
-    left_out = tool.left_out([*tool.NEEDED, "smsp__inst_executed.sum"])
-    assert "dram__bytes_read.sum" in left_out and "smsp__inst_executed.sum" not in left_out

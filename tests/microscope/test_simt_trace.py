@@ -7,7 +7,7 @@ from numba import cuda, float32
 
 from tiled_matmul.kit.backend import select
 from tiled_matmul.ladder import rung
-from tiled_matmul.microscope.cuda import Trace, trace, watch
+from tiled_matmul.microscope.cuda import Trace, events, trace, watch
 from tiled_matmul.problem import Problem
 
 T = 4
@@ -182,3 +182,12 @@ def test_views_of_one_tensor_on_the_gpu_share_memory_in_the_trace():
         assert {"x", "y"} & {race.array for race in t.races}
         written.append(x.cpu())
     assert torch.equal(*written) and written[0][1] != 1
+
+
+def test_packed_fields_sort_as_they_do_even_where_they_do_not_fit():
+    fields = [np.array(f) for f in ([2**40, 1, 2**40, 1], [2**30, 7, 0, 2**30], [1, 3, 2, 0])]
+    packed, shifts = events.pack(*fields)
+    assert np.argsort(packed).tolist() == np.lexsort(fields[::-1]).tolist()
+    assert shifts == [-1, 2, 0] and (packed >> 2 & (1 << 31) - 1).tolist() == fields[1].tolist()
+    packed, shifts = events.pack(*fields[1:])
+    assert shifts == [2, 0] and (packed >> 2).tolist() == fields[1].tolist()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numba import cuda
 
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import launch
@@ -110,3 +111,36 @@ def test_x_runs_where_the_rung_says(name):
     written = sorted(map(tuple, c.cpu().nonzero().tolist()))
     line = [(i, 0) if name == "cuda_naive" else (0, i) for i in range(8)]
     assert written == line
+
+
+@cuda.jit
+def walks(x, c):
+    """Sectors 0 and 1 in both warps; then 0, 2, 0 and 1 in the first one."""
+    i = cuda.threadIdx.x
+    acc = x[0] + x[8]
+    if i < 32:
+        acc += x[0] + x[16] + x[0] + x[8]
+    c[i] = acc
+
+
+@pytest.mark.parametrize(("room", "missed"), [(1, 6), (2, 4), (3, 3)])
+def test_what_was_used_least_recently_gives_way(room, missed):
+    t = trace(walks, 1, 64, np.ones(24, np.float32), np.zeros(64, np.float32))
+    assert traffic.fetched(t, (0, 0), room) == traffic.Fetched(8, 8, 3, missed)
+
+
+@cuda.jit
+def adds_up(c):
+    cuda.atomic.add(c, 0, 1)
+
+
+def test_atomics_are_traffic_too():
+    t = trace(adds_up, 1, 32, np.zeros(1, np.float32))
+    assert traffic.intensity(t, 64) == 64 / 32
+    assert traffic.reuse(t).cells == [["c", "atomic", "128", "32", "4", "32"]]
+
+
+def test_tiled_loads_count_ragged_tiles():
+    # Three tiles down and three across: A is read three times, B three times.
+    assert traffic.tiled_loads(Problem(10, 7, 5), 4, 3) == 3 * 10 * 5 + 3 * 7 * 5
+    assert traffic.tiled_loads(Problem(10, 7, 5), 3, 4) == 2 * 10 * 5 + 4 * 7 * 5

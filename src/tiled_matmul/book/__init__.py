@@ -1,4 +1,4 @@
-"""Show: what notebooks call (`page`), and how they are run, stamped, checked and rendered.
+"""Show: the functions that notebooks call (`page`); running, stamping, checking and rendering them.
 
 May import: plots and what lies below them. Front doors: `page`, `cli.add_parser`.
 

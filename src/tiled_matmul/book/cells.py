@@ -1,4 +1,4 @@
-"""The cells that are generated: the set-up cell, and the cells that build a kernel on the page."""
+"""The generated cells: the set-up cell, and the cells that show a kernel of the ladder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LANGUAGE = {"name": "python"}
 
 SETUP_MARK = "# Set-up, the same in every notebook"
 SETUP_TAGS = ["hide-input", "nbval-ignore-output"]
-# --no-deps: what Colab has stays as it is. nbval needs coverage, and Colab has neither.
+# --no-deps leaves Colab's packages unchanged. nbval needs coverage, and Colab has neither.
 SETUP = (
     SETUP_MARK
     + """. On Colab it fetches the course first.
@@ -25,12 +25,15 @@ from importlib.util import find_spec
 from subprocess import check_call
 from tempfile import mkdtemp
 
+{address}
 if not find_spec("tiled_matmul"):
     if "COLAB_RELEASE_TAG" not in os.environ:
         raise ModuleNotFoundError("no tiled_matmul: run `make lab`, or `pip install -e .`")
     if not os.path.exists("tiled-matmul"):
-        url = "{url}"
-        url = os.environ.get("TILED_MATMUL_REPOSITORY", url)
+        url = os.environ.get("TILED_MATMUL_REPOSITORY", REPOSITORY)
+        if not url:
+            fix = "write it into REPOSITORY above, as https://github.com/OWNER/NAME"
+            raise ValueError(f"this notebook does not hold the course's address: {fix}")
         check_call(["git", "clone", "-q", "--depth=1", url, part := mkdtemp(dir=".")])
         os.rename(part, "tiled-matmul")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps"]
@@ -48,8 +51,13 @@ SHOWN = re.compile(r"^(?:notebook\.)?show_source\((\w+)\.(\w+)\)$", re.MULTILINE
 
 
 def setup_source(root: Path = ROOT) -> str:
-    """Return the text of the set-up cell, with the course's address from _config.yml in it."""
-    return SETUP.replace("{url}", repository(root))
+    """Return the text of the set-up cell, which holds the course's address from _config.yml."""
+    return SETUP.replace("{address}", address_line(repository(root)))
+
+
+def address_line(address: str) -> str:
+    """Return the line of the set-up cell that holds the course's address, which may be ""."""
+    return f'REPOSITORY = "{address}"'
 
 
 def is_setup(cell) -> bool:
@@ -61,15 +69,16 @@ def is_kernel(cell) -> bool:
 
 
 def is_stray_kernel(cell) -> bool:
-    """Does a kernel's marker stand where, or in a form in which, nothing looks for it?"""
+    """Return whether a cell has a kernel's marker in a place or form in which it has no effect."""
     return bool(STRAY_KERNEL.search(cell.source)) and not is_kernel(cell)
 
 
 def kernel_source(marker: str, root: Path = ROOT) -> str:
-    """Return what a kernel cell must say: its marker, then each function verbatim.
+    """Return the text that a kernel cell must have: its marker, then each definition verbatim.
 
     `marker` is "# kernel: ladder/FILE.py::NAME, NAME"; a NAME is a function, class or constant at
-    the file's top level. The file is read, not imported. Raises ValueError if there is none.
+    the file's top level. The file is read, not imported. Raises ValueError for a malformed marker,
+    a missing file or an undefined name.
     """
     match = KERNEL_MARK.fullmatch(marker.strip())
     if not match:
@@ -81,10 +90,10 @@ def kernel_source(marker: str, root: Path = ROOT) -> str:
 
 
 def shown_source(source: str, root: Path = ROOT) -> str | None:
-    """Return what a cell's `show_source(module.name)` has to show, None if it has no such call.
+    """Return the source that a cell's call `show_source(module.name)` must show, or None.
 
-    `module` is one of the ladder's. The file is read, not imported. Raises OSError if it is not
-    there, ValueError if it defines no such name.
+    None means that the cell has no such call. `module` is a module of the ladder; its file is read,
+    not imported. Raises ValueError if the file is missing or does not define the name.
     """
     match = SHOWN.search(source)
     if not match:
@@ -108,8 +117,8 @@ def _definition(text: str, name: str, file: str) -> str:
 def code_hash(notebook) -> str:
     """Return the hash of a notebook's code, for its stamp.
 
-    SHA-256 over the sources of the code cells in order, without the set-up cell, which changes with
-    the course's address and not with what the outputs show.
+    It is SHA-256 over the sources of the code cells in order. The set-up cell is left out, because
+    it changes with the course's address, which does not change the outputs.
     """
     digest = hashlib.sha256()
     for cell in notebook.cells:
@@ -121,7 +130,8 @@ def code_hash(notebook) -> str:
 def synchronise(notebook, name: Path | str, root: Path = ROOT) -> None:
     """Refresh a notebook in place: metadata, set-up cell and kernel cells.
 
-    Raises NotebookError, naming the notebook by `name`, for a kernel cell that points nowhere.
+    Raises NotebookError, which names the notebook by `name`, for a kernel cell whose source is
+    missing.
     """
     from nbformat.v4 import new_code_cell
 

@@ -1,4 +1,4 @@
-"""`python -m tiled_matmul notebooks check|sync|run`."""
+"""`python -m tiled_matmul notebooks check|sync|run`: check, refresh or run the chapters."""
 
 from __future__ import annotations
 
@@ -11,24 +11,30 @@ from tiled_matmul.book.run import CELL_TIMEOUT
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command `notebooks`; `args.run(args)` carries it out and returns the exit status."""
+    """Add the command `notebooks`; `args.run(args)` runs it and returns the exit status."""
     parser = subparsers.add_parser(
         "notebooks", help="check, refresh or run the chapters", description=__doc__
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="check|sync|run")
-    check = actions.add_parser("check", help="report every fault; exit status 1 if there is one")
+    check = actions.add_parser("check", help="report every fault; exit with status 1 if any exists")
     sync = actions.add_parser("sync", help="refresh set-up cells, kernel cells and README.md")
-    run = actions.add_parser("run", help="execute on this machine, store outputs and stamps")
+    run = actions.add_parser("run", help="run notebooks on this machine, store outputs and stamps")
     for action, function in ((check, check_command), (sync, sync_command), (run, run_command)):
-        action.add_argument("paths", nargs="*", type=Path, metavar="NOTEBOOK")
+        action.add_argument(
+            "paths",
+            nargs="*",
+            type=Path,
+            metavar="NOTEBOOK",
+            help="a notebook to run" if action is run else "a notebook (default: every chapter)",
+        )
         action.set_defaults(run=function)
-    run.add_argument("--all", action="store_true", help="every chapter, in the book's order")
+    run.add_argument("--all", action="store_true", help="run every chapter, in the book's order")
     run.add_argument(
         "--timeout",
         type=_seconds,
         default=CELL_TIMEOUT,
         metavar="S",
-        help=f"seconds a cell ({CELL_TIMEOUT})",
+        help=f"seconds that one cell may take ({CELL_TIMEOUT})",
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,16 @@ from tiled_matmul import ROOT
 
 CONFIG = "_config.yml"
 TOC = "_toc.yml"
-# An account name on GitHub cannot begin with a hyphen, so nobody can ever take this address.
-PLACEHOLDER = "/-set-repository-/"
+ADDRESS_OVERRIDE = "BOOK_REPOSITORY"
+# A remote's URL on a forge: https://, ssh://, or git@HOST:OWNER/NAME, with or without an account.
+FORGE = re.compile(
+    r"(?:(?:https?|ssh|git)://)?(?:[^@/\s]+@)?(github\.com|gitlab\.com)(?::\d+)?[:/]([\w.-]+/[\w.-]+?)"
+    r"(?:\.git)?/?"
+)
 
 
 class NotebookError(ValueError):
-    """A notebook that cannot be used; the message is one line that names the file and the fault."""
+    """A notebook is not usable; the message is one line that names the file and the fault."""
 
 
 def read_text(path: Path) -> str:
@@ -31,10 +37,10 @@ def read_text(path: Path) -> str:
 
 
 def parse_notebook(text: str, name: Path | str, *, upgrade: bool = False):
-    """Return the notebook in `text` as an nbformat node; `name` is for the error.
+    """Return the notebook in `text` as an nbformat node; error messages call it `name`.
 
-    With `upgrade`, an older minor version, such as Colab saves, becomes 4.5. Raises NotebookError
-    for anything that is not a valid notebook of version 4.5.
+    With `upgrade`, an older minor version, as Colab saves it, is converted to 4.5. Raises
+    NotebookError for a text that is not a valid notebook of version 4.5.
     """
     import nbformat
     from nbformat.v4.rwbase import rejoin_lines
@@ -67,38 +73,62 @@ def parse_notebook(text: str, name: Path | str, *, upgrade: bool = False):
 
 
 def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is no number of JSON's")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _check_metadata(notebook, name: Path | str) -> None:
-    """Raise NotebookError where the course's own metadata, unknown to nbformat, are no objects."""
-    mine = [("metadata/tiled_matmul", notebook.metadata.get("tiled_matmul", {}))]
+    """Raise NotebookError if metadata that nbformat does not know is not an object."""
+    entries = [("metadata/tiled_matmul", notebook.metadata.get("tiled_matmul", {}))]
     for index, cell in enumerate(notebook.cells):
         book = cell.metadata.get("mystnb", {})
-        mine.append((f"cells/{index}/metadata/mystnb", book))
+        entries.append((f"cells/{index}/metadata/mystnb", book))
         figure = book.get("figure", {}) if isinstance(book, dict) else {}
-        mine.append((f"cells/{index}/metadata/mystnb/figure", figure))
-    for place, value in mine:
+        entries.append((f"cells/{index}/metadata/mystnb/figure", figure))
+    for place, value in entries:
         if not isinstance(value, dict):
             raise NotebookError(f"{name}: not a valid notebook: {place}: {value!r} is no object")
 
 
 def notebook_text(notebook) -> str:
-    """Return the one spelling of a notebook that the course stores."""
+    """Return the text of a notebook as the course stores it."""
     import nbformat
 
     return nbformat.v4.writes(notebook).rstrip("\n") + "\n"
 
 
 def repository(root: Path = ROOT) -> str:
-    """Return the course's address, `repository.url` in _config.yml.
+    """Return the address that notebooks hold: `repository.url` in _config.yml, or "".
 
     Raises ValueError if it is not https://HOST/OWNER/NAME.
     """
     config = _settings(root / CONFIG)
     place = config.get("repository")
     url = place.get("url") if isinstance(place, dict) else None
-    return checked_address(url if isinstance(url, str) else "", f"{CONFIG}: url")
+    return "" if url is None else checked_address(str(url), f"{CONFIG}: url")
+
+
+def built_for(root: Path = ROOT) -> str:
+    """Return the address for a build of the book, or "" without one.
+
+    It is BOOK_REPOSITORY from the environment, else the address in _config.yml, else git's remote
+    `origin` if that is on GitHub or GitLab. Raises ValueError for an address of another form.
+    """
+    override = os.environ.get(ADDRESS_OVERRIDE)
+    if override:
+        return checked_address(override, ADDRESS_OVERRIDE)
+    return repository(root) or _origin(root)
+
+
+def _origin(root: Path) -> str:
+    command = ["git", "-C", str(root), "config", "--get", "remote.origin.url"]
+    # A repository that merely encloses the course's folder does not count.
+    environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(root.resolve().parent)}
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    except OSError:
+        return ""
+    match = FORGE.fullmatch(done.stdout.strip())
+    return f"https://{match[1]}/{match[2]}" if match else ""
 
 
 def checked_address(url: str, where: str) -> str:
@@ -110,7 +140,7 @@ def checked_address(url: str, where: str) -> str:
 
 
 def _settings(path: Path) -> dict:
-    """Return what a settings file holds. Raises NotebookError if that is no mapping."""
+    """Return a settings file's content. Raises NotebookError unless it is a mapping."""
     import yaml
 
     try:
@@ -141,7 +171,7 @@ def toc_files(root: Path = ROOT) -> list[str]:
     names = [toc["root"], *walk(toc)]
     for name in names:
         if not isinstance(name, str):
-            raise NotebookError(f"{TOC}: {name!r} is no file's name")
+            raise NotebookError(f"{TOC}: {name!r} is not a file name")
     return names
 
 

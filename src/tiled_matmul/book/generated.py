@@ -1,7 +1,7 @@
-"""The tables that are made from what was measured: the ladder, the status and the claims.
+"""Tables generated from measurements: the ladder, the status, the claims and the counters.
 
-Each function returns (Markdown, faults): whatever is missing is a fault with its own sentence, so
-that a table can be short of a row but never short of a row in silence.
+Each function returns (Markdown, faults). Every missing row is a fault, described in a sentence, so
+that no table is incomplete without a warning.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ README_BLOCK = re.compile(r"(<!-- ladder:begin[^>]*-->\n)(.*?)(<!-- ladder:end -
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -> str:
-    """Return a pipe table; `right` holds an "r" at the place of each right-aligned column."""
+    """Return a Markdown table; `right` has an "r" at the position of each right-aligned column."""
     rules = ["---:" if right[i : i + 1] == "r" else ":---" for i in range(len(columns))]
     lines = [columns, rules, *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Return a positive number with that many digits, without an exponent."""
+    """Return a positive number with `digits` significant digits, without an exponent."""
     text = f"{value:.{digits}g}"
     if "e" in text:
         return f"{float(text):,.0f}" if value >= 1 else f"{float(text):.10f}".rstrip("0")
@@ -58,19 +58,19 @@ SHOWN_AT = {"cpu": 512, "gpu": 4096}  # edges
 
 
 def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, list[str]]:
-    """Return the ladder, measured: a table for each kind of device and dtype, a line a rung.
+    """Return (the measured ladder, faults): a table for each device and dtype, a row for each rung.
 
-    `records` are results.Record, `rungs` ladder.Rung. A rung stands among those of its own dtype,
-    with the baseline in that dtype. Rungs of one table are shown at the square of SHOWN_AT; a rung
-    that lacks it, at its own largest shape.
+    `records` are results.Record, `rungs` are ladder.Rung. A rung is listed under its own dtype,
+    with the baseline in that dtype. A row shows the square size of SHOWN_AT, or the rung's largest
+    shape if that was not measured.
     """
     faults, parts = [], []
     for device, dtype in dict.fromkeys((rung.device, rung.dtype) for rung in rungs):
-        wanted = [rung for rung in rungs if (rung.device, rung.dtype) == (device, dtype)]
+        group = [rung for rung in rungs if (rung.device, rung.dtype) == (device, dtype)]
         of_dtype = [record for record in records if record.dtype == dtype]
         common = (SHOWN_AT[device],) * 3
         rows, shown = [], []
-        for rung in wanted:
+        for rung in group:
             own = [record for record in of_dtype if record.rung == rung.name]
             if not own:
                 faults.append(f"results/h200.json holds no {dtype} record of rung {rung.name}")
@@ -110,9 +110,9 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
 
 
 def readme_with_ladder(text: str, block: str) -> str:
-    """Return README.md's text with the generated ladder between its two markers.
+    """Return README.md's text with the ladder `block` between its two markers.
 
-    Raises ValueError if the markers are not there.
+    Raises ValueError if the markers are missing.
     """
     if not README_BLOCK.search(text):
         raise ValueError(
@@ -143,7 +143,7 @@ def _notebooks(root: Path, faults: list[str]) -> Iterator[tuple[int, str, Any]]:
 
 
 def stamp_fault(notebook: Any) -> str | None:
-    """Return what is wrong with a notebook's stamp, or None: present, complete, of this code."""
+    """Return the fault of a notebook's stamp, or None if it is complete and fits the code."""
     stamp = notebook.metadata.get("tiled_matmul", {}).get("stamp")
     if not isinstance(stamp, dict):
         return "no stamp: `notebooks run` has not stored its outputs"
@@ -158,7 +158,7 @@ def stamp_fault(notebook: Any) -> str | None:
 
 
 def status_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
-    """Return where, when and with what each chapter's stored outputs were made."""
+    """Return (the machine, date and versions of each chapter's stored outputs, faults)."""
     faults: list[str] = []
     places, versions = [], []
     for _, link, notebook in _notebooks(root, faults):
@@ -179,7 +179,7 @@ def status_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
 
 
 def claims_of(notebook: Any) -> list[dict]:
-    """Return the claims in a notebook's stored outputs, in order, those in tables too."""
+    """Return all claims in a notebook's stored outputs, in order, including those in tables."""
     from tiled_matmul.measure.claims import MIME
 
     stored = [
@@ -189,20 +189,20 @@ def claims_of(notebook: Any) -> list[dict]:
         for output in cell.outputs
         if MIME in output.get("data", {})
     ]
-    return [each for found in stored for each in (found if isinstance(found, list) else [found])]
+    return [claim for data in stored for claim in (data if isinstance(data, list) else [data])]
 
 
 def claims_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
-    """Return every claim with its source and the verdict of the machine that ran the chapter."""
+    """Return (every claim with its source and the verdict of the stored run, faults)."""
     faults: list[str] = []
     parts, verdicts = [], Counter()
     for _, link, notebook in _notebooks(root, faults):
-        found = claims_of(notebook)
-        if not found:
+        claims = claims_of(notebook)
+        if not claims:
             faults.append(f"{link}: no claim in its stored outputs")
             continue
         rows = []
-        for claim in found:
+        for claim in claims:
             verdicts[claim["holds"]] += 1
             badge = (
                 f'<span class="verdict verdict-{VERDICT_CLASSES[claim["holds"]]}">'
@@ -219,14 +219,14 @@ def claims_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
 
 
 def counters_markdown(path: Path) -> tuple[str, list[str]]:
-    """Return how many launches a GPU's counters were taken of, and where its compiler differs."""
+    """Return (the launches whose GPU counters differ from the trace, with the reason, faults)."""
     try:
         stored = json.loads(read_text(path))
         cases, taken = stored["cases"], stored["provenance"]
     except (ValueError, KeyError, OSError) as error:
         return "", [f"{path.name}: {error!r}"]
     faults = [] if cases else [f"{path.name} holds no case"]
-    what = {
+    kinds = {
         "merged_shared_loads": "shared loads",
         "rearranged": "global accesses",
         "unexplained": "bank conflicts, for no known reason",
@@ -234,7 +234,7 @@ def counters_markdown(path: Path) -> tuple[str, list[str]]:
     rows = [
         (name, differs, case[kind])
         for name, case in cases.items()
-        for kind, differs in what.items()
+        for kind, differs in kinds.items()
         if kind in case
     ]
     where = f"{taken['gpu']}, driver {taken['driver']}, Nsight Compute {taken['versions']['ncu']}"
@@ -249,7 +249,10 @@ def counters_markdown(path: Path) -> tuple[str, list[str]]:
 
 
 def speed_markdown(path: Path) -> tuple[str, list[str]]:
-    """Return how fast the interpreter is beside Numba's own simulator, as `make bench` took it."""
+    """Return (the interpreter's time beside that of Numba's simulator, as `make bench` stored it).
+
+    As everywhere in this module, the second value lists the faults.
+    """
     try:
         taken = json.loads(read_text(path))
         median = {name: statistics.median(times) for name, times in taken["seconds"].items()}

@@ -1,7 +1,7 @@
-"""What a stored notebook must be like, and the pages around it. `notebooks check` reports it all.
+"""The rules for stored notebooks and for the pages around them, which `notebooks check` applies.
 
-A chapter (a notebook in chapters/) must pass everything; any other notebook is held to what does
-not depend on the book.
+All rules apply to a chapter, which is a notebook in chapters/. For any other notebook only those
+rules apply that do not depend on the book.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from tiled_matmul.book.cells import (
     shown_source,
 )
 from tiled_matmul.book.files import (
-    PLACEHOLDER,
     NotebookError,
     chapters,
     notebook_text,
@@ -46,12 +45,12 @@ MIN_FIGURES = 3
 TAGS = frozenset(
     {"hide-cell", "hide-input", "hide-output", "nbval-ignore-output", "remove-cell", "remove-input"}
 )
-# "accelerator" and "colab" let Colab open a chapter on a GPU machine.
+# With "accelerator" and "colab", Colab opens a chapter on a GPU machine.
 METADATA = frozenset({"accelerator", "colab", "kernelspec", "language_info", "tiled_matmul"})
-# What the book's pages can show, and the claims.
+# The types that the book's pages can show, and the type of claims.
 MIME_TYPES = frozenset({"text/html", "text/markdown", "text/plain", CLAIM})
 CHECKED = re.compile(r"^\s*#\s*NBVAL_CHECK_OUTPUT\b", re.MULTILINE)
-# nbval obeys these comments above all tags, and a cell that carries one is no longer compared.
+# For nbval these comments override all tags: the output of a cell with one is not compared.
 UNCOMPARED = re.compile(
     r"^\s*#\s*(?:NBVAL_(?:SKIP|IGNORE_OUTPUT|RAISES_EXCEPTION)|PYTEST_VALIDATE_IGNORE_OUTPUT)\b",
     re.MULTILINE,
@@ -66,7 +65,7 @@ IMG = re.compile(r"<img\b[^>]*>")
 MARKDOWN_IMAGE = re.compile(r"!\[\s*\]\(")
 LABELLED = re.compile(r"\baria-label\s*=\s*[\"']\s*[^\"'\s]|\baria-hidden\s*=\s*[\"']true")
 ALT = re.compile(r"\balt\s*=\s*[\"']\s*[^\"'\s]")
-# A chapter imports from few doors, so that moving a module behind one changes no chapter.
+# A chapter imports from these packages only, so that moving a module changes no chapter.
 IMPORTED = re.compile(r"^\s*(?:from|import) +tiled_matmul(?:\.(\w+))?", re.MULTILINE)
 DOORS = ("page", "ladder", "plots", "models")
 PROSE_PAGES = ("intro.md", "glossary.md", "README.md")
@@ -74,7 +73,7 @@ PROSE_PAGES = ("intro.md", "glossary.md", "README.md")
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: where it is ("FILE", or "FILE: cell 3") and what is wrong, each on one line."""
+    """One fault: its place ("FILE", or "FILE: cell 3") and a message of one line."""
 
     place: str
     message: str
@@ -84,7 +83,7 @@ class Fault:
 
 
 def check(paths: Iterable[Path] | None = None, root: Path = ROOT) -> list[Fault]:
-    """Return every fault of the notebooks at `paths`; of the whole book if `paths` is None."""
+    """Return every fault of the notebooks at `paths`, or of the whole book if `paths` is None."""
     if paths is not None:
         return [problem for path in paths for problem in check_notebook(Path(path), root)]
     try:
@@ -102,7 +101,7 @@ def check(paths: Iterable[Path] | None = None, root: Path = ROOT) -> list[Fault]
 
 
 def check_notebook(path: Path, root: Path = ROOT) -> list[Fault]:
-    """Return every fault of one notebook. A file that is no notebook is one fault."""
+    """Return every fault of one notebook. A file that is not a notebook counts as one fault."""
     name = path.resolve()
     name = name.relative_to(root.resolve()) if name.is_relative_to(root.resolve()) else path
     try:
@@ -111,33 +110,33 @@ def check_notebook(path: Path, root: Path = ROOT) -> list[Fault]:
     except NotebookError as error:
         return [Fault(str(name), str(error).removeprefix(f"{path}: ").removeprefix(f"{name}: "))]
     is_chapter = path.resolve().parent == (root / "chapters").resolve()
-    found = list(_whole(notebook, text, root))
+    faults = list(_whole(notebook, text, root))
     if is_chapter:
-        found += [("", message) for message in _chapter(notebook, path, root)]
+        faults += [("", message) for message in _chapter(notebook, path, root)]
     has_run = any(cell.get("execution_count") for cell in notebook.cells)
     if not has_run:
-        found.append(("", "never run; `notebooks run` stores its outputs"))
+        faults.append(("", "never run; `notebooks run` stores its outputs"))
     count = 0
     for index, cell in enumerate(notebook.cells, start=1):
         where = f"cell {index}"
         if cell.cell_type == "code":
             count += 1
-            found += [(where, message) for message in _code_cell(cell, root)]
+            faults += [(where, message) for message in _code_cell(cell, root)]
             if has_run:
-                found += [(where, message) for message in _outputs(cell, count, root)]
+                faults += [(where, message) for message in _outputs(cell, count, root)]
         elif cell.cell_type == "markdown":
-            found += [(where, message) for message in _markdown(cell.source)]
+            faults += [(where, message) for message in _markdown(cell.source)]
         else:
-            found.append((where, "a raw cell; only Markdown and code have a place here"))
-    return [Fault(f"{name}: {where}" if where else str(name), text) for where, text in found]
+            faults.append((where, "a raw cell; only Markdown and code cells are allowed"))
+    return [Fault(f"{name}: {where}" if where else str(name), text) for where, text in faults]
 
 
 def _whole(notebook: Any, text: str, root: Path) -> Iterator[tuple[str, str]]:
     if text != notebook_text(notebook):
-        yield "", "not spelled as nbformat writes it; `notebooks sync` does that"
+        yield "", "not formatted as nbformat writes it; `notebooks sync` does that"
     if notebook.metadata.get("kernelspec") != KERNELSPEC:
-        found = notebook.metadata.get("kernelspec")
-        yield "", f"kernelspec is {found}, wanted {KERNELSPEC}; `notebooks sync` does that"
+        kernelspec = notebook.metadata.get("kernelspec")
+        yield "", f"kernelspec is {kernelspec}, wanted {KERNELSPEC}; `notebooks sync` does that"
     if notebook.metadata.get("language_info") != LANGUAGE:
         yield "", f"language_info must be {LANGUAGE}; `notebooks sync` does that"
     for key in sorted(set(notebook.metadata) - METADATA):
@@ -223,11 +222,11 @@ def _outputs(cell: Any, count: int, root: Path) -> Iterator[str]:
     if CHECKED.search(cell.source) and silent:
         yield "NBVAL_CHECK_OUTPUT, but there is no text output to compare"
     try:
-        wanted = shown_source(cell.source, root)
+        source = shown_source(cell.source, root)
     except (OSError, ValueError) as error:
-        yield f"shows a source that is not there: {error}"
+        yield f"shows a source that does not exist: {error}"
     else:
-        if wanted is not None and wanted not in {_text(out).strip() for out in cell.outputs}:
+        if source is not None and source not in {_text(out).strip() for out in cell.outputs}:
             yield "shows an older source than the ladder's; run it again"
     figure = cell.metadata.get("mystnb", {}).get("figure")
     pictures = 0
@@ -284,7 +283,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _prose(text: str) -> Iterator[str]:
     for line, words in typed_numbers(text):
-        yield f"line {line}: measured number typed in prose: {words!r}; let a cell say it"
+        yield f"line {line}: measured number typed in prose: {words!r}; let a cell print it"
     match = ABSOLUTE.search(text)
     if match:
         yield f"absolute path {match[0]!r}"
@@ -303,7 +302,7 @@ def _markdown(source: str) -> Iterator[str]:
 
 
 def _across_chapters(paths: Iterable[Path], root: Path) -> Iterator[Fault]:
-    """Yield what only shows when the chapters are seen together."""
+    """Yield the faults between chapters: names of figures that occur in two of them."""
     names: dict[str, Path] = {}
     for path in paths:
         try:
@@ -324,10 +323,10 @@ def check_pages(root: Path = ROOT) -> Iterator[Fault]:
     pages = dict.fromkeys(PROSE_PAGES)
     for name in toc_files(root):
         suffixes = ("", ".md", ".ipynb")
-        found = [f"{name}{suffix}" for suffix in suffixes if (root / f"{name}{suffix}").is_file()]
-        if not found:
+        files = [f"{name}{suffix}" for suffix in suffixes if (root / f"{name}{suffix}").is_file()]
+        if not files:
             yield Fault("_toc.yml", f"there is no page {name}")
-        pages.update(dict.fromkeys(page for page in found if page.endswith(".md")))
+        pages.update(dict.fromkeys(page for page in files if page.endswith(".md")))
     for name in pages:
         path = root / name
         if not path.is_file():
@@ -352,9 +351,10 @@ def check_pages(root: Path = ROOT) -> Iterator[Fault]:
 
 
 def refreshed_readme(root: Path = ROOT) -> str:
-    """Return README.md's text with the ladder that results/h200.json holds.
+    """Return README.md's text with the ladder generated from results/h200.json.
 
-    Raises ValueError if the results cannot be read, lack a rung, or README.md lacks its markers.
+    Raises ValueError if the results cannot be read or lack a rung, or if README.md lacks the
+    ladder's markers.
     """
     from tiled_matmul.ladder import LADDER
     from tiled_matmul.measure import results
@@ -366,10 +366,10 @@ def refreshed_readme(root: Path = ROOT) -> str:
 
 
 def notes(root: Path = ROOT) -> list[str]:
-    """Return what a maintainer should know and what is no fault."""
-    if PLACEHOLDER in repository(root):
+    """Return notes for the maintainer that are not faults."""
+    if not repository(root):
         return [
-            "note: repository.url in _config.yml is still the placeholder, so the Colab buttons "
-            "and set-up cells lead nowhere; set it, then run `notebooks sync`"
+            "note: _config.yml names no repository.url, so on Colab these notebooks cannot fetch "
+            "the course; notebooks in a built book hold the address of that build"
         ]
     return []

@@ -1,4 +1,4 @@
-"""Finds what a built page would fetch from another host. Links that a reader clicks are free."""
+"""Find requests of a built page to other hosts. Links that a reader clicks do not count."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 REMOTE = re.compile(r"\s*(?:https?:|wss?:|ftp:)?//", re.IGNORECASE)
-# What a browser fetches by itself, by attribute and tag; <a href> waits for a hand.
+# The attributes, by tag, whose address a browser requests without a click; None: on any tag.
 FETCHED = {
     "src": None,
     "srcset": None,
@@ -18,7 +18,7 @@ FETCHED = {
     "xlink:href": {"image", "use"},
     "background": None,
 }
-# <link> kinds that only say something about the page.
+# Kinds of <link> that describe the page and request nothing.
 QUIET_LINKS = {"canonical", "alternate", "next", "prev", "index", "search", "author", "license"}
 CSS_URL = re.compile(
     r"@import\s+(?:url\()?\s*[\"']?([^\"');\s]+)|url\(\s*[\"']?([^\"')]+)", re.IGNORECASE
@@ -27,7 +27,7 @@ CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 def css_requests(css: str) -> Iterator[str]:
-    """Yield the remote addresses that a style sheet imports or draws from."""
+    """Yield the remote addresses that a style sheet requests."""
     for match in CSS_URL.finditer(CSS_COMMENT.sub("", css)):
         address = match[1] or match[2]
         if REMOTE.match(address):
@@ -37,7 +37,7 @@ def css_requests(css: str) -> Iterator[str]:
 class _Page(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.addresses: list[str] = []
         self.in_style = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -51,11 +51,11 @@ class _Page(HTMLParser):
                 fetched = False
             addresses = value.split(",") if name == "srcset" else [value]
             if fetched:
-                self.found += [a.strip() for a in addresses if REMOTE.match(a)]
+                self.addresses += [a.strip() for a in addresses if REMOTE.match(a)]
             if name == "style":
-                self.found += css_requests(value)
+                self.addresses += css_requests(value)
             if tag == "meta" and name == "content" and "http-equiv" in values:
-                self.found += re.findall(r"url=((?:https?:)?//\S+)", value, re.IGNORECASE)
+                self.addresses += re.findall(r"url=((?:https?:)?//\S+)", value, re.IGNORECASE)
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "style":
@@ -63,17 +63,17 @@ class _Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.in_style:
-            self.found += css_requests(data)
+            self.addresses += css_requests(data)
 
 
 def outside_requests(folder: Path) -> list[tuple[str, str]]:
-    """Return (file, address) for each remote thing that the pages in `folder` would fetch."""
-    found = []
+    """Return (file, address) for each request of the pages in `folder` to another host."""
+    requests = []
     for path in sorted(folder.rglob("*.html")):
         page = _Page()
         page.feed(path.read_text(encoding="utf-8"))
-        found += [(path.relative_to(folder).as_posix(), address) for address in page.found]
+        requests += [(path.relative_to(folder).as_posix(), address) for address in page.addresses]
     for path in sorted(folder.rglob("*.css")):
         addresses = css_requests(path.read_text(encoding="utf-8"))
-        found += [(path.relative_to(folder).as_posix(), address) for address in addresses]
-    return found
+        requests += [(path.relative_to(folder).as_posix(), address) for address in addresses]
+    return requests

@@ -1,4 +1,4 @@
-"""What the notebooks call: the set-up, tables, sentences with computed numbers, source listings."""
+"""The functions that notebooks call: set-up, tables, computed sentences, source listings."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ REFERENCE = "H200"
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine under this notebook. `name` is the GPU's, or says that simulators run."""
+    """The machine that runs this notebook: `gpu` says whether it has a GPU, `name` names that."""
 
     gpu: bool
     name: str
 
     @property
     def device(self) -> str:
-        """Where torch tensors for a kernel belong: "cuda", or "cpu" for the simulators."""
+        """The device for a kernel's torch tensors: "cuda", or "cpu" for the simulators."""
         return "cuda" if self.gpu else "cpu"
 
     def pick(self, *, gpu: Any, simulator: Any) -> Any:
-        """Return the first on a GPU and the second in the simulators, where sizes must be small."""
+        """Return `gpu` on a GPU, and `simulator`, such as a smaller size, in the simulators."""
         return gpu if self.gpu else simulator
 
 
 def setup() -> Machine:
-    """Choose the back end, say what machine this is, and return it. Raises BackendError."""
+    """Choose the back end, print the machine's name, and return the machine.
+
+    Raises BackendError as `backend.select`.
+    """
     chosen = backend.select()
     if chosen.on_gpu:
         major, minor = chosen.gpu.capability
@@ -49,7 +52,7 @@ def setup() -> Machine:
 
 
 class Text:
-    """Markdown made by a cell, so that its numbers are this machine's own."""
+    """Markdown that a cell computes, so that its numbers are those of this machine."""
 
     def __init__(self, markdown: str) -> None:
         self.markdown = markdown
@@ -62,21 +65,26 @@ class Text:
 
 
 def peak_rates() -> Peak:
-    """Return the peak rates of this machine's GPU; without one those of the reference GPU."""
+    """Return the peak rates of this machine's GPU, or without one those of the reference GPU."""
     if backend.select().on_gpu:
         return peaks.current()
     return device.PEAKS[REFERENCE]
 
 
 def say(markdown: str) -> Text:
-    """Return a sentence to be shown as text: the last expression of a cell."""
+    """Return Markdown that a notebook shows as text if it is the last expression of a cell."""
     return Text(markdown)
 
 
 def ladder_table(records: Sequence[Any]) -> Table:
-    """Return the ladder as measured: one line a record, as `bench` returns them."""
+    """Return the ladder as measured: one line a record, as `bench` or `measure` returns them.
+
+    Rungs that `measure` left out come last, with the reason.
+    """
     from tiled_matmul.plots.rates import share_text
 
+    left_out = getattr(records, "left_out", {}).items()
+    blank = {"shape": "", "time (ms)": "", "GFLOP/s": ""}
     return table(
         [
             {
@@ -90,14 +98,16 @@ def ladder_table(records: Sequence[Any]) -> Table:
             }
             for record in records
         ]
+        + [{"rung": name, **blank, "against the library": reason} for name, reason in left_out]
     )
 
 
-class Source:
-    """A function's source, highlighted where the front end can."""
+class Listing:
+    """Code, highlighted as `lexer` ("python" or "diff") if the front end shows HTML."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, lexer: str = "python") -> None:
         self.code = code
+        self.lexer = lexer
 
     def __repr__(self) -> str:
         return self.code
@@ -105,31 +115,20 @@ class Source:
     def _repr_html_(self) -> str:
         from pygments import highlight
         from pygments.formatters import HtmlFormatter
-        from pygments.lexers import PythonLexer
+        from pygments.lexers import get_lexer_by_name
 
-        return highlight(self.code, PythonLexer(), HtmlFormatter())
-
-
-def show_source(function: Callable) -> Source:
-    """Return the source of a function or a compiled kernel, decorators included."""
-    return Source(inspect.getsource(function_of(function)))
+        return highlight(self.code, get_lexer_by_name(self.lexer), HtmlFormatter())
 
 
-class Changes(Source):
-    """Lines that differ between two functions: "-" before those that go, "+" before new ones."""
-
-    def _repr_html_(self) -> str:
-        from pygments import highlight
-        from pygments.formatters import HtmlFormatter
-        from pygments.lexers import DiffLexer
-
-        return highlight(self.code, DiffLexer(), HtmlFormatter())
+def show_source(function: Callable) -> Listing:
+    """Return the source of a function or kernel, including its decorators."""
+    return Listing(inspect.getsource(function_of(function)))
 
 
-def changes(before: Callable, after: Callable) -> Changes:
-    """Return what differs between the sources of two functions or kernels, their `def`s left out.
+def changes(before: Callable, after: Callable) -> Listing:
+    """Return the diff of the bodies of two functions or kernels.
 
-    A line with a number of dots stands for lines that both have.
+    Removed lines begin with "-", added lines with "+". "..." stands for lines that both have.
     """
     lines = [_body(function) for function in (before, after)]
     shown = []
@@ -137,7 +136,7 @@ def changes(before: Callable, after: Callable) -> Changes:
         if line.startswith(("---", "+++")):
             continue
         shown.append("    ..." if line.startswith("@@") else line)
-    return Changes("\n".join(shown) or "nothing differs")
+    return Listing("\n".join(shown) or "nothing differs", "diff")
 
 
 def _body(function: Callable) -> list[str]:

@@ -1,9 +1,9 @@
-"""Finds measured numbers that somebody typed.
+"""Find measured numbers that were typed instead of computed.
 
 A measured number belongs to the machine that measured it, so a cell prints it or a build generates
-it. What is allowed in prose: a number inside code, a number with a citation or a link in its
-sentence (a data sheet's figure), and a number derived on the spot ("33/5 = 6.6 times slower").
-What code says in words, with `say` or as the evidence of a claim, is prose.
+it. Prose may hold a number inside code, a number in a sentence with a citation or a link (such as a
+figure from a datasheet), and a number derived on the spot ("33/5 = 6.6 times slower"). Sentences in
+code, in a call of `say` or in the evidence of a claim, count as prose.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MEASURED = re.compile(
     rf"|{WORDS}\s+times\s+{COMPARISON}|\b(?:twice|half)\s+(?:as\s+fast|as\s+slow|the\s+speed)\b)"
 )
 CODE = re.compile(r"(`{3,}|~{3,}).*?(?:\1|\Z)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL)
-# A directive in a fence, {note} say, holds prose, unless it is one of these.
+# A fenced directive such as {note} holds prose, except for these kinds.
 DIRECTIVE = re.compile(
     r"^ *(`{3,}|~{3,})\{(?!code|math|eval)[^}\n]*\}([^\n]*\n.*?)^ *\1[ \t]*$",
     re.DOTALL | re.MULTILINE,
@@ -41,7 +41,7 @@ SENTENCE_END = re.compile(
 
 
 def typed_numbers(markdown: str) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, the words) for each measured number typed in `markdown`."""
+    """Yield (line number from 1, the text) for each measured number typed in `markdown`."""
 
     def blank(match: re.Match) -> str:
         return re.sub(r"[^\n]", "\N{REPLACEMENT CHARACTER}", match[0])
@@ -61,7 +61,7 @@ def typed_numbers(markdown: str) -> Iterator[tuple[int, str]]:
 
 
 def typed_in_code(source: str) -> Iterator[str]:
-    """Yield the words for each measured number typed where code says it: `say`, `evidence=`."""
+    """Yield the text of each measured number typed in a call of `say` or in `evidence=`."""
     try:
         calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""Runs notebooks and stores outputs with a stamp: which machine, which versions, which code."""
+"""Run notebooks and store their outputs with a stamp of the machine, the versions and the code."""
 
 from __future__ import annotations
 
@@ -21,44 +21,19 @@ from tiled_matmul.book.generated import PACKAGES
 from tiled_matmul.files import replace_text
 
 CELL_TIMEOUT = 900
-# Asked of the notebook's own kernel after its last cell, so that the stamp says what that saw.
+# Run in the notebook's own kernel after its last cell, so that the stamp describes that process.
 QUESTION = "from tiled_matmul.book.run import this_machine as _m; print(_m())"
 
 
 class RunError(RuntimeError):
-    """A cell failed; the message names notebook and cell, with the error in a few lines."""
+    """A cell failed; the message names the notebook and the cell and quotes the error."""
 
 
 def this_machine() -> str:
-    """Return JSON: gpu, driver, cpu and versions of the calling process's machine.
+    """Return JSON: gpu, driver, cpu and versions of the calling process's machine."""
+    from tiled_matmul.measure.provenance import this_process
 
-    gpu and driver are "" if the back end of this process is the simulators.
-    """
-    from tiled_matmul.kit import backend
-    from tiled_matmul.machine import device
-
-    chosen = backend.select()
-    return json.dumps(
-        {
-            "gpu": chosen.gpu.name if chosen.on_gpu else "",
-            "driver": device.driver_version() if chosen.on_gpu else "",
-            "cpu": f"{device.cpu_name()}, {device.cpu_threads()} threads",
-            "versions": _versions(),
-        }
-    )
-
-
-def _versions() -> dict[str, str]:
-    import platform
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {"python": platform.python_version()}
-    for package in PACKAGES[1:]:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    return json.dumps(this_process(PACKAGES[1:]))
 
 
 def run(
@@ -68,12 +43,12 @@ def run(
     timeout: int = CELL_TIMEOUT,
     on_progress: Callable[[int, int], None] = lambda cell, cells: None,
 ) -> list[str]:
-    """Refresh, execute and stamp the notebook at `path`; return notes about what its cells said.
+    """Refresh, run and stamp the notebook at `path`; return notes about its outputs.
 
-    Runs in the notebook's folder with the kernel python3 of this Python, `timeout` seconds a cell.
-    `on_progress(i, n)` is called before code cell i of n. The file is replaced at once when the
-    last cell is through. If one fails, RunError is raised and the file is what it was. Raises
-    NotebookError if it is no notebook.
+    The cells run in the notebook's folder, in the kernel "python3" of this Python, for at most
+    `timeout` seconds each. `on_progress(i, n)` is called before code cell i of n. After the last
+    cell the file is replaced. Raises RunError if a cell fails, and NotebookError if the file is not
+    a notebook; the file is then unchanged.
     """
     from nbclient.exceptions import CellControlSignal, CellTimeoutError, DeadKernelError
     from nbformat.v4 import new_code_cell
@@ -95,7 +70,7 @@ def run(
                 on_progress(number, len(code))
                 client.execute_cell(cell, index, execution_count=number)
             seconds = time.monotonic() - began
-            # nbclient runs what stands in the notebook only; this one is taken out again.
+            # nbclient runs only cells of the notebook, so this one is added and removed again.
             notebook.cells.append(question)
             client.execute_cell(question, len(notebook.cells) - 1, store_history=False)
             notebook.cells.pop()
@@ -113,13 +88,13 @@ def run(
         "code_hash": code_hash(notebook),
     }
     if read_text(path) != before:
-        raise RunError(f"{path}: was changed by somebody while it ran; its outputs were dropped")
+        raise RunError(f"{path}: the file was changed during the run; its outputs were dropped")
     replace_text(path, notebook_text(notebook))
     return list(_notes(code, path, machine))
 
 
 def client_of(notebook: Any, path: Path, timeout: int) -> Any:
-    """Return what executes a notebook in its own folder, with the kernel of this Python."""
+    """Return a client that runs a notebook in its own folder, with the kernel of this Python."""
     from nbclient import NotebookClient
 
     return NotebookClient(
@@ -130,13 +105,13 @@ def client_of(notebook: Any, path: Path, timeout: int) -> Any:
         record_timing=False,
         store_widget_state=False,
         coalesce_streams=True,
-        # Its warnings about itself would be mixed with the progress.
+        # The kernel's own warnings would be mixed with the progress.
         extra_arguments=["--log-level=ERROR"],
     )
 
 
 def brief(error: Any) -> str:
-    """Return the error's name and message, and where it was raised, in a few lines."""
+    """Return the error's name and the first lines of its message."""
     name, message = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", error)
     lines = str(message).strip().splitlines() or [""]
     return "\n    ".join([f"{name}: {lines[0]}", *lines[1:6]])
@@ -153,9 +128,9 @@ def _notes(code: list, path: Path, machine: dict):
 
 
 def sync(path: Path, root: Path = ROOT) -> bool:
-    """Refresh what is generated in the notebook at `path`; return whether the file changed.
+    """Refresh the generated cells of the notebook at `path`; return whether the file changed.
 
-    Raises NotebookError if it is no notebook or a kernel cell points nowhere.
+    Raises NotebookError if it is not a notebook, or for a kernel cell whose source is missing.
     """
     before = read_text(path)
     notebook = parse_notebook(before, path, upgrade=True)

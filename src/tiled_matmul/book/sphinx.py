@@ -1,13 +1,13 @@
-"""The book's own Sphinx extension: tables made from measurements, one address, no other host.
+"""The book's Sphinx extension: generated tables, the book's address, no requests to other hosts.
 
-The directives `tiled-ladder`, `tiled-climb`, `tiled-status`, `tiled-exercises`, `tiled-kills`,
-`tiled-claims`, `tiled-counters` and `tiled-speed` take neither arguments nor content. `tiled-climb`
-is a figure, the others are tables.
-Whatever they lack is a build warning, which `-W` turns into a failed build.
+The directives `tiled-ladder`, `tiled-climb`, `tiled-status`, `tiled-claims`, `tiled-counters` and
+`tiled-speed` take neither arguments nor content. `tiled-climb` is a figure, the others are tables.
+Each of their faults is a build warning, which `-W` turns into a failed build.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -20,28 +20,23 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from tiled_matmul.book import generated as tables
-from tiled_matmul.book.files import (
-    chapters,
-    checked_address,
-    read_text,
-    repository,
-)
+from tiled_matmul.book.cells import address_line
+from tiled_matmul.book.files import built_for, chapters, read_text, repository
 from tiled_matmul.book.offline import outside_requests
 from tiled_matmul.files import replace_text
-from tiled_matmul.grader import zoo
 
 LOGGER = logging.getLogger(__name__)
 KIND = "tiled_matmul"
-ADDRESS_OVERRIDE = "BOOK_REPOSITORY"
+BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
 MATHJAX = "mathjax/tex-svg.js"
 NBVAL_MARK = "# NBVAL_CHECK_OUTPUT\n"
 
 
 class GeneratedTable(SphinxDirective):
-    """A table made when the book is built, from files that the page then depends on."""
+    """A directive that generates Markdown from files, on which the page then depends."""
 
     def make(self, root: Path) -> tuple[str, list[str]]:
-        """Return (Markdown, faults)."""
+        """Return (Markdown, faults) for the book in `root`."""
         raise NotImplementedError
 
     def sources(self, root: Path) -> list[Path]:
@@ -77,7 +72,7 @@ class Ladder(GeneratedTable):
 
 
 class Climb(Ladder):
-    """The way from loops to tensor cores, drawn; where a climb has no record, a fault."""
+    """The figure of the climb from loops to tensor cores; a missing record is a fault."""
 
     def make(self, root: Path) -> tuple[str, list[str]]:
         from tiled_matmul.ladder import LADDER
@@ -88,9 +83,9 @@ class Climb(Ladder):
             way = waves.ascent(results.load(self.sources(root)[0]))
         except ValueError as error:
             return "", [str(error)]
-        there = {record.dtype for record in way if record.rung == record.baseline}
+        complete = {record.dtype for record in way if record.rung == record.baseline}
         climbs = {rung.dtype for rung in LADDER}
-        faults = [f"no climb in {dtype} ends on its library" for dtype in sorted(climbs - there)]
+        faults = [f"no climb in {dtype} ends on its library" for dtype in sorted(climbs - complete)]
         if faults:
             return "", faults
         return waves.from_loops(way, waves.climb_title(way))._repr_html_(), []
@@ -108,7 +103,7 @@ class Claims(GeneratedTable):
 
 class Counters(GeneratedTable):
     def sources(self, root: Path) -> list[Path]:
-        return [root / "tests" / "data" / "h200_counters.json"]
+        return [root / "results" / "patterns" / "h200.json"]
 
     def make(self, root: Path) -> tuple[str, list[str]]:
         return tables.counters_markdown(self.sources(root)[0])
@@ -122,64 +117,48 @@ class Speed(GeneratedTable):
         return tables.speed_markdown(self.sources(root)[0])
 
 
-class Exercises(GeneratedTable):
-    def sources(self, root: Path) -> list[Path]:
-        return sorted((root / "exercises").glob("**/*.ipynb"))
-
-    def make(self, root: Path) -> tuple[str, list[str]]:
-        from tiled_matmul.book import exercises
-
-        return exercises.exercises_markdown(root)
-
-
-class Kills(GeneratedTable):
-    """A table for each exercise, under a heading of its own."""
-
-    def sources(self, root: Path) -> list[Path]:
-        return sorted((root / zoo.FOLDER).glob("*/*.py"))
-
-    def make(self, root: Path) -> tuple[str, list[str]]:
-        from tiled_matmul.book import exercises
-
-        return exercises.kills_markdown(root)
-
-
 def use_address(app: Sphinx, config: Config) -> None:
-    """Let BOOK_REPOSITORY replace the configured address: in buttons, set-up cells, downloads."""
-    address = os.environ.get(ADDRESS_OVERRIDE)
-    if not address:
-        return
+    """Put the address of this build into buttons, set-up cells and downloads.
+
+    Without an address there are no buttons. Colab opens notebooks from GitHub only.
+    """
+    root = Path(app.srcdir)
     try:
-        address = checked_address(address, ADDRESS_OVERRIDE)
-        configured = repository(Path(app.srcdir))
+        address, configured = built_for(root), repository(root)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    config.html_theme_options["repository_url"] = address
+    config.html_theme_options |= dict.fromkeys(BUTTONS, bool(address))
+    if address:
+        config.html_theme_options["repository_url"] = address
+    if not address.startswith("https://github.com/"):
+        config.html_theme_options["launch_buttons"] = {}
+    # The cells are stored as JSON strings.
+    old, new = (json.dumps(address_line(url))[1:-1] for url in (configured, address))
 
     def in_page(app: Sphinx, docname: str, source: list[str]) -> None:
-        source[0] = source[0].replace(configured, address)
+        source[0] = source[0].replace(old, new)
 
     def in_downloads(app: Sphinx, error: Exception | None) -> None:
         for path in (Path(app.outdir) / "_sources").rglob("*.ipynb"):
-            replace_text(path, read_text(path).replace(configured, address))
+            replace_text(path, read_text(path).replace(old, new))
 
     app.connect("source-read", in_page)
     app.connect("build-finished", in_downloads)
 
 
 def load_once(app: Sphinx, config: Config) -> None:
-    """Keep MathJax off pages without mathematics.
+    """Load MathJax only on pages with mathematics.
 
-    Jupyter Book puts every script below _static on every page; Sphinx's own extension adds
-    MathJax where it is needed.
+    Jupyter Book loads every script in _static on every page; Sphinx's own extension adds MathJax
+    to the pages that need it.
     """
     config.html_js_files = [file for file in config.html_js_files if file != MATHJAX]
 
 
 def remove_thebe(app: Sphinx) -> None:
-    """Take out the extension for live cells: its script names another host on every page.
+    """Remove the extension for live cells, whose script requests another host on every page.
 
-    Jupyter Book always loads it and offers no switch.
+    Jupyter Book always loads it and offers no option against it.
     """
     for event, listeners in app.events.listeners.items():
         app.events.listeners[event] = [
@@ -190,7 +169,7 @@ def remove_thebe(app: Sphinx) -> None:
 
 
 def hide_marks(app: Sphinx, doctree: nodes.document) -> None:
-    """Leave the marks that are for nbval out of the listings; notebooks and downloads keep them."""
+    """Remove the marks for nbval from the listings; notebooks and downloads keep them."""
     for listing in doctree.findall(nodes.literal_block):
         text = listing.astext()
         if text.startswith(NBVAL_MARK):
@@ -200,12 +179,12 @@ def hide_marks(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def refuse_requests(app: Sphinx, error: Exception | None) -> None:
-    """Fail the build if a page would fetch anything from another host."""
+    """Fail the build if a page requests anything from another host."""
     if error or app.builder.format != "html":
         return
     for file, address in outside_requests(Path(app.outdir)):
         LOGGER.warning("%s fetches %s: the book must work offline", file, address, type=KIND)
-        # Sphinx has counted its warnings by now.
+        # Sphinx has already counted its warnings, so this one sets the exit status itself.
         app.statuscode = 1
 
 
@@ -213,8 +192,6 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-ladder", Ladder)
     app.add_directive("tiled-climb", Climb)
     app.add_directive("tiled-status", Status)
-    app.add_directive("tiled-exercises", Exercises)
-    app.add_directive("tiled-kills", Kills)
     app.add_directive("tiled-claims", Claims)
     app.add_directive("tiled-counters", Counters)
     app.add_directive("tiled-speed", Speed)

@@ -1,4 +1,4 @@
-"""`python -m tiled_matmul trace`: a kernel of a file, or a rung, under the microscope."""
+"""`python -m tiled_matmul trace`: trace a rung, or a kernel in a file."""
 
 from __future__ import annotations
 
@@ -13,24 +13,45 @@ VIEWS = ("line", "array", "block", "warp")
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command `trace` to the command line."""
+    """Add the command `trace` to the command line; `args.run(args)` returns the exit status."""
     parser = commands.add_parser(
         "trace",
-        help="run a kernel in the interpreter and say what it asks of memory, and what is wrong",
-        description="The exit status is 1 if something is wrong with the kernel.",
-        epilog="An argument of a kernel: float32[64,64] is an array of random numbers, "
-        "float32[64,64]=0 one of zeros, 64 an int, 0.5 a float.",
+        help="run a kernel in the interpreter; report its memory accesses and its faults",
+        description="The exit status is 1 if the kernel has a fault.",
+        epilog="An argument of a kernel in a file: float32[64,64] is an array of random numbers, "
+        "float32[64,64]=0 an array of zeros, 64 an int, 0.5 a float.",
     )
-    parser.add_argument("target", metavar="FILE.py:KERNEL | RUNG")
-    parser.add_argument("--grid", metavar="X,Y,Z", help="of a kernel in a file")
-    parser.add_argument("--block", metavar="X,Y,Z", help="of a kernel in a file")
-    parser.add_argument("--args", nargs="+", default=[], metavar="A", help="of a kernel in a file")
-    parser.add_argument("--sharedmem", type=int, default=0, metavar="BYTES", help="dynamic (0)")
-    parser.add_argument("--shape", default="32x32x32", metavar="MxNxK", help="of a rung (32x32x32)")
-    parser.add_argument("--dtype", default="float32", help="of a rung (float32)")
-    parser.add_argument("--by", choices=VIEWS, help="counts apart by line, array, block or warp")
-    parser.add_argument("--order", default="forward", help="of threads: forward, reverse, shuffle")
-    parser.add_argument("--seed", type=int, default=0, help="of shuffle and of random numbers (0)")
+    parser.add_argument("target", metavar="FILE.py:KERNEL | RUNG", help="the kernel to trace")
+    in_file = "for a kernel in a file"
+    parser.add_argument("--grid", metavar="X,Y,Z", help=f"{in_file}: blocks along each axis")
+    parser.add_argument("--block", metavar="X,Y,Z", help=f"{in_file}: threads along each axis")
+    parser.add_argument(
+        "--args", nargs="+", default=[], metavar="A", help=f"{in_file}: its arguments, see below"
+    )
+    parser.add_argument(
+        "--sharedmem",
+        type=int,
+        default=0,
+        metavar="BYTES",
+        help=f"{in_file}: dynamic shared memory (0)",
+    )
+    parser.add_argument(
+        "--shape", default="32x32x32", metavar="MxNxK", help="for a rung: problem size (32x32x32)"
+    )
+    parser.add_argument(
+        "--dtype", default="float32", help="for a rung: element type of A, B and C (float32)"
+    )
+    parser.add_argument(
+        "--by", choices=VIEWS, help="also list the counts of each line, array, block or warp"
+    )
+    parser.add_argument(
+        "--order",
+        default="forward",
+        help="order in which blocks and threads run: forward, reverse or shuffle (forward)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the shuffled order and of random inputs (0)"
+    )
     parser.set_defaults(run=_trace)
 
 
@@ -38,14 +59,14 @@ def _trace(args: argparse.Namespace) -> int:
     from tiled_matmul.kit import backend
 
     backend.select()
-    wrong = False
+    faulty = False
     for t in _rung_traces(args) if ":" not in args.target else [_file_trace(args)]:
         print(t)
         if args.by is not None:
             print()
             print(getattr(t, f"by_{args.by}")())
-        wrong |= bool(t.findings)
-    return int(wrong)
+        faulty |= bool(t.findings)
+    return int(faulty)
 
 
 def _rung_traces(args: argparse.Namespace) -> list:
@@ -79,12 +100,12 @@ def _file_trace(args: argparse.Namespace) -> Any:
     kernel = _kernel(args.target)
     if args.grid is None or args.block is None:
         raise ValueError("a kernel in a file needs --grid and --block")
-    given = [_argument(text, args.seed + place) for place, text in enumerate(args.args)]
+    arguments = [_argument(text, args.seed + place) for place, text in enumerate(args.args)]
     return trace(
         kernel,
         _sizes("--grid", args.grid),
         _sizes("--block", args.block),
-        *given,
+        *arguments,
         sharedmem=args.sharedmem,
         order=args.order,
         seed=args.seed,
@@ -109,19 +130,19 @@ def _kernel(target: str) -> Any:
     return getattr(module, name)
 
 
-def _sizes(what: str, text: str) -> tuple[int, ...]:
+def _sizes(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise ValueError(f"{what} must be numbers with commas between, got {text!r}") from None
+        raise ValueError(f"{option} must be numbers with commas between, got {text!r}") from None
 
 
 def _argument(text: str, seed: int) -> Any:
-    """Return what one of --args stands for."""
+    """Return the number or array that one of --args describes."""
     import numpy as np
 
-    found = re.fullmatch(r"(\w+)\[([\d,]+)\](?:=(\S+))?", text)
-    if found is None:
+    array = re.fullmatch(r"(\w+)\[([\d,]+)\](?:=(\S+))?", text)
+    if array is None:
         for kind in (int, float):
             try:
                 return kind(text)
@@ -129,12 +150,12 @@ def _argument(text: str, seed: int) -> Any:
                 pass
         raise ValueError(f"argument {text!r} is neither a number nor like float32[64,64] or …=0")
     try:
-        dtype = np.dtype(found[1])
+        dtype = np.dtype(array[1])
     except TypeError:
         raise ValueError(f"argument {text!r} has no dtype that numpy knows") from None
-    shape = tuple(int(n) for n in found[2].split(",") if n)
-    if found[3] is not None:
-        return np.full(shape, float(found[3])).astype(dtype)
+    shape = tuple(int(n) for n in array[2].split(",") if n)
+    if array[3] is not None:
+        return np.full(shape, float(array[3])).astype(dtype)
     random = np.random.default_rng(seed)
     if dtype.kind == "f":
         return random.standard_normal(shape).astype(dtype)

@@ -1,7 +1,7 @@
-"""An answer's kernel as machine code, made beside the learner's code, in a process without a GPU.
+"""Compile an answer's kernel to machine code, in the learner's process, which has no GPU.
 
-What comes out crosses over as bytes, with what a launch needs to know. Who launches it is
-`launcher`, a process in which nothing of a learner's Python ever runs.
+The code crosses over as bytes, with the values that a launch needs. `launcher` launches it, in a
+process that never runs a learner's Python.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 def build(kind: str, space: dict, request: dict) -> tuple[dict, list[bytes]]:
     """Compile the kernel for the compute capability that the request names.
 
-    Without an entry it is a kernel of its own, which shows that compiling works. The reply says
-    which of the launch's arguments are passed (the rest are constants in the code), how many warps
-    a block has and how much shared and scratch memory it needs; 0 warps: as many as the launch's
-    block.
+    If the request has no entry, a kernel of the course's is compiled, to show that compiling works.
+    The reply says which of the launch's arguments are passed (the others are constants in the
+    code), the number of warps of a block, and the bytes of shared and scratch memory. 0 warps mean
+    as many as the launch's block has.
     """
     cc = tuple(request["cc"])
     if "entry" not in request:
@@ -27,7 +27,7 @@ def build(kind: str, space: dict, request: dict) -> tuple[dict, list[bytes]]:
 
 
 def _own_cuda(cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
-    """Show that this machine compiles a kernel at all."""
+    """Compile a kernel of the course's, to show that this machine can."""
     from numba import cuda
 
     @cuda.jit

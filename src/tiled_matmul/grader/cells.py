@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.grader.spec import Exercise, exercises
+from tiled_matmul.grader.folders import exercises
+from tiled_matmul.grader.spec import Exercise
 
 MAX_BYTES = 10 << 20
 MAX_CELLS = 2000

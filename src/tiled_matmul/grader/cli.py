@@ -1,4 +1,4 @@
-"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run|add|release`."""
+"""`python -m tiled_matmul grade NOTEBOOK…` and `exercises sync|check|run|new|release`."""
 
 from __future__ import annotations
 
@@ -8,49 +8,141 @@ import json
 import sys
 from pathlib import Path
 
+GRADE = (
+    "Grade the answers in exercise notebooks. Each exercise gets a line with its status, its "
+    "points and, if it is not passed, the reason. Your best points are kept."
+)
+GRADE_STATUS = (
+    "Exit status: 0 if every exercise is passed, 1 if one is not, 2 for a usage or system error, "
+    "such as a file that is not an exercise notebook or a worker that does not start. With "
+    "--teacher: 0 if every notebook could be graded, whatever the marks, 1 if the grader failed on "
+    "one, 2 for a usage or system error."
+)
+EXERCISES = (
+    "Write, check and release the exercises. These commands are for authors and teachers. "
+    "Exercise NN.M is the folder exercises/source/NN_topic/M_name; both notebooks of a chapter are "
+    "made from its folders."
+)
+
 
 def add_parsers(subparsers: argparse._SubParsersAction) -> None:
     """Add the commands `grade` and `exercises`."""
     grade = subparsers.add_parser(
-        "grade", help="grade exercise notebooks", description="Grade exercise notebooks."
-    )
-    grade.add_argument("paths", nargs="*", type=Path, metavar="NOTEBOOK")
-    grade.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there")
-    grade.add_argument("--progress", action="store_true", help="show the best points so far")
-    grade.add_argument(
-        "--nbval", action="store_true", help="run the notebook too, and show cells that differ"
+        "grade", help="grade exercise notebooks", description=GRADE, epilog=GRADE_STATUS
     )
     grade.add_argument(
-        "--gpu", action="store_true", help="launch and time kernels on this machine's GPU as well"
+        "paths", nargs="*", type=Path, metavar="NOTEBOOK", help="an exercise notebook to grade"
     )
-    grade.add_argument("--seed", type=int, metavar="N", help="repeat a grading's inputs")
-    grade.add_argument("--teacher", type=Path, metavar="DIR", help="grade a folder, in a sandbox")
-    for name in ("csv", "junit", "html"):
-        grade.add_argument(f"--{name}", type=Path, metavar="FILE", help="the same as that")
-    grade.add_argument("--jobs", type=int, metavar="N", help="at a time; as many as processors")
+    grade.add_argument(
+        "--progress",
+        action="store_true",
+        help="print your best points so far in each exercise (default: do not)",
+    )
+    grade.add_argument(
+        "--nbval",
+        action="store_true",
+        help="also run each notebook under nbval, and print the cells whose outputs differ; takes "
+        "up to 90 seconds each (default: do not)",
+    )
+    grade.add_argument(
+        "--gpu",
+        action="store_true",
+        help="also launch and time kernels on this machine's GPU (default: judge without a GPU)",
+    )
+    grade.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="draw the inputs from the seed N, which reports name (default: new inputs each time)",
+    )
+    grade.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the verdicts to FILE as JSON; with --teacher an interrupted grading goes on "
+        "from FILE.part (default: write no file)",
+    )
+    grade.add_argument(
+        "--teacher",
+        type=Path,
+        metavar="DIR",
+        help="grade all notebooks in the folder DIR, in a sandbox (default: grade the named ones)",
+    )
+    for name, form in (
+        ("csv", "a CSV table"),
+        ("junit", "JUnit XML"),
+        ("html", "an HTML page"),
+    ):
+        grade.add_argument(
+            f"--{name}",
+            type=Path,
+            metavar="FILE",
+            help=f"with --teacher: write the marks to FILE as {form} (default: write no file)",
+        )
+    grade.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="with --teacher: grade N notebooks at a time (default: the number of processors)",
+    )
     grade.set_defaults(run=grade_command)
 
     tools = subparsers.add_parser(
-        "exercises", help="make or check the starters", description="For who writes exercises."
+        "exercises",
+        help="write, check or release the exercises",
+        description=EXERCISES,
     )
     actions = tools.add_subparsers(
-        dest="action", required=True, metavar="sync|check|run|add|release"
+        dest="action", required=True, metavar="sync|check|run|new|release"
     )
-    for name, what, function in (
-        ("sync", "write the starters anew from the solutions", sync_command),
-        ("check", "report every fault; exit status 1 if there is one", check_command),
-        ("run", "execute the solutions here, store outputs, write the starters", run_command),
+    for name, summary, function in (
+        ("sync", "write both notebooks of each chapter from the exercises' folders", sync_command),
+        (
+            "check",
+            "print every fault of the folders and notebooks; grade the answers of the exercises "
+            "that are named; exit status 1 if there is a fault",
+            check_command,
+        ),
+        (
+            "run",
+            "execute the solutions here, store their outputs, and write both notebooks",
+            run_command,
+        ),
+        ("new", "copy an exercise's folder as the model of a new exercise", new_command),
+        (
+            "release",
+            "copy the course to a folder for learners, without solutions, hidden cases and tests",
+            release_command,
+        ),
     ):
-        actions.add_parser(name, help=what).set_defaults(run=function)
-    new = actions.add_parser("add", help="try a new exercise, and put it in if nothing is amiss")
-    new.add_argument("file", type=Path, metavar="FILE")
-    new.set_defaults(run=add_command)
-    copy = actions.add_parser("release", help="write a copy for learners: no solutions, no tests")
-    copy.add_argument("folder", type=Path, metavar="DIR")
-    copy.set_defaults(run=release_command)
+        parser = actions.add_parser(name, help=summary, description=_capitalised(summary))
+        parser.set_defaults(run=function)
+        if name == "check":
+            names = "the exercise to grade; `all` is every one (default: grade none)"
+            parser.add_argument("names", nargs="*", metavar="NN.M", help=names)
+        elif name == "run":
+            parser.add_argument(
+                "chapters", nargs="*", metavar="NN", help="a chapter to run (default: all)"
+            )
+        elif name == "new":
+            parser.add_argument("name", metavar="NN.M", help="the new exercise, such as 05.5")
+            parser.add_argument("slug", metavar="NAME", help="its folder's name: register_tile")
+            model = "the exercise to copy (default: the last one of the chapter)"
+            parser.add_argument("--like", metavar="NN.M", help=model)
+        elif name == "release":
+            parser.add_argument(
+                "folder", type=Path, metavar="DIR", help="the folder to write the copy to"
+            )
+
+
+def _capitalised(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."
 
 
 def grade_command(args: argparse.Namespace) -> int:
+    """Grade notebooks. Status 0: all is passed; 1: an exercise is not; 2: a notebook or the system
+    is at fault.
+    """
     from tiled_matmul.files import replace_text
     from tiled_matmul.grader import on_gpu, pool, practice
 
@@ -66,8 +158,8 @@ def grade_command(args: argparse.Namespace) -> int:
     confined = bool(args.paths) and pool.sandbox_works()
     if args.paths and not confined:
         print(
-            "grade: without bubblewrap (apt install bubblewrap) answers run as you, with limits "
-            "of time only: grade nobody else's so.",
+            "grade: without bubblewrap (apt install bubblewrap) answers run with your rights, and "
+            "only their time is limited: do not grade anyone else's answers this way.",
             file=sys.stderr,
         )
     reports = []
@@ -83,7 +175,7 @@ def grade_command(args: argparse.Namespace) -> int:
         practice.remember(reports)
     if args.progress:
         print("\n".join(practice.progress_lines()))
-    return 2 if any("error" in report for report in reports) else 0
+    return practice.exit_status(reports)
 
 
 def _explained(path: Path, report: dict) -> list[str]:
@@ -94,20 +186,24 @@ def _explained(path: Path, report: dict) -> list[str]:
 
 
 def teacher_command(args: argparse.Namespace) -> int:
-    """Grade a folder. Status 0: the grading went well, whatever the grades are."""
+    """Grade a folder. Status 0: all could be graded, whatever the marks; 1: the grader failed."""
     import os
 
     from tiled_matmul.grader import on_gpu, pool, practice, teacher
+    from tiled_matmul.machine import sandbox
 
     if args.paths or args.progress:
-        raise ValueError("--teacher takes one folder, and neither notebooks nor --progress")
+        raise ValueError("--teacher takes one folder, without further notebooks or --progress")
     jobs = os.cpu_count() or 1 if args.jobs is None else args.jobs
     if jobs < 1:
         raise ValueError(f"--jobs must be 1 or more, got {jobs}")
-    if not pool.sandbox_works():
-        raise ValueError(pool.NO_BWRAP)
     if args.gpu:
         on_gpu.need()
+    if not pool.sandbox_works():
+        raise ValueError(
+            "the teacher's mode runs answers in a sandbox, and none can be made here: "
+            f"{sandbox.describe()}"
+        )
     files = {name: getattr(args, name) for name in teacher.FORMATS}
     files = {name: path for name, path in files.items() if path is not None}
     for path in files.values():
@@ -117,6 +213,7 @@ def teacher_command(args: argparse.Namespace) -> int:
     with _bar() as progress:
         options = {"jobs": jobs, "seed": args.seed, "gpu": args.gpu, "journal": journal}
         reports = teacher.grade(args.teacher, **options, on_progress=progress)
+    print(f"grade: the sandbox was {sandbox.describe()}", file=sys.stderr)
     teacher.write(reports, files)
     if journal is not None:
         journal.unlink(missing_ok=True)
@@ -126,13 +223,16 @@ def teacher_command(args: argparse.Namespace) -> int:
     failed = [r for r in reports if r.get("infra")]
     failed += [r for r in reports if any(e["status"] == "INFRA" for e in r["exercises"])]
     for report in failed:
-        print(f"grade: {report['path']}: the grader failed here: grade it again", file=sys.stderr)
+        print(
+            f"grade: {report['path']}: the grader failed on this one. Grade it again",
+            file=sys.stderr,
+        )
     return 1 if failed else 0
 
 
 @contextlib.contextmanager
 def _bar():
-    """Yield what shows progress: a bar in a terminal, else nothing."""
+    """Yield a function that shows progress: as a bar in a terminal, elsewhere not at all."""
     if not sys.stderr.isatty():
         yield lambda done, total, name: None
         return
@@ -164,32 +264,45 @@ def sync_command(args: argparse.Namespace) -> int:
 
 
 def check_command(args: argparse.Namespace) -> int:
-    from tiled_matmul.grader import starters
+    """Look at the folders' form, and grade the answers of those that are named."""
+    from tiled_matmul.grader import folders, mistakes, starters
 
     faults = starters.faults()
     print("\n".join(faults) if faults else "exercises check: in order")
+    if faults or not args.names:
+        return 1 if faults else 0
+    everything = folders.folders()
+    chosen = everything if "all" in args.names else [folders.folder(n) for n in args.names]
+    for folder in chosen:
+        for name, wrong in mistakes.graded(folder):
+            print(f"{folder.name} {name}: {'not as meant' if wrong else 'as meant'}", flush=True)
+            faults += wrong
+            for fault in wrong:
+                print("    " + fault.replace("\n", "\n    "))
+        if folder.has("answer.py"):
+            lacks = mistakes.lacks(folder.code("answer.py"), mistakes.answers(folder))
+            faults += lacks
+            print("".join(f"{folder.name} lacks: {fault}\n" for fault in lacks), end="")
     return 1 if faults else 0
 
 
 def run_command(args: argparse.Namespace) -> int:
     from tiled_matmul.grader import starters
 
-    for path in starters.solutions():
-        starters.run(path)
-        print(f"{path}: run")
+    chapters = starters.chapters()
+    known = [path.name[:2] for path in chapters]
+    if unknown := [name for name in args.chapters if name not in known]:
+        raise ValueError(f"there is no chapter {unknown[0]!r}; there are {', '.join(known)}")
+    for path in chapters:
+        if not args.chapters or path.name[:2] in args.chapters:
+            starters.run(path)
+            print(f"{path.name}: run")
     return sync_command(args)
 
 
-def add_command(args: argparse.Namespace) -> int:
-    """Put an exercise into the course. Status 1: something is amiss, and nothing is written."""
-    from tiled_matmul.grader import adding
+def new_command(args: argparse.Namespace) -> int:
+    from tiled_matmul.grader import folders
 
-    draft = adding.read(args.file)
-    if found := list(adding.faults(draft)):
-        print(f"exercises add: {len(found)} faults, nothing is written:", file=sys.stderr)
-        for fault in found:
-            print("  " + fault.replace("\n", "\n    "), file=sys.stderr)
-        return 1
-    for path in adding.add(draft):
-        print(f"{path}: written")
+    path = folders.copied(args.name, args.slug, args.like)
+    print(f"{path}: fill it in, then: exercises check, exercises run, exercises check {args.name}")
     return 0

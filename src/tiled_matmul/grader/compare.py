@@ -1,4 +1,4 @@
-"""What a worker sent, against what is right. This process never runs a learner's code."""
+"""Compare a worker's reply with the right result. This process never runs a learner's code."""
 
 from __future__ import annotations
 
@@ -14,45 +14,13 @@ import numpy as np
 from tiled_matmul.check import diagnose
 from tiled_matmul.grader import pool, wire
 from tiled_matmul.grader.kinds import MOST_DEPTH, MOST_NAME
+from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import Call, Case, Exercise, Slip
 
 NEAR_SUMS = 1e-5  # of the sum of the sizes: rounding is less, a mistake is more
-NEAR = 1e-9  # of a number that is no whole one: how it was rounded on the way does not matter
-UNDEFINED = (
-    "What a mask or a boundary_check leaves out of a load is undefined, here NaN, unless other=0.0 "
-    'or padding_option="zero" says what it is.'
-)
-GARBAGE = (
-    "An array of cuda.local or cuda.shared begins with garbage, here NaN: write every element of "
-    "it before any is read. What threads stage for each other lies in cuda.shared.array: a local "
-    "array is each thread's own."
-)
-FLOATS = (
-    "Every element is near its value, and not it: somewhere on the way the numbers are float32, "
-    "which holds whole numbers up to 2**24 = 16,777,216 and of those beyond only every second, "
-    "fourth, eighth. Which of the tiles, the products and the sum is no integer?"
-)
-DIGITS = (
-    "Numbers this large lose their last digits in a float, which holds 24 binary ones of them, or "
-    "53 as a float64, and no cast afterwards brings them back. Which of the tiles, the products "
-    "and the sum is no integer?"
-)
-RESTARTED = "Is the sum set to zero again, or overwritten, within the loop?"
-FROM_ONE = "Does its loop begin at 1, and the sum at zero?"
-TYPES = (
-    "The tiles and the sum have to fit each other: tl.dot returns `out_dtype`, which is float32 "
-    "unless it says otherwise, and the sum that it takes is of that type."
-)
-UNBOUND = "Where does it get its first value, before the loop?"
-WRITTEN_DOWN = (
-    "Blocks have {} × {} threads in this launch: is another number written down, where the kernel "
-    "could ask cuda.blockDim?"
-)
-STORES_NOTHING = "The kernel loads from A and B, and stores nothing at all."
-READS_NO_TILE = "What is staged, nobody reads: the products have to come from the tiles."
-BEGINNINGS = {"triton": UNDEFINED, "cuda": GARBAGE}  # where NaN comes from
+NEAR = 1e-9  # relative, for numbers that are not whole: rounding on the way does not matter
 NEAR_FLOATS = 2.0**-20  # of the sum of the sizes: what rounding to float32 leaves, with room
-# What a diagnosis is called where an exercise has no hint for it in particular.
+# The broader diagnosis, for exercises that have no hint for the narrower one.
 BROADER = {
     "same element": "race",
     "race on the next turn": "race",
@@ -78,64 +46,64 @@ RACES = ("divergent barrier", "clamped", "same element", "copied twice", "staged
 RACES += ("race on the next turn",)
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
-MOST_OF_A_LINE, MOST_OF_COMPILER, MOST_TOLD = 60, 600, 8000
-NONSENSE = "The answer's process sent nonsense."
+MOST_OF_A_LINE, MOST_OF_COMPILER, MOST_OF_MESSAGE = 60, 600, 8000
 
 
 class Stop(Exception):
-    """The answer is judged: status, diagnosis, message."""
+    """Ends the judging of an answer, with its status, diagnosis, message and share of points."""
 
     def __init__(self, status: str, diagnosis: str, message: str, share: float = 0.0) -> None:
         super().__init__(message)
         self.status, self.diagnosis, self.share = status, diagnosis, share
 
 
-def readable(message: str, source: str) -> str:
-    """Return a message that names axes, "thread (x 3, y 0)", and quotes the lines it names.
+def invalid_reply() -> Stop:
+    """Return the verdict on a reply that does not have the form that a worker sends."""
+    return Stop("CRASH", "crash", sentence("crash: reply"))
 
-    A learner does not count the lines of a cell, and not from its first comment.
+
+def readable(message: str, source: str) -> str:
+    """Return a message with its axes named, "thread (x 3, y 0)", and the lines it names quoted.
+
+    Without the quotation a learner would have to count the lines of the cell.
     """
     lines, seen = source.splitlines(), set()
 
-    def axes(found: re.Match) -> str:
-        what, x, y, z = found.groups()
-        return f"{what} (x {x}, y {y}{f', z {z}' if z != '0' else ''})"
+    def axes(match: re.Match) -> str:
+        noun, x, y, z = match.groups()
+        return f"{noun} (x {x}, y {y}{f', z {z}' if z != '0' else ''})"
 
-    def quote(found: re.Match) -> str:
-        number, function = int(found[1]), found[2]
+    def quote(match: re.Match) -> str:
+        number, function = int(match[1]), match[2]
         if function and not re.search(rf"\bdef {function}\b", source):
-            return function  # the course's own: no line of the learner's
+            return function  # a function of the course: its lines are not the learner's
         if not 0 < number <= len(lines) or (number, function) in seen:
-            return found[0]
+            return match[0]
         seen.add((number, function))
         text = lines[number - 1].strip()
         if not text or text[:MOST_OF_A_LINE] in message:
-            return found[0]
+            return match[0]
         text = text if len(text) <= MOST_OF_A_LINE else text[: MOST_OF_A_LINE - 1] + "…"
-        inside = message[found.start() - 1 : found.start()] == "("
-        return f"{found[0]}: `{text}`" if inside else f"{found[0]} (`{text}`)"
+        inside = message[match.start() - 1 : match.start()] == "("
+        return f"{match[0]}: `{text}`" if inside else f"{match[0]} (`{text}`)"
 
-    message = PLACE.sub(axes, message[:MOST_TOLD])
+    message = PLACE.sub(axes, message[:MOST_OF_MESSAGE])
     return LINE.sub(quote, message)
 
 
 def ask(
     exercise: Exercise, worker: pool.Worker, header: dict, blobs: list[bytes], most: int
 ) -> tuple[dict, list[bytes]]:
-    """Ask the worker, and let its failures be the answer's."""
+    """Return a worker's reply to a request; raise Stop if the answer fails there."""
     try:
         reply, data = worker.ask(header, blobs, exercise.limits.seconds, most)
     except pool.TooSlow:
-        raise Stop(
-            "TIMEOUT",
-            "timeout",
-            f"No end within {exercise.limits.seconds:g} s. Which loop never ends, or runs far too "
-            "often?",
-        ) from None
+        message = sentence("timeout: case", seconds=exercise.limits.seconds)
+        raise Stop("TIMEOUT", "timeout", message) from None
     except pool.Died as died:
-        raise Stop("CRASH", "crash", f"The answer ended its process: {died}.") from None
+        raise Stop("CRASH", "crash", sentence("crash: ended", reason=died)) from None
     except wire.BadMessage as error:
-        raise Stop("CRASH", "crash", f"The answer's process sent nonsense: {error}.") from None
+        raise Stop("CRASH", "crash", sentence("crash: message", reason=error)) from None
     error = reply.get("error")
     if error is None:
         return reply, data
@@ -144,9 +112,9 @@ def ask(
 
 
 def failed(error: Any) -> Stop:
-    """Return what an exception in the answer means."""
+    """Return the verdict on an answer that raised an exception."""
     if not isinstance(error, dict):
-        return Stop("CRASH", "crash", NONSENSE)
+        return invalid_reply()
     kind, message = (str(error.get(name, ""))[:2000] for name in ("type", "message"))
     line = error.get("line")
     where = f" (line {line})" if type(line) is int and 0 < line < 10**6 else ""
@@ -155,32 +123,33 @@ def failed(error: Any) -> Stop:
     if kind == "StepLimit":
         return Stop("TIMEOUT", "timeout", message.partition(" (Threads")[0])
     if kind == "MemoryError":
-        return Stop("CRASH", "memory", f"The answer takes more memory than there is{where}.")
+        return Stop("CRASH", "memory", sentence("memory: too much", where=where))
     if kind in ("SystemExit", "KeyboardInterrupt", "GeneratorExit"):
-        return Stop("CRASH", "crash", f"The answer stops its process with {kind}{where}.")
-    told = f"{kind}{where}: {message}"
+        return Stop("CRASH", "crash", sentence("crash: stopped", kind=kind, where=where))
+    exception = sentence("error: exception", kind=kind, where=where, message=message)
     if kind == "UnboundLocalError":
-        return Stop("WRONG", "unbound", f"{told}. {UNBOUND}")
+        return Stop("WRONG", "unbound", f"{exception}. {sentence('unbound: no first value')}")
     if message.endswith("AssertionError") or "Loop-carried variable" in message:
-        return Stop("WRONG", "types", f"{told}. {TYPES}")
-    return Stop("WRONG", "error", told)
+        return Stop("WRONG", "types", f"{exception}. {sentence('types: do not match')}")
+    return Stop("WRONG", "error", exception)
 
 
 def _compilers(message: str) -> str:
-    """Return the line that Triton's compiler points at, and what it says, without the rest."""
+    """Return only the line that Triton's compiler points at, and the compiler's message."""
     lines = message.splitlines()
     marks = [number for number, line in enumerate(lines) if line.strip() == "^"]
     if not marks or not marks[-1]:
         return message
-    said = " ".join(line.strip() for line in lines[marks[-1] + 1 :])
-    return f"`{lines[marks[-1] - 1].strip()}`: {said}"[:MOST_OF_COMPILER]
+    reason = " ".join(line.strip() for line in lines[marks[-1] + 1 :])
+    return f"`{lines[marks[-1] - 1].strip()}`: {reason}"[:MOST_OF_COMPILER]
 
 
 def define(exercise: Exercise, source: str, worker: pool.Worker) -> None:
+    """Have a worker define the answer; raise Stop if that fails."""
     header = {"source": source, "given": dict(exercise.given), "entry": exercise.entry}
     reply, _ = ask(exercise, worker, header, [], 0)
     if reply != {"defined": True}:
-        raise Stop("CRASH", "crash", NONSENSE)
+        raise invalid_reply()
 
 
 def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> None:
@@ -188,8 +157,8 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> N
     if isinstance(case, Call):
         _call(exercise, case, worker)
         return
-    said, blobs = request(exercise, case, seed)
-    reply, data = ask(exercise, worker, said, blobs, sum(map(len, blobs)))
+    described, blobs = request(exercise, case, seed)
+    reply, data = ask(exercise, worker, described, blobs, sum(map(len, blobs)))
     findings, counts = _facts(reply)
     _look_at_findings(exercise, findings)
     try:
@@ -198,25 +167,27 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> N
         if not counts.get("global loads"):
             raise
         if stop.diagnosis == "stale" and not counts.get("global stores"):
-            told = f"{stop} {STORES_NOTHING}"
-            raise Stop(stop.status, known(exercise, "no store"), told) from None
+            message = f"{stop} {sentence('no store: nothing')}"
+            raise Stop(stop.status, known(exercise, "no store"), message) from None
         if counts.get("shared bytes") and not counts.get("shared loads"):
-            told = "\n".join([*str(stop).split("\n")[:2], READS_NO_TILE])
-            raise Stop(stop.status, known(exercise, "unread"), told) from None
+            message = "\n".join([*str(stop).split("\n")[:2], sentence("unread: tiles")])
+            raise Stop(stop.status, known(exercise, "unread"), message) from None
         raise
     for count in exercise.counts:
-        found, most = counts.get(count.what), count.most(case)
-        if found is None:
-            raise Stop("CRASH", "crash", f"The answer's process did not say its {count.what}.")
-        if found > most:
-            told = f"{count.message} ({count.what}: {found:,} in all, at most {most:,}.)"
-            raise Stop("WRONG", count.diagnosis, told, count.share)
+        actual, most = counts.get(count.what), count.most(case)
+        if actual is None:
+            raise Stop("CRASH", "crash", sentence("crash: no count", count=count.what))
+        if actual > most:
+            numbers = {"count": count.what, "actual": actual, "most": most}
+            message = sentence("counts: too many", message=count.message, **numbers)
+            raise Stop("WRONG", count.diagnosis, message, count.share)
 
 
 def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes]]:
-    """Return what a worker is sent for a case: a header, and the bytes of A, B and an old C.
+    """Return the request that a worker gets for a case: a header, and bytes of A, B and an old C.
 
-    The old C holds large whole numbers: an element that nobody writes shows, so does a sum on top.
+    The old C holds large whole numbers. They show in an element that no thread writes, and in a
+    sum that was added to the old value.
     """
     stale = np.random.default_rng(seed).integers(10_000, 20_000, case.shapes[2])
     arrays = *case.inputs(seed), stale.astype(case.dtype)
@@ -224,8 +195,8 @@ def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes
 
 
 def header(exercise: Exercise, case: Case) -> dict:
-    """Return what is sent for a case beside its data."""
-    said = {
+    """Return the part of a request that describes a case, without its data."""
+    header = {
         "kind": exercise.kind,
         "entry": exercise.entry,
         "given": {**exercise.given, **case.given},
@@ -236,22 +207,21 @@ def header(exercise: Exercise, case: Case) -> dict:
         "corner": case.corner,
     }
     if exercise.launch is not None:
-        said["launch"] = exercise.launch(case)
-    return said
+        header["launch"] = exercise.launch(case)
+    return header
 
 
 def compare(exercise: Exercise, case: Case, blobs: list[bytes], data: list[bytes]) -> None:
-    """Raise Stop unless C is the product, and A and B are as they were sent.
+    """Raise Stop unless C is the product, and A and B are unchanged.
 
-    `blobs` are the bytes of A, B and the old C as sent, `data` those of C, A and B as they came.
+    `blobs` are the bytes of A, B and the old C that were sent, `data` the bytes of C, A and B that
+    came back.
     """
     if [len(blob) for blob in data] != [len(blobs[2]), len(blobs[0]), len(blobs[1])]:
-        raise Stop("CRASH", "crash", "The answer's process sent arrays of other sizes.")
+        raise Stop("CRASH", "crash", sentence("crash: sizes"))
     for name, now, then in zip("ab", data[1:], blobs[:2], strict=True):
         if now != then:
-            raise Stop(
-                "WRONG", "inputs", f"The answer changes its input {name}; it may only read it."
-            )
+            raise Stop("WRONG", "inputs", sentence("inputs: changed", name=name))
     product(exercise, case, blobs, data[0])
 
 
@@ -264,21 +234,24 @@ def product(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -> 
     report = diagnose(c, a, b, tile=exercise.tile, previous=stale)
     if not report.ok:
         _slips(exercise, case, c, a, b, report)
-        told, diagnosis = report.message, report.pattern or "value"
-        if diagnosis == "not finite" and exercise.kind in BEGINNINGS:
-            told = f"{told} {BEGINNINGS[exercise.kind]}"
+        message, diagnosis = report.message, report.pattern or "value"
+        if diagnosis == "not finite" and exercise.kind == "triton":
+            message = f"{message} {sentence('not finite: triton')}"
+        elif diagnosis == "not finite" and exercise.kind == "cuda":
+            message = f"{message} {sentence('not finite: cuda')}"
         elif diagnosis == "stale" and exercise.kind == "cuda":
             left_out, diagnosis = _left_out(case, c, stale)
-            told = f"{told} {left_out}".strip()
-        elif diagnosis == "part of k" and "starts at" in told:
-            told = f"{told} {FROM_ONE if 'starts at 1 ' in told else RESTARTED}"
-            diagnosis = "restarted"
+            message = f"{message} {left_out}".strip()
+        elif diagnosis == "part of k" and "starts at" in message:
+            from_one = "starts at 1 " in message
+            cause = sentence("restarted: from one" if from_one else "restarted: set to zero")
+            message, diagnosis = f"{message} {cause}", "restarted"
         elif report.pattern is None and _near_floats(case, c, a, b):
-            told, diagnosis = f"{told}\n{FLOATS}", "rounded"
+            message, diagnosis = f"{message}\n{sentence('rounded: float32')}", "rounded"
         elif report.pattern is None and _beyond_floats(case, a, b):
-            told, diagnosis = f"{told}\n{DIGITS}", "digits"
-        told = f"Of the sum of the parts: {told}" if case.parts else told
-        raise Stop("WRONG", known(exercise, diagnosis), told)
+            message, diagnosis = f"{message}\n{sentence('digits: float')}", "digits"
+        message = sentence("value: parts", message=message) if case.parts else message
+        raise Stop("WRONG", known(exercise, diagnosis), message)
 
 
 def _array(dtype: str, data: bytes, shape: tuple[int, ...]) -> np.ndarray:
@@ -286,9 +259,9 @@ def _array(dtype: str, data: bytes, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def known(exercise: Exercise, diagnosis: str, array: str = "") -> str:
-    """Return the first name that the exercise has a hint for, from a diagnosis to broader ones.
+    """Return the first name that the exercise has a hint for: the diagnosis or a broader one.
 
-    A hint may be for one array alone: "race of c".
+    A hint may be for one array only: "race of c".
     """
     names = [diagnosis]
     while names[-1] in BROADER:
@@ -300,36 +273,34 @@ def known(exercise: Exercise, diagnosis: str, array: str = "") -> str:
 
 
 def _left_out(case: Case, c: np.ndarray, stale: np.ndarray) -> tuple[str, str]:
-    """Return what it means that all from a row or a column on is unwritten, and its diagnosis."""
+    """Return the cause and the diagnosis of a C that is unwritten from a row or a column on."""
     same = c == stale
     row, column = np.indices(c.shape)
     ends = [int(np.argmax(x)) if x.any() else len(x) for x in (same.all(axis=1), same.all(axis=0))]
     if not any(ends) or (same != ((row >= ends[0]) | (column >= ends[1]))).any():
         block = case.given.get("BLOCK")
-        return WRITTEN_DOWN.format(*block) if block else "", "stale"
+        if not block:
+            return "", "stale"
+        return sentence("stale: block size", x=block[0], y=block[1]), "stale"
     sizes = {"M": case.m, "N": case.n, "K": case.k}
-    for first, extent, name in zip(ends, "MN", ("row", "column"), strict=True):
-        for other in "MNK":
-            if first == sizes[other] < sizes[extent]:
-                return (
-                    f"They begin at {name} {first}, and {other} is {first}: which size does the "
-                    f"guard ask for? C has {extent} {name}s."
-                ), "guard"
-    if all(sizes[extent] - first <= 1 for first, extent in zip(ends, "MN", strict=True)):
-        return (
-            "Only the last row or column is left out: by a guard, or by the formula of the row or "
-            "the column?"
-        ), "guard"
+    lines = [*zip(ends, "MN", ("row", "column"), strict=True)]
+    for first, extent, axis in lines:
+        for size in "MNK":
+            if first == sizes[size] < sizes[extent]:
+                place = {"axis": axis, "first": first, "size": size, "extent": sizes[extent]}
+                return sentence("guard: wrong size", **place), "guard"
+    if all(sizes[extent] - first <= 1 for first, extent, _ in lines):
+        return sentence("guard: last line"), "guard"
     beyond = [
-        f"{name}s from {first} on"
-        for first, extent, name in zip(ends, "MN", ("row", "column"), strict=True)
+        sentence("stale: from on", axis=axis, first=first)
+        for first, extent, axis in lines
         if first < sizes[extent]
     ]
-    return f"No thread owns the {' and the '.join(beyond)}: x is the column, y the row.", "stale"
+    return sentence("stale: no owner", lines=" and the ".join(beyond)), "stale"
 
 
 def _near_floats(case: Case, c: Any, a: Any, b: Any) -> bool:
-    """Is a C of whole numbers what is left of A·B where float32 was used on the way?"""
+    """Does a C of whole numbers differ from A·B as it would if float32 was used on the way?"""
     if not case.dtype.startswith("int"):
         return False
     a, b = a.astype(np.float64), b.astype(np.float64)
@@ -340,7 +311,7 @@ def _near_floats(case: Case, c: Any, a: Any, b: Any) -> bool:
 
 
 def _beyond_floats(case: Case, a: Any, b: Any) -> bool:
-    """Are these whole numbers whose sums no float holds?"""
+    """Are these whole numbers whose sums no float can hold?"""
     if not case.dtype.startswith("int"):
         return False
     return bool(_sizes(a, b).max() > 2**53)
@@ -352,7 +323,7 @@ def _sizes(a: Any, b: Any) -> np.ndarray:
 
 
 def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) -> None:
-    """Raise for the first of the exercise's own mistakes that gives this wrong C."""
+    """Raise Stop for the first of the exercise's common mistakes that gives this wrong C."""
     sizes = _sizes(a, b)
 
     def near(x: Any, y: Any) -> bool:
@@ -372,24 +343,28 @@ def _call(exercise: Exercise, case: Call, worker: pool.Worker) -> None:
     why = "" if accepts is None else accepts(case.arguments, result)
     if not why and (accepts is not None or _alike(result, wanted)):
         return
-    mine, right = _shown(result, wanted)
-    asked = "" if case.hidden else f", should be {right}"
-    told, diagnosis = f"{exercise.entry}{case} is {mine:.300}{asked}.", "value"
+    actual, right = _shown(result, wanted)
+    call = f"{exercise.entry}{case}"
+    if case.hidden:
+        message = sentence("value: result", call=call, result=f"{actual:.300}")
+    else:
+        message = sentence("value: wrong result", call=call, result=f"{actual:.300}", wanted=right)
+    diagnosis = "value"
     if isinstance(wanted, list) and isinstance(result, list) and len(result) != len(wanted):
-        told = f"{told} {len(wanted)} values are asked for."
+        message = f"{message} {sentence('value: how many', count=len(wanted))}"
     if why:
-        told = f"{told} {why}"
+        message = f"{message} {why}"
     if result is None:
-        told, diagnosis = f"{told} Does it end at a `return`?", "nothing"
+        message, diagnosis = f"{message} {sentence('nothing: return')}", "nothing"
     for slip in exercise.slips:
         if _slipped(slip, case.arguments, result, wanted):
-            told, diagnosis = f"{told} {slip.message}", slip.diagnosis
+            message, diagnosis = f"{message} {slip.message}", slip.diagnosis
             break
-    raise Stop("WRONG", diagnosis, told)
+    raise Stop("WRONG", diagnosis, message)
 
 
 def _shown(result: Any, wanted: Any) -> tuple[str, str]:
-    """Return both as text: floats with six digits, unless the two would look the same."""
+    """Return both as text: floats have six digits, unless the two would then look the same."""
     short = repr(_short(result)), repr(_short(wanted))
     return short if short[0] != short[1] else (repr(result), repr(wanted))
 
@@ -401,7 +376,7 @@ def _short(value: Any) -> Any:
 
 
 def called(exercise: Exercise, case: Call, worker: pool.Worker) -> Any:
-    """Have a worker call the answer; return its result, as JSON has it."""
+    """Have a worker call the answer; return the result as it came through JSON."""
     header = {
         "kind": exercise.kind,
         "entry": exercise.entry,
@@ -413,14 +388,14 @@ def called(exercise: Exercise, case: Call, worker: pool.Worker) -> Any:
         (text,) = data
         result = json.loads(text.decode())
     except (ValueError, RecursionError):
-        raise Stop("CRASH", "crash", NONSENSE) from None
+        raise invalid_reply() from None
     if _deep(result):
-        raise Stop("CRASH", "crash", NONSENSE)
+        raise invalid_reply()
     return result
 
 
 def _deep(value: Any) -> bool:
-    """Are there more lists within lists than a worker lets pass?"""
+    """Are lists nested more deeply than a worker allows?"""
     level = [value]
     for _ in range(MOST_DEPTH + 1):
         parts = [list(x.values()) if isinstance(x, dict) else x for x in level]
@@ -429,7 +404,7 @@ def _deep(value: Any) -> bool:
 
 
 def _slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
-    """Is a wrong result what comes of this mistake?"""
+    """Is a wrong result the one that this mistake produces?"""
     if slip.part is not None:
         if not isinstance(result, list) or len(result) != len(wanted):
             return False
@@ -443,7 +418,7 @@ def _slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
 
 
 def _alike(x: Any, y: Any) -> bool:
-    """Are two values of JSON equal, floats but for their last digits? True is no 1."""
+    """Are two JSON values equal, floats up to their last digits? True does not equal 1."""
     if isinstance(x, bool) or isinstance(y, bool):
         return x is y
     if isinstance(x, int | float) and isinstance(y, int | float):
@@ -459,37 +434,36 @@ def _alike(x: Any, y: Any) -> bool:
 
 
 def _facts(reply: dict) -> tuple[list[dict], dict[str, int]]:
-    """Return (findings, counts) of a reply of exactly the form that a worker sends."""
-    nonsense = Stop("CRASH", "crash", NONSENSE)
+    """Return (findings, counts) of a reply; raise Stop unless it has the form that workers send."""
     if set(reply) != {"findings", "counts"}:
-        raise nonsense
+        raise invalid_reply()
     findings, counts = reply["findings"], reply["counts"]
     if not isinstance(findings, list) or not isinstance(counts, dict) or len(findings) > 64:
-        raise nonsense
-    for found in findings:
-        words = ("kind", "array", "message", "remedy")
-        if not isinstance(found, dict) or set(found) != {*words, "count"}:
-            raise nonsense
-        if not all(isinstance(found[word], str) for word in words):
-            raise nonsense
-        if max(len(found["kind"]), len(found["array"])) > MOST_NAME:
-            raise nonsense
+        raise invalid_reply()
+    for finding in findings:
+        texts = ("kind", "array", "message", "remedy")
+        if not isinstance(finding, dict) or set(finding) != {*texts, "count"}:
+            raise invalid_reply()
+        if not all(isinstance(finding[name], str) for name in texts):
+            raise invalid_reply()
+        if max(len(finding["kind"]), len(finding["array"])) > MOST_NAME:
+            raise invalid_reply()
     if not all(type(number) is int and number >= 0 for number in counts.values()):
-        raise nonsense
+        raise invalid_reply()
     return findings, counts
 
 
 def _look_at_findings(exercise: Exercise, findings: list[dict]) -> None:
-    """Raise for the first thing that the microscope saw: what comes first explains the rest."""
+    """Raise Stop for the finding of the microscope that comes first: it explains the others."""
     order = ("negative index", *RACES, "swapped indices", "along K", "beyond a tile")
     order += ("out of bounds", "never copied", "uninitialised read")
     order += ("no tile", "unmasked tail", "stored twice", "not stored", "not read")
     for kind in order:
-        for found in findings:
-            if found["kind"] == kind:
+        for finding in findings:
+            if finding["kind"] == kind:
                 status = "RACE" if kind in RACES else "WRONG"
-                diagnosis = known(exercise, kind, found["array"])
-                remedy = exercise.remedies.get(kind, found["remedy"])
-                raise Stop(status, diagnosis, f"{found['message']} {remedy}")
-    for found in findings:  # of Triton's programs
-        raise Stop("WRONG", found["kind"], f"{found['message']} {found['remedy']}")
+                diagnosis = known(exercise, kind, finding["array"])
+                remedy = exercise.remedies.get(kind, finding["remedy"])
+                raise Stop(status, diagnosis, f"{finding['message']} {remedy}")
+    for finding in findings:  # any other kind, from the microscope for Triton
+        raise Stop("WRONG", finding["kind"], f"{finding['message']} {finding['remedy']}")

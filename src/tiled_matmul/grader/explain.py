@@ -1,7 +1,7 @@
-"""What nbval says of a notebook: which of the course's cells show something else than they should.
+"""Run a learner's answers under nbval: which cells of the course show different outputs?
 
-The learner's answers are put into the course's own notebook, which nbval runs. It explains, and no
-mark depends on it: an answer that nbval is content with may be wrong, and the other way round.
+The learner's answers are put into the course's own notebook, which nbval runs. This only explains;
+no mark depends on it. A wrong answer may pass under nbval, and a right one may differ.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from xml.etree import ElementTree
 
 from tiled_matmul.book.files import notebook_text, parse_notebook, read_text
 from tiled_matmul.grader import cells
+from tiled_matmul.grader.messages import sentence
 
-# What of an answer is run here: none that was refused, or that ended or held up its process.
+# The statuses of answers that run here: none that was refused, or that ended or held up a process.
 HARMLESS = ("PASS", "WRONG", "RACE")
 SECONDS = 90
 CELL_SECONDS = 20
@@ -28,21 +29,21 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 def notebook(submission: cells.Submission, statuses: dict[str, str]):
     """Return the course's notebook with the answers in it, and without its check cells.
 
-    What the checks say is known already.
+    The results of the checks are already known.
     """
     path, *_ = cells.pristine(submission.chapter)
     made = parse_notebook(read_text(path), path)
-    answers = {found.exercise.cell: found for found in submission.answers}
+    answers = {answer.exercise.cell: answer for answer in submission.answers}
     for cell in made.cells:
-        found = answers.get(cell.id)
-        if found is not None and statuses.get(found.exercise.name) in HARMLESS:
-            cell.source = found.source
+        answer = answers.get(cell.id)
+        if answer is not None and statuses.get(answer.exercise.name) in HARMLESS:
+            cell.source = answer.source
     made.cells = [cell for cell in made.cells if not cell.id.startswith("check-")]
     return made
 
 
 def differences(submission: cells.Submission, graded: Sequence[dict]) -> list[str]:
-    """Return what nbval says of each cell whose output differs, one text a cell."""
+    """Return nbval's message for each cell whose output differs."""
     statuses = {one["exercise"]: one["status"] for one in graded}
     made = notebook(submission, statuses)
     ids = [cell.id for cell in made.cells if cell.cell_type == "code"]
@@ -61,20 +62,20 @@ def differences(submission: cells.Submission, graded: Sequence[dict]) -> list[st
                 timeout=SECONDS,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return [f"nbval did not finish: {type(error).__name__}"]
+            return [sentence("nbval: unfinished", reason=type(error).__name__)]
         try:
-            found = ElementTree.parse(report)
+            tree = ElementTree.parse(report)
         except (OSError, ElementTree.ParseError):
-            return ["nbval did not run: is it installed? (pip install nbval)"]
-    return list(_failures(found, ids))
+            return [sentence("nbval: not installed")]
+    return list(_failures(tree, ids))
 
 
-def _failures(found: ElementTree.ElementTree, ids: list[str]):
-    for case in found.iter("testcase"):
+def _failures(tree: ElementTree.ElementTree, ids: list[str]):
+    for case in tree.iter("testcase"):
         failure = case.find("failure")
         number = re.search(r"(\d+)$", case.get("name", ""))
         if failure is None or number is None or int(number[1]) >= len(ids):
             continue
         # pytest's XML writes escape characters as #x1B.
         text = COLOURS.sub("", (failure.text or "").replace("#x1B", "\x1b")).strip()
-        yield f"nbval, cell {ids[int(number[1])]}:\n{text[:MOST_TEXT]}"
+        yield sentence("nbval: cell", cell=ids[int(number[1])], output=text[:MOST_TEXT])

@@ -1,7 +1,7 @@
-"""What an answer may use, read off its syntax tree before anything of it runs.
+"""Decide from an answer's syntax tree whether the answer may run, before any of it runs.
 
-An allow-list: a statement, a name or an attribute that is not on it is refused, with the line and
-what stands there. So `a @ b` is refused, and so is every other way to it.
+This is an allow-list: a statement, a name or an attribute that is not on the list is refused, and
+the message quotes it with its line. So `a @ b` is refused, and so is every other spelling of it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import CUDA, PLACES, Exercise, Rules
 
 MAX_SOURCE = 20_000  # characters
@@ -29,16 +29,16 @@ LISTS = (
     *(ast.List, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.comprehension),
     *(ast.Lambda, ast.arguments, ast.arg),
 )
-WORDS = {
-    ast.Import: "an import",
-    ast.ImportFrom: "an import",
-    ast.ClassDef: "a class",
-    ast.Lambda: "a lambda",
+CONSTRUCTS = {
+    ast.Import: "import",
+    ast.ImportFrom: "import",
+    ast.ClassDef: "class",
+    ast.Lambda: "lambda",
     ast.Try: "try",
     ast.With: "with",
     ast.Global: "global",
     ast.Nonlocal: "nonlocal",
-    ast.JoinedStr: "an f-string",
+    ast.JoinedStr: "f-string",
     ast.NamedExpr: ":=",
     ast.Starred: "*",
     ast.Delete: "del",
@@ -46,67 +46,66 @@ WORDS = {
     ast.Assert: "assert",
     ast.AsyncFunctionDef: "async def",
     ast.Yield: "yield",
-    ast.ListComp: "a list in a line",
-    ast.List: "a list",
-    ast.Dict: "a dictionary",
-    ast.DictComp: "a dictionary in a line",
-    ast.SetComp: "a set in a line",
-    ast.Set: "a set",
+    ast.ListComp: "list comprehension",
+    ast.List: "list",
+    ast.Dict: "dictionary",
+    ast.DictComp: "dictionary comprehension",
+    ast.SetComp: "set comprehension",
+    ast.Set: "set",
 }
 LIBRARIES = ("torch", "np", "numpy", "scipy", "cupy", "cublas", "operator", "numba", "tiled_matmul")
 PRODUCTS = ("matmul", "dot", "mm", "bmm", "einsum", "tensordot", "inner", "gemm", "vdot", "linalg")
 ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]")
-TYPE = "a type is called np.int32 or np.float32, or asked of an array, as in a.dtype"
-LOOP = "write the loop over k"
-MEANT = {  # a name that is near, and what is meant
+LOOP = "library: sum"
+MEANT = {  # a name that is near the one that was meant, and the message that says which
     **dict.fromkeys(
         ("cuda.syncthread", "cuda.syncthreads_", "cuda.sync_threads", "cuda.barrier"),
-        "the barrier is called cuda.syncthreads()",
+        "forbidden: barrier",
     ),
-    "cuda.synchronize": "that is for the host; a block's barrier is cuda.syncthreads()",
-    "cuda.shared_array": "it is called cuda.shared.array",
-    "cuda.local_array": "it is called cuda.local.array",
+    "cuda.synchronize": "forbidden: synchronize",
+    "cuda.shared_array": "forbidden: shared array",
+    "cuda.local_array": "forbidden: local array",
     **dict.fromkeys(
-        (f"{m}.{t}" for m in ("cuda", "np") for t in ("int", "int_", "float", "float_")), TYPE
+        (f"{m}.{t}" for m in ("cuda", "np") for t in ("int", "int_", "float", "float_")),
+        "forbidden: type",
     ),
-    **dict.fromkeys((f"cuda.{t}" for t in ("int32", "int64", "float32", "float64")), TYPE),
-    "cuda.syncwarp": "it waits for one warp; the barrier of a block is cuda.syncthreads()",
-    "cuda.threadfence": "a fence makes nobody wait; the barrier of a block is cuda.syncthreads()",
-    "cuda.threadfence_block": "a fence makes nobody wait; the barrier is cuda.syncthreads()",
-    "cuda.atomic.*": "nothing has to be atomic where each element of C is one thread's",
-    **{f"cuda.{place}": f"it has an x and a y: cuda.{place}.x, cuda.{place}.y" for place in PLACES},
+    **dict.fromkeys(
+        (f"cuda.{t}" for t in ("int32", "int64", "float32", "float64")), "forbidden: type"
+    ),
+    "cuda.syncwarp": "forbidden: warp barrier",
+    **dict.fromkeys(("cuda.threadfence", "cuda.threadfence_block"), "forbidden: fence"),
+    "cuda.atomic.*": "forbidden: atomic",
     **dict.fromkeys(("sum", "np.sum", "enumerate", "zip", "map"), LOOP),
     **dict.fromkeys(
-        (f"np.{make}" for make in ("zeros", "empty", "ones", "array")),
-        "an array of a block is cuda.shared.array, one of a thread cuda.local.array",
+        (f"np.{make}" for make in ("zeros", "empty", "ones", "array")), "forbidden: array"
     ),
 }
-NO_CALLS = {  # members that are no functions
-    "shape": "a shape is a pair of numbers: shape[0] is how many rows there are",
-    "dtype": "a zero of an array's type is c.dtype.type(0)",
-    "size": "size is a number",
-    "ndim": "ndim is a number",
+NO_CALLS = {  # members that are not functions
+    "shape": "forbidden: shape is a pair",
+    "dtype": "forbidden: dtype",
+    "size": "forbidden: size",
+    "ndim": "forbidden: ndim",
 }
 MAKES = ("cuda.shared.array", "cuda.local.array")
-LAUNCH = {  # what the cell of a launch calls its sizes, and how a kernel asks for them
+LAUNCH = {  # the launch cell's names for its sizes, and how a kernel reads them
     "BLOCK": "cuda.blockDim.x` and `cuda.blockDim.y",
     "GRID": "cuda.gridDim.x` and `cuda.gridDim.y",
 }
 REACH = ("getattr", "eval", "exec", "compile", "open", "globals", "locals", "vars", "input", "type")
 
 
-# The course's own words for a kernel: a notebook may have imported them for another exercise.
+# The course's own intrinsics: a notebook may have imported them for another exercise.
 COURSE = ("copy_async", "commit_copies", "wait_copies", "tile", "copy_tile_async")
 
 
 class Refused(Exception):
-    """An answer uses what it may not; the message says what, where, and what to write instead."""
+    """An answer uses what it may not; the message names it, its line, and what to write instead."""
 
     diagnosis = "forbidden"
 
 
 class Product(Refused):
-    """An answer calls a library's product in place of writing it."""
+    """An answer calls a library's product instead of computing it."""
 
     diagnosis = "library"
 
@@ -115,14 +114,8 @@ class NotPython(Exception):
     """The cell cannot be read as Python."""
 
 
-@dataclass(frozen=True)
-class _Scope:
-    names: frozenset[str]  # what may be read here
-    module: frozenset[str]  # names of modules among them
-
-
 def admit(exercise: Exercise, source: str) -> None:
-    """Return if `source` is an answer that may run; raise NotPython or Refused."""
+    """Return if the answer `source` may run; else raise NotPython or Refused."""
     tree = _parsed(source)
     rules = exercise.rules
     own = _definitions(exercise, tree, source)
@@ -133,41 +126,41 @@ def admit(exercise: Exercise, source: str) -> None:
 
 def _parsed(source: str) -> ast.Module:
     if len(source) > MAX_SOURCE:
-        raise Refused(f"The cell has {len(source):,} characters; an answer has {MAX_SOURCE:,}.")
+        raise Refused(sentence("forbidden: length", characters=len(source), most=MAX_SOURCE))
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
         text = (error.text or "").strip()
         if text.startswith(("%", "!", "?")):
-            raise NotPython(
-                f"Line {error.lineno} is for the notebook, not for Python: `{text[:60]}`. Put it "
-                "in a cell of its own."
-            ) from None
-        said = f": `{text[:60]}`" if text else ""
-        raise NotPython(f"Line {error.lineno} is not Python{said} ({error.msg}).") from None
+            command = sentence("error: notebook command", line=error.lineno, text=text[:60])
+            raise NotPython(command) from None
+        quote = f": `{text[:60]}`" if text else ""
+        message = sentence("error: syntax", line=error.lineno, quote=quote, reason=error.msg)
+        raise NotPython(message) from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise NotPython(f"The cell is not Python: {str(error)[:80] or 'it is too deep'}.") from None
+        reason = str(error)[:80] or sentence("error: nested")
+        raise NotPython(sentence("error: not python", reason=reason)) from None
     _one_reading(tree, source)
     if _depth(tree) > MAX_DEPTH:
-        raise Refused("The cell has brackets within brackets, too deep for an answer.")
+        raise Refused(sentence("forbidden: depth"))
     return tree
 
 
 def _one_reading(tree: ast.Module, source: str) -> None:
-    """Refuse what other readers of the source would take for something else than Python does.
+    """Refuse source that another reader would understand differently than Python does.
 
-    Some end a line at more characters, and Triton's interpreter takes the last line that begins
-    with "def " for the kernel, be it within a string.
+    Some readers end a line at more characters than Python, and Triton's interpreter takes the last
+    line that begins with "def " for the kernel, even inside a string.
     """
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     heads = {line for f in functions for line in (f.lineno, *(d.lineno for d in f.decorator_list))}
     odd = ODD.search(source)
     if odd:
         line = source.count("\n", 0, odd.start()) + 1
-        raise Refused(f"Line {line} has a character that is not for answers: {odd[0]!a}.")
+        raise Refused(sentence("forbidden: character", line=line, character=ascii(odd[0])))
     for number, line in enumerate(source.split("\n"), start=1):
         if line.strip().startswith("def ") and number not in heads:
-            raise Refused(f"Line {number} begins like a function, and is none: leave that out.")
+            raise Refused(sentence("forbidden: def", line=number))
 
 
 def _depth(tree: ast.AST) -> int:
@@ -193,7 +186,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _definitions(exercise: Exercise, tree: ast.Module, source: str) -> frozenset[str]:
-    """Return the names that the cell defines at its top level; refuse what is no definition."""
+    """Return the names that the cell defines at its top level; refuse any other statement there."""
     own: dict[str, ast.AST] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
@@ -203,38 +196,35 @@ def _definitions(exercise: Exercise, tree: ast.Module, source: str) -> frozenset
         elif isinstance(node, ast.Import | ast.ImportFrom):
             if ast.unparse(node) in exercise.rules.imports:
                 continue
-            raise Refused(
-                f"An answer imports nothing: {_at(source, node)}. What it may use is there already."
-            )
+            raise Refused(sentence("forbidden: import", at=_at(source, node)))
         elif isinstance(node, ast.Expr) and _is_text(node.value):
             continue
         elif isinstance(node, ast.Assign):
-            raise Refused(
-                f"Outside of `def {exercise.entry}` only plain numbers are named, and there is "
-                f"{_at(source, node)}. Move that into the function."
-            )
+            at = _at(source, node)
+            raise Refused(sentence("forbidden: outside", entry=exercise.entry, at=at))
         else:
-            raise Refused(
-                f"This cell holds `def {exercise.entry}` and its helpers only, and there is "
-                f"{_at(source, node)}. Try things out in a cell of their own."
-            )
+            at = _at(source, node)
+            raise Refused(sentence("forbidden: other statement", entry=exercise.entry, at=at))
         if name in exercise.given or name in exercise.rules.names:
-            raise Refused(f"{name} is given and may not be defined anew: {_at(source, node)}.")
+            raise Refused(sentence("forbidden: redefined", name=name, at=_at(source, node)))
         if name.startswith("_"):
-            raise Refused(f"Names with an underscore in front are not for answers: {name}.")
+            raise Refused(sentence("forbidden: underscore", name=name))
         if name in own:
-            raise Refused(f"{name} is defined twice, in lines {own[name].lineno} and {node.lineno}")
+            lines = {"first": own[name].lineno, "second": node.lineno}
+            raise Refused(sentence("forbidden: defined twice", name=name, **lines))
         own[name] = node
     entry = own.get(exercise.entry)
     wanted = f"{exercise.entry}({', '.join(exercise.parameters)})"
     if not isinstance(entry, ast.FunctionDef):
-        raise Refused(f"The cell should define `def {wanted}`, and does not.")
-    found = [argument.arg for argument in entry.args.args]
-    if len(found) != len(exercise.parameters):
-        raise Refused(f"`{exercise.entry}` takes {wanted}, here it takes ({', '.join(found)}).")
+        raise Refused(sentence("forbidden: no entry", wanted=wanted))
+    parameters = [argument.arg for argument in entry.args.args]
+    if len(parameters) != len(exercise.parameters):
+        actual = f"{exercise.entry}({', '.join(parameters)})"
+        raise Refused(sentence("forbidden: parameters", wanted=wanted, actual=actual))
     if exercise.kind in ("cuda", "triton") and not entry.decorator_list:
+        decorator = min(exercise.rules.decorators)
         raise Refused(
-            f"`{exercise.entry}` is a kernel: `@{min(exercise.rules.decorators)}` stands above it."
+            sentence("forbidden: no decorator", entry=exercise.entry, decorator=decorator)
         )
     return frozenset(own)
 
@@ -248,7 +238,7 @@ def _is_constant(node: ast.Assign) -> bool:
 
 
 class _Function:
-    """Looks through one function of an answer."""
+    """Checks one function of an answer."""
 
     def __init__(self, exercise: Exercise, rules: Rules, own: frozenset, source: str) -> None:
         self.exercise, self.rules, self.own, self.source = exercise, rules, own, source
@@ -262,13 +252,13 @@ class _Function:
         given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         odd = arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs
         if function.returns is not None or getattr(function, "type_params", None):
-            raise Refused(f"`{function.name}` needs no types: `def {function.name}(…):` will do.")
+            raise Refused(sentence("forbidden: annotation", name=function.name))
         if odd or arguments.defaults:
-            raise Refused(f"`{function.name}` takes plain arguments only, without *, / or =.")
+            raise Refused(sentence("forbidden: odd parameters", name=function.name))
         for argument in given:
             self.bindable(argument.arg, argument)
             if argument.annotation is not None:
-                # It is run when the function is defined, as plain Python.
+                # An annotation is evaluated as plain Python when the function is defined.
                 self.expression(argument.annotation)
         body = function.body
         if isinstance(body[0], ast.Expr) and _is_text(body[0].value):
@@ -293,56 +283,44 @@ class _Function:
 
     def bindable(self, name: str, node: ast.AST) -> None:
         if name.startswith("_") and name != "_":
-            raise Refused(f"Names with an underscore in front are not for answers: {name}.")
+            raise Refused(sentence("forbidden: underscore", name=name))
         if name in self.rules.names or name in self.own:
-            raise Refused(
-                f"{name} has a meaning already and may not be assigned to, in line {node.lineno}."
-            )
+            raise Refused(sentence("forbidden: meaning", name=name, line=node.lineno))
 
     def decorator(self, node: ast.expr) -> None:
         name = node.func if isinstance(node, ast.Call) else node
         options = node.keywords if isinstance(node, ast.Call) else []
         plain = isinstance(node, ast.Call) and node.args
         if _dotted(name) not in self.rules.decorators or plain:
-            raise Refused(f"An answer is not decorated so: {_at(self.source, node)}.")
+            raise Refused(sentence("forbidden: decorator", at=_at(self.source, node)))
         for option in options:
             flag = isinstance(option.value, ast.Constant) and isinstance(option.value.value, bool)
             if option.arg not in ("device", "fastmath", "inline") or not flag:
-                raise Refused(f"An answer is not decorated so: {_at(self.source, node)}.")
+                raise Refused(sentence("forbidden: decorator option", at=_at(self.source, node)))
 
     def expression(self, node: ast.AST, texts: bool = False) -> None:
-        """Look at a statement or an expression and all in it."""
+        """Check a statement or an expression and everything in it."""
         if isinstance(node, ast.MatMult):
-            return  # said by the BinOp around it, which has a line
+            return  # the BinOp around it, which has a line, is refused
         operator = getattr(node, "op", None)
         if isinstance(operator, ast.MatMult):
-            raise Product(
-                "A kernel may not call the library's product: "
-                f"{_at(self.source, node)}. {self.instead()}"
-                if self.exercise.kind in ("cuda", "triton")
-                else f"The answer may not be the library's product: {_at(self.source, node)}. "
-                "Write the loops."
-            )
+            at = _at(self.source, node)
+            if self.exercise.kind in ("cuda", "triton"):
+                raise Product(sentence("library: kernel", at=at, instead=self.instead()))
+            raise Product(sentence("library: operator", at=at))
         if not isinstance(node, self.allowed):
-            word = WORDS.get(type(node), f"a {type(node).__name__}")
+            construct = CONSTRUCTS.get(type(node), type(node).__name__)
             if isinstance(node, ast.FunctionDef):
-                word = "a function within a function (write it above, in the same cell)"
-            where = f"`{_quote(self.source, node)}`, line {getattr(node, 'lineno', '?')}"
-            raise Refused(
-                f"The answer needs no {word.removeprefix('a ').removeprefix('an ')}: {where}."
-            )
+                construct = sentence("forbidden: nested function")
+            place = {"quote": _quote(self.source, node), "line": getattr(node, "lineno", "?")}
+            raise Refused(sentence("forbidden: construct", construct=construct, **place))
         if isinstance(node, ast.Expr) and _dotted(node.value) in self.rules.attributes:
-            raise Refused(
-                f"{_at(self.source, node)} names a function and does not call it: "
-                f"`{_dotted(node.value)}()`."
-            )
+            at = _at(self.source, node)
+            raise Refused(sentence("forbidden: not called", at=at, name=_dotted(node.value)))
         kept = isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load)
         keeps_nothing = self.exercise.kind == "loops" and not self.rules.lists
         if kept and keeps_nothing and id(node) not in self.pairs:
-            raise Refused(
-                f"The answer needs no tuple: {_at(self.source, node)}. Ask for each element where "
-                "it is multiplied."
-            )
+            raise Refused(sentence("forbidden: tuple", at=_at(self.source, node)))
         if isinstance(node, ast.Compare):
             self.compare(node)
         if isinstance(node, ast.Constant):
@@ -362,32 +340,26 @@ class _Function:
 
     def instead(self) -> str:
         triton = self.exercise.kind == "triton"
-        return "Two tiles are multiplied by tl.dot." if triton else "Write the loop over k."
+        return sentence("library: dot") if triton else sentence("library: loop")
 
     def constant(self, node: ast.Constant, texts: bool) -> None:
         value = node.value
         if isinstance(value, str) and (texts or self.rules.lists):
             return
         if value is not None and type(value) not in (bool, int, float):
-            raise Refused(f"The answer needs numbers only: {_at(self.source, node)}.")
+            raise Refused(sentence("forbidden: constant", at=_at(self.source, node)))
         if type(value) is int and value.bit_length() > 64:
-            raise Refused(f"No number of a kernel has more than 64 bits: {_at(self.source, node)}.")
+            raise Refused(sentence("forbidden: large number", at=_at(self.source, node)))
 
     def compare(self, node: ast.Compare) -> None:
-        """Refuse comparisons that mean something else than what they look like."""
+        """Refuse comparisons that do not mean what they look like."""
         sides = [node.left, *node.comparators]
         for side in sides:
             if isinstance(side, ast.Attribute) and side.attr == "shape":
-                raise Refused(
-                    f"{_at(self.source, node)}: a shape is a pair, shape[0] is how many rows there "
-                    "are, shape[1] how many columns."
-                )
+                raise Refused(sentence("forbidden: shape compared", at=_at(self.source, node)))
         for middle in sides[1:-1]:
             if isinstance(middle, ast.BinOp) and isinstance(middle.op, ast.BitAnd | ast.BitOr):
-                raise Refused(
-                    f"{_at(self.source, node)}: & and | come before < and >. Between comparisons "
-                    "stands `and` or `or`; of Triton's tiles each comparison needs parentheses."
-                )
+                raise Refused(sentence("forbidden: precedence", at=_at(self.source, node)))
 
     def name(self, node: ast.Name) -> None:
         if node.id in self.readable:
@@ -396,42 +368,44 @@ class _Function:
 
     def refuse_name(self, name: str, node: ast.AST) -> None:
         root, _, rest = name.partition(".")
-        at = f"{_at(self.source, node)}"
+        at = _at(self.source, node)
         last = name.rpartition(".")[2]
         library = root in LIBRARIES and root not in self.rules.names
-        if last in PRODUCTS or (library and self.exercise.kind != "values"):
-            what = "A kernel" if self.exercise.kind in ("cuda", "triton") else "The answer"
-            if last not in PRODUCTS:
-                near = f" Here it is tl.{last}." if f"tl.{last}" in self.rules.attributes else ""
-                raise Product(f"{what} uses nothing of {root}: {at}.{near}")
-            raise Product(f"{what} may not call the library's product: {at}. {self.instead()}")
+        in_kernel = self.exercise.kind in ("cuda", "triton")
+        if last in PRODUCTS:
+            key = "library: kernel" if in_kernel else "library: function"
+            raise Product(sentence(key, at=at, instead=self.instead()))
+        if library and self.exercise.kind != "values":
+            key = "library: module in a kernel" if in_kernel else "library: module"
+            message = sentence(key, at=at, name=root)
+            if f"tl.{last}" in self.rules.attributes:
+                message = f"{message} {sentence('library: same name', name=last)}"
+            raise Product(message)
         if root in REACH or "__" in name:
-            raise Refused(f"An answer does not reach out of its cell: {at}.")
+            raise Refused(sentence("forbidden: reach", at=at))
         if self.exercise.kind == "cuda" and f"cuda.{name}" in self.rules.attributes:
-            raise Refused(f"{at} is called cuda.{name}.")
+            raise Refused(sentence("forbidden: called", at=at, name=name))
         if self.exercise.kind == "cuda" and root in LAUNCH:
-            raise Refused(
-                f"{at}: {root} is for the launch, and may be another in the next one. A kernel "
-                f"asks `{LAUNCH[root]}`."
-            )
-        for meant in (name, f"{name.rpartition('.')[0]}.*"):
-            if meant in MEANT:
-                raise (Product if MEANT[meant] == LOOP else Refused)(f"{at}: {MEANT[meant]}.")
+            raise Refused(sentence("forbidden: launch", at=at, name=root, instead=LAUNCH[root]))
+        if name in [f"cuda.{place}" for place in PLACES]:
+            raise Refused(sentence("forbidden: axes", at=at, name=name))
+        for near in (name, f"{name.rpartition('.')[0]}.*"):
+            if near in MEANT:
+                message = sentence("forbidden: meant", at=at, meant=sentence(MEANT[near]))
+                raise (Product if MEANT[near] == LOOP else Refused)(message)
         alike = [known for known in self.rules.attributes if known.lower() == name.lower()]
         if alike:
-            raise Refused(f"{at} is spelled {alike[0]}.")
+            raise Refused(sentence("forbidden: spelled", at=at, name=alike[0]))
         if rest:
-            raise Refused(f"{name} is not known here: {at}. This exercise needs no such thing.")
+            raise Refused(sentence("forbidden: not needed", at=at, name=name))
         own = self.rules.names - CUDA.names if self.exercise.kind == "cuda" else frozenset()
         given = ", ".join(sorted({*self.exercise.given, *self.arguments, *own}))
-        known = "is not for this exercise" if name in COURSE else "is not known here"
-        raise Refused(
-            f"{name} {known}: {at}. The given names are {given}, and what this function assigns."
-        )
+        key = "forbidden: other exercise" if name in COURSE else "forbidden: unknown"
+        raise Refused(sentence(key, at=at, name=name, given=given))
 
     def attribute(self, node: ast.Attribute) -> None:
         if not isinstance(node.ctx, ast.Load):
-            raise Refused(f"An attribute may not be assigned to: {_at(self.source, node)}.")
+            raise Refused(sentence("forbidden: attribute assigned", at=_at(self.source, node)))
         dotted = _dotted(node)
         root = dotted.partition(".")[0] if dotted else None
         modules = {name.partition(".")[0] for name in self.rules.attributes}
@@ -445,37 +419,44 @@ class _Function:
             if node.attr in PRODUCTS:
                 self.refuse_name(dotted or node.attr, node)
             if node.attr.startswith("_"):
-                raise Refused(f"An answer does not reach out of its cell: {_at(self.source, node)}")
-            raise Refused(f"This exercise needs no .{node.attr}: {_at(self.source, node)}.")
+                raise Refused(sentence("forbidden: reach", at=_at(self.source, node)))
+            at = _at(self.source, node)
+            raise Refused(sentence("forbidden: attribute", name=node.attr, at=at))
         self.expression(node.value)
 
     def call(self, node: ast.Call) -> None:
         if not isinstance(node.func, ast.Name | ast.Attribute):
-            raise Refused(f"Only a function's name can be called: {_at(self.source, node)}.")
+            raise Refused(sentence("forbidden: call", at=_at(self.source, node)))
         bare = isinstance(node.func, ast.Name) and node.func.id
         dotted = _dotted(node.func) or ""
-        number = dotted in self.rules.attributes and dotted.rpartition(".")[2] in ("x", "y", "z")
-        if number or (isinstance(node.func, ast.Attribute) and node.func.attr in NO_CALLS):
-            meant = "a number" if number else NO_CALLS[node.func.attr]
-            raise Refused(f"{_at(self.source, node)} calls what is no function: {meant}.")
+        if dotted in self.rules.attributes and dotted.rpartition(".")[2] in ("x", "y", "z"):
+            raise Refused(sentence("forbidden: number called", at=_at(self.source, node)))
+        if isinstance(node.func, ast.Attribute) and node.func.attr in NO_CALLS:
+            meant = sentence(NO_CALLS[node.func.attr])
+            raise Refused(
+                sentence("forbidden: member called", at=_at(self.source, node), meant=meant)
+            )
         if dotted in MAKES and len(node.args) > 2:
             raise Refused(
-                f"{_at(self.source, node)}: the shape is a pair with parentheses of its own, as in "
-                f"{dotted}((2, 3), a.dtype)."
+                sentence("forbidden: two numbers", at=_at(self.source, node), name=dotted)
             )
-        kinds = [*node.args[1:], *(word.value for word in node.keywords)]
-        plain = [x.id for x in kinds if isinstance(x, ast.Name) and x.id in ("float", "int")]
+        types = [*node.args[1:], *(keyword.value for keyword in node.keywords)]
+        plain = [x.id for x in types if isinstance(x, ast.Name) and x.id in ("float", "int")]
         if dotted in MAKES and plain:
-            raise Refused(f"{_at(self.source, node)}: instead of {plain[0]}, {TYPE}.")
+            raise Refused(
+                sentence("forbidden: python type", at=_at(self.source, node), name=plain[0])
+            )
         own = self.rules.names | self.own
         if bare and bare in self.readable - own and not self.rules.lists:
-            raise Refused(f"{bare} is no function: {_at(self.source, node)}.")
+            raise Refused(
+                sentence("forbidden: not a function", at=_at(self.source, node), name=bare)
+            )
         if any(keyword.arg is None for keyword in node.keywords):
-            raise Refused(f"** is not for answers: {_at(self.source, node)}.")
+            raise Refused(sentence("forbidden: keywords", at=_at(self.source, node)))
 
 
 def _pairs(node: ast.AST) -> list[ast.AST]:
-    """Return the tuples of a node that keep nothing: an index, and values that are unpacked."""
+    """Return the tuples in a node that store nothing: an index, and values that are unpacked."""
     if isinstance(node, ast.Subscript):
         return [node.slice]
     unpacked = isinstance(node, ast.Assign) and all(
@@ -485,7 +466,7 @@ def _pairs(node: ast.AST) -> list[ast.AST]:
 
 
 def _dotted(node: ast.AST) -> str | None:
-    """Return "cuda.shared.array" for such an expression, None for any other."""
+    """Return "cuda.shared.array" for an expression of such dotted names, None for any other."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,7 +1,7 @@
-"""From a learner's cell to a verdict. This process never runs a learner's code.
+"""Judge the source of an answer. This process never runs a learner's code.
 
 It draws the inputs, has a worker run the answer on them, and compares the bytes that come back
-with a product of its own in float64, under the bound of `check`.
+with its own product in float64, within the error bound of `check`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from tiled_matmul.grader import gate, on_gpu, pool
 from tiled_matmul.grader.compare import Stop, define, known, readable, run_case
+from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import SLACK, Call, Case, Exercise
 
 STATUSES = (
@@ -26,7 +27,7 @@ ON_GPU = ("cuda", "triton")  # the kinds whose answers are kernels
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one exercise. `hint` is the number of the hint to read next, 0 for none."""
+    """The result of one exercise. `hint` is the number of the hint to read next, 0 for none."""
 
     exercise: str
     status: str
@@ -76,42 +77,45 @@ def judge(
 ) -> Verdict:
     """Judge the source of a solution cell.
 
-    `confined` runs it in a sandbox; `seed` repeats a grading's inputs, which else are new; with a
-    `gpu`, what is right in the interpreter is launched and timed there as well, and with `sanitize`
-    looked at by compute-sanitizer where that is present. `gated` False leaves out the look at the
-    source, for tests of what stands behind it. A `worker` that runs already is for tests too: one
-    answer could lay hands on what the next one finds there.
+    `confined` runs it in a sandbox, and `seed` repeats the inputs of an earlier grading; without a
+    seed they are new. With a `gpu`, an answer that is right in the interpreter is launched and
+    timed there as well; `sanitize` adds compute-sanitizer where that is installed.
+
+    Two arguments are for tests. `gated` False skips the check of the source, to test what protects
+    the grader behind it. `worker` is one that runs already: in grading, each answer has its own,
+    because an answer could tamper with what the next one finds there.
     """
-    found = _here(exercise, source, confined, seed, gated, worker)
+    interpreted = _here(exercise, source, confined, seed, gated, worker)
     if gpu is None:
-        return found
+        return interpreted
     most = exercise.points_on(gpu.cc)
-    there = exercise.kind in ON_GPU or exercise.speed_on(gpu.cc) is not None
-    if found.status != "PASS" or not there or gpu.cc < exercise.since:
-        return replace(found, max_points=most)
-    return _there(exercise, source, found, gpu, confined, sanitize)
+    launched = exercise.kind in ON_GPU or exercise.speed_on(gpu.cc) is not None
+    if interpreted.status != "PASS" or not launched or gpu.cc < exercise.since:
+        return replace(interpreted, max_points=most)
+    return _there(exercise, source, interpreted, gpu, confined, sanitize)
 
 
 def _there(
     exercise: Exercise,
     source: str,
-    found: Verdict,
+    interpreted: Verdict,
     gpu: on_gpu.Gpu,
     confined: bool,
     sanitize: bool,
 ) -> Verdict:
-    """Return the verdict on an answer that passed without a GPU, as it is on one."""
+    """Return the verdict on the GPU for an answer that passed in the interpreter."""
     most = exercise.points_on(gpu.cc)
     try:
-        told = on_gpu.judge_there(exercise, source, found.evidence["seed"], gpu, confined, sanitize)
+        seed = interpreted.evidence["seed"]
+        speed = on_gpu.judge_there(exercise, source, seed, gpu, confined, sanitize)
     except Stop as stop:
         points, hint = round(most * stop.share, 2), exercise.hint(stop.diagnosis)
-        rest = readable(str(stop), source), stop.diagnosis, hint, found.evidence
+        rest = readable(str(stop), source), stop.diagnosis, hint, interpreted.evidence
         return Verdict(exercise.name, stop.status, points, most, *rest)
     except (on_gpu.NoGpu, pool.NoWorker) as error:
         return verdict(exercise, "INFRA", str(error)[:500], cc=gpu.cc)
-    evidence = {**found.evidence, **({"speed": told} if told else {})}
-    return replace(found, points=most, max_points=most, evidence=evidence)
+    evidence = {**interpreted.evidence, **({"speed": speed} if speed else {})}
+    return replace(interpreted, points=most, max_points=most, evidence=evidence)
 
 
 def _here(
@@ -122,7 +126,7 @@ def _here(
     gated: bool,
     worker: pool.Worker | None,
 ) -> Verdict:
-    """Return the verdict of the interpreters."""
+    """Return the verdict without a GPU, from the interpreters."""
     if gated:
         try:
             gate.admit(exercise, source)
@@ -144,6 +148,7 @@ def _here(
 
 
 def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> Verdict:
+    """Return the verdict on an answer, from all its cases in one worker."""
     evidence: dict[str, Any] = {"seed": seed}
     began = time.monotonic()
     shown, long_way = None, None
@@ -152,14 +157,14 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
         for number, case in enumerate(exercise.cases):
             shown = case = case.drawn(seed + number) if isinstance(case, Call) else case
             if time.monotonic() - began > SLACK * exercise.limits.in_all:
-                told = f"The cases so far took over {exercise.limits.in_all:g} s together."
-                raise Stop("TIMEOUT", "timeout", told)
+                message = sentence("timeout: all cases", seconds=exercise.limits.in_all)
+                raise Stop("TIMEOUT", "timeout", message)
             try:
                 run_case(exercise, case, worker, seed + number)
             except Stop as stop:
                 if not stop.share:
                     raise
-                # Part of the points is for what is right in the other cases as well.
+                # The answer keeps part of its points only if the other cases are right as well.
                 long_way = long_way or (stop, case)
         if exercise.kind == "triton":
             shown = None
@@ -171,7 +176,7 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
         if shown is not None:
             evidence["case"] = str(shown)
         if worker.output:
-            evidence["printed"] = worker.said
+            evidence["printed"] = worker.printed
         message = readable(str(stop), source)
         if isinstance(shown, Case) and stop.status in ("WRONG", "RACE"):
             message = f"{shown}: {message}"

@@ -1,7 +1,8 @@
-"""What a worker does for a case, for each kind of exercise. Trusted code beside a learner's own.
+"""Run one case in a worker, for each kind of exercise.
 
-A driver gets the learner's namespace, the header of the request and the case's data, and returns
-the header of the reply with the bytes of its outputs. It judges nothing.
+This is the course's code, in the same process as the learner's. A driver gets the learner's
+namespace, the header of the request and the case's data; it returns the header of the reply and the
+bytes of its outputs. It judges nothing.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ from typing import Any
 
 import numpy as np
 
-MAX_STEPS = 100_000  # turns of a block's while loops: thousands of times what an answer takes
+from tiled_matmul.grader.messages import sentence
+
+MAX_STEPS = 100_000  # iterations of a block's while loops: thousands of times an answer's need
 SHOWN = 3  # findings of a kind that are passed on
 MOST_TEXT = 1500
 MOST_NAME = 80
-MOST_DEPTH = 8  # lists within lists, of a result
+MOST_DEPTH = 8  # of lists within lists in a result
 COPIES = ("copy_async", "commit_copies", "wait_copies")
 VIEWS = ("tile", "copy_tile_async")
-CORNER = 64  # rows and columns that there are beyond A and B
+CORNER = 64  # rows and columns of the larger matrix beyond A and B
 
 Reply = tuple[dict, list[bytes]]
 
 
 def prepare(kind: str) -> dict[str, Any]:
-    """Import what a kind's answers use; return their namespace without the given constants."""
+    """Import what a kind's answers use; return the namespace without the given constants."""
     if kind == "cuda":
         from tiled_matmul.kit import backend
 
@@ -53,7 +56,7 @@ def prepare(kind: str) -> dict[str, Any]:
         import tiled_matmul.microscope.triton.interpreter  # noqa: F401
 
         warnings.filterwarnings("ignore", "tl.make_block_ptr")
-        warnings.filterwarnings("ignore", "invalid value")  # NumPy's, of NaN
+        warnings.filterwarnings("ignore", "invalid value")  # from NumPy, about NaN
         return {"triton": triton, "tl": tl}
     return {"math": math}
 
@@ -68,7 +71,7 @@ def run(kind: str, space: dict, request: dict, blobs: list[bytes]) -> Reply:
 
 
 def given(request: dict) -> dict[str, Any]:
-    """Return the constants that a request gives, which JSON has made lists of, as they were."""
+    """Return a request's given constants, with the tuples that JSON turned into lists restored."""
     return {name: _tuples(value) for name, value in request.get("given", {}).items()}
 
 
@@ -85,8 +88,8 @@ def _outputs(*arrays: np.ndarray) -> list[bytes]:
 
 
 def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
-    """Run a kernel of Numba in the interpreter, and report what it saw."""
-    from tiled_matmul.grader.advice import advise, said
+    """Run a Numba kernel in the interpreter, and report its findings."""
+    from tiled_matmul.grader.advice import advise, without_barrier
     from tiled_matmul.microscope.cuda import trace
 
     named = zip("abc", _operands(request, blobs), strict=True)
@@ -96,10 +99,10 @@ def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     options = {"order": request["order"], "seed": 1, "max_steps": MAX_STEPS}
     t = trace(kernel, tuple(grid), tuple(block), a, b, c, **options)
     findings = []
-    for found in (t.divergent_barriers, t.out_of_bounds, t.races, t.uninitialised_reads):
-        findings += [_finding(one, *advise(t, one)) for one in found[:SHOWN]]
+    for several in (t.divergent_barriers, t.out_of_bounds, t.races, t.uninitialised_reads):
+        findings += [_finding(one, *advise(t, one)) for one in several[:SHOWN]]
     for one in findings:
-        one["message"] = said(one["kind"], one["message"])
+        one["message"] = without_barrier(one["kind"], one["message"])
     counts = {
         "global loads": t.global_loads.lanes,
         "global load sectors": t.global_loads.sectors,
@@ -119,7 +122,7 @@ def _bytes(array: Any) -> int:
 
 
 def _barriers(t: Any) -> int:
-    """Return how often a block waited at a barrier, in all blocks together."""
+    """Return how often blocks waited at a barrier, summed over all blocks."""
     blocks, phases = (np.frombuffer(column, np.int64) for column in (t._log.blocks, t._log.phases))
     last = np.zeros(int(blocks.max()) + 1, np.int64)
     np.maximum.at(last, blocks, phases)  # each phase but the last ends at a barrier
@@ -127,10 +130,10 @@ def _barriers(t: Any) -> int:
 
 
 def _flights(t: Any) -> dict[str, int]:
-    """Return how many elements asynchronous copies brought, and how many of them nothing covers.
+    """Return how many elements asynchronous copies loaded, and how many of the copies are bare.
 
     A copy is covered if its thread reads shared memory after it has begun the copy and before it
-    has waited for it. Copies that nobody waits for are left out.
+    has waited for it, else it is bare. Copies that no thread waits for are not counted.
     """
     plain = t.count("global", "load", asynchronous=False).lanes
     counts = {"plain global loads": plain, "copies": 0, "bare copies": 0}
@@ -141,7 +144,7 @@ def _flights(t: Any) -> dict[str, int]:
         rows = t.accesses(block, landings=True)
         rows = rows[shared[rows["array"]]]
         begun: dict[tuple, int] = {}
-        latest: dict[int, int] = {}  # when a thread has last read
+        latest: dict[int, int] = {}  # when each thread last read
         fields = (rows[name].tolist() for name in ("site", "thread", "array", "element"))
         for moment, (site, thread, *place) in enumerate(zip(*fields, strict=True)):
             copy = (thread, *place)
@@ -158,7 +161,7 @@ def _flights(t: Any) -> dict[str, int]:
 
 
 def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
-    """Run a kernel of Triton in its interpreter, program by program."""
+    """Run a Triton kernel in its interpreter, program by program."""
     from tiled_matmul.microscope.triton import trace_tiles
 
     a, b, c = tensors(request, blobs)
@@ -167,7 +170,7 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     (grid,) = request["launch"][:1]
     options = request["launch"][1]
     kernel = space[request["entry"]]
-    with _nothing_for_nothing():
+    with _undefined_is_nan():
         t = trace_tiles(kernel, tuple(grid), a, b, c, m, n, k, *strides, **options)
     kinds = dict.fromkeys(one.kind for one in t.findings)
     findings = [[one for one in t.findings if one.kind == kind][:SHOWN] for kind in kinds]
@@ -204,8 +207,8 @@ def _corner(x: Any) -> Any:
 
 
 @contextmanager
-def _nothing_for_nothing() -> Iterator[None]:
-    """What a mask leaves out of a load is undefined unless `other` is given: let it be NaN."""
+def _undefined_is_nan() -> Iterator[None]:
+    """Load NaN for elements that a mask leaves out without `other`: their value is undefined."""
     from unittest.mock import patch
 
     from tiled_matmul.microscope.triton.interpreter import Hooks, _nan
@@ -224,9 +227,9 @@ def _nothing_for_nothing() -> Iterator[None]:
 
 
 def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
-    """Call a function that fills c from a and b, on arrays that write down what is asked of them.
+    """Call a function that fills c from a and b, on arrays that record their accesses.
 
-    A launch, if there is one, is the number of words of the cache that is asked about.
+    If the exercise has a launch, that is the size of a cache in words, whose loads are counted.
     """
     from tiled_matmul.grader.watched import Outside, Record
 
@@ -242,33 +245,33 @@ def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
 
 
 def _values(space: dict, request: dict, blobs: list[bytes]) -> Reply:
-    """Call a function on plain values; its result crosses as JSON."""
+    """Call a function on plain values; its result is sent as JSON."""
     result = space[request["entry"]](*_tuples(request["arguments"]))
     return {"findings": [], "counts": {}}, [json.dumps(_plain(result)).encode()]
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return what JSON can say of a value of exactly these types; raise TypeError for others."""
+    """Return a value as JSON holds it; raise TypeError for any type that JSON does not have."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) in (list, tuple) and depth < MOST_DEPTH:
         return [_plain(part, depth + 1) for part in value]
     if type(value) is dict and depth < MOST_DEPTH:
         return {str(key): _plain(part, depth + 1) for key, part in value.items()}
-    raise TypeError(f"the result is a {type(value).__name__}; numbers, strings and lists are taken")
+    raise TypeError(sentence("error: no json", kind=type(value).__name__))
 
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(part) for part in value) if isinstance(value, list) else value
 
 
-def _finding(found: Any, kind: str = "", remedy: str = "") -> dict:
+def _finding(finding: Any, kind: str = "", remedy: str = "") -> dict:
     return {
-        "kind": kind or found.kind,
-        "array": found.array[:MOST_NAME],
-        "message": found.message[:MOST_TEXT],
-        "remedy": (remedy or found.remedy)[:MOST_TEXT],
-        "count": int(found.count),
+        "kind": kind or finding.kind,
+        "array": finding.array[:MOST_NAME],
+        "message": finding.message[:MOST_TEXT],
+        "remedy": (remedy or finding.remedy)[:MOST_TEXT],
+        "count": int(finding.count),
     }
 
 

@@ -1,9 +1,9 @@
 """The process that launches kernels on the GPU: `python -m tiled_matmul.grader.launcher FD`.
 
-It gets machine code (see `builds`), never a learner's Python: the inputs, the launch, the clock and
-the copies back are the course's own, so nothing that an answer does to Python reaches them. It
-judges nothing. Requests and replies are `wire`'s; after a fault its context is lost, and whoever
-asks starts another one.
+It receives machine code (see `builds`), never a learner's Python. The inputs, the launch, the clock
+and the copies back are the course's own, so an answer cannot patch them. It judges nothing.
+Requests and replies have the format of `wire`. A fault destroys the process's CUDA context, and
+`on_gpu` then starts another process.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from tiled_matmul.grader import wire
 MOST_BYTES = 256 << 20
 MOST_TEXT = 2000
 ROUNDS = 10  # of a timing
-SPARE = 6  # sets beyond the rounds: for the calls before, and for samples that are taken again
-OTHERS = 1 << 20  # from the seed of the answer's inputs to that of the baseline's
-PROBE = 256  # the edge of the product that shows that the GPU answers
-STANDARD_SHARED = 48 << 10  # bytes of shared memory that need not be asked for
+SPARE = 6  # sets of inputs beyond the rounds: for warm-up calls and repeated samples
+OTHERS = 1 << 20  # distance from the seeds of the answer's inputs to those of the baseline's
+PROBE = 256  # edge of the product that shows that the GPU works
+STANDARD_SHARED = 48 << 10  # bytes of shared memory that a launch gets without opting in
 
 
 class GpuError(Exception):
-    """An error of the driver's, with its `name`, such as CUDA_ERROR_ILLEGAL_ADDRESS, or another."""
+    """The GPU failed; `name` is the driver's, such as CUDA_ERROR_ILLEGAL_ADDRESS, or ""."""
 
     name = ""
 
 
 class BadCode(Exception):
-    """What was sent is no kernel that can be launched with these arguments."""
+    """The machine code does not hold a kernel that can be launched with these arguments."""
 
 
 def main() -> None:
@@ -45,8 +45,8 @@ def main() -> None:
     if wire.read_from(requests.read, MOST_BYTES) is None:
         return
     wire.send(out, {"ready": True})
-    while (got := wire.read_from(requests.read, MOST_BYTES)) is not None:
-        header, blobs = got
+    while (received := wire.read_from(requests.read, MOST_BYTES)) is not None:
+        header, blobs = received
         try:
             reply = SERVICES[header["do"]](header, blobs)
         except Exception as error:
@@ -55,20 +55,20 @@ def main() -> None:
 
 
 def _described(error: Exception) -> dict[str, str]:
-    """Return what went wrong; a fault on the GPU by the driver's own name, whoever met it."""
+    """Return an error for the reply. A fault on the GPU has the driver's name for it."""
     if not isinstance(error, GpuError | BadCode):
         try:
             _wait()
         except GpuError as fault:
             error = fault
-        except Exception:  # no GPU to wait for: what went wrong is what was said
+        except Exception:  # there is no GPU to wait for: report the first error
             pass
-    said = {"type": type(error).__name__, "message": str(error)[:MOST_TEXT]}
-    return said | {"name": getattr(error, "name", "")}
+    described = {"type": type(error).__name__, "message": str(error)[:MOST_TEXT]}
+    return described | {"name": getattr(error, "name", "")}
 
 
 def hello(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
-    """Say which GPU this is, after it has shown that it works."""
+    """Return the GPU's name, after a product has shown that the GPU works."""
     import torch
 
     from tiled_matmul.kit import backend
@@ -83,7 +83,7 @@ def hello(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
 
 
 def run(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
-    """Launch a kernel once. Blobs: its code, A, B and an old C; replies C, A and B."""
+    """Launch a kernel once. The blobs are its code, A, B and an old C; returns C, A and B."""
     import torch
 
     code, *data = blobs
@@ -100,19 +100,20 @@ def run(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
 def time(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
     """Time a kernel, or a rung with settings, against another rung or "cublas".
 
-    The clock is the book's. Each call has inputs of its own, drawn from the seeds that follow
-    `seed`, and an output of its own, full of NaN before. Replies the samples in ms and this GPU's
-    peak rates; the outputs follow in the order of the calls.
+    The clock is the book's. Each call has its own inputs, drawn from the seeds that follow `seed`,
+    and its own output, filled with NaN. Returns the samples in ms and this GPU's peak rates; the
+    outputs follow in the order of the calls.
     """
     import torch
 
     from tiled_matmul.grader.spec import Case
     from tiled_matmul.ladder import rung
-    from tiled_matmul.measure import bench, peaks
+    from tiled_matmul.measure import peaks
+    from tiled_matmul.measure.clock import time_interleaved
 
     case = Case(**header["case"])
     sets = _sets(header, case, header["seed"])
-    # With other inputs: no right C of the answer's lies in this memory.
+    # With other inputs, so that the baseline leaves no right C of the answer's in memory.
     others = _sets(header, case, header["seed"] + OTHERS)
     against = header["against"]
     baseline = torch.matmul if against == "cublas" else rung(against).matmul
@@ -124,11 +125,9 @@ def time(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
         def launch(a, b, c):
             tuned(a, b, out=c, **settings)
 
-    answer = Turns(lambda i: launch(*sets[i]), len(sets))
-    other = Turns(lambda i: baseline(*others[i][:2], out=others[i][2]), len(others))
-    timings = bench.time_interleaved(
-        {"answer": answer, "baseline": other}, device="gpu", rounds=ROUNDS
-    )
+    answer = Calls(lambda i: launch(*sets[i]), len(sets))
+    other = Calls(lambda i: baseline(*others[i][:2], out=others[i][2]), len(others))
+    timings = time_interleaved({"answer": answer, "baseline": other}, device="gpu", rounds=ROUNDS)
     _wait()
     outputs = [c.cpu().numpy().tobytes() for _, _, c in sets[: answer.used]]
     samples = {name: list(timing.samples_ms) for name, timing in timings.items()}
@@ -136,35 +135,35 @@ def time(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
 
 
 def _sets(header: dict, case: Any, seed: int) -> list[list[Any]]:
-    """Return A, B and a C full of NaN for each call, drawn from the seeds from `seed` on."""
-    found = []
+    """Return A, B and a C full of NaN for each call; the seeds count up from `seed`."""
+    sets = []
     for number in range(ROUNDS + SPARE):
         operands = [x.tobytes() for x in case.inputs(seed + number)]
         old = np.full(case.shapes[2], np.nan, case.dtype).tobytes()
-        found.append(_on_gpu(header, [*operands, old]))
-    return found
+        sets.append(_on_gpu(header, [*operands, old]))
+    return sets
 
 
 def _tuples(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings as launchers take them: JSON has lists only."""
+    """Return settings with the tuples restored that JSON turned into lists."""
     return {name: tuple(x) if isinstance(x, list) else x for name, x in settings.items()}
 
 
-class Turns:
-    """Calls a function with 0, 1, 2, …: each call has a set of inputs to itself."""
+class Calls:
+    """Calls a function with 0, 1, 2, …, so that each call has its own set of inputs."""
 
     def __init__(self, function: Callable[[int], object], sets: int) -> None:
         self.function, self.sets, self.used = function, sets, 0
 
     def __call__(self) -> None:
         if self.used == self.sets:
-            raise GpuError(f"the clock took more samples than the {self.sets} that have inputs")
+            raise GpuError(f"the clock needs more than {self.sets} sets of inputs")
         self.function(self.used)
         self.used += 1
 
 
 class Kernel:
-    """The one kernel in some machine code, with what its launch needs. Raises BadCode, GpuError."""
+    """The only kernel in some machine code, ready to launch. Raises BadCode, GpuError."""
 
     def __init__(self, code: bytes, header: dict) -> None:
         from cuda.bindings import driver
@@ -177,7 +176,7 @@ class Kernel:
         self.module = _checked(driver.cuModuleLoadData(code))
         functions = _checked(driver.cuModuleGetFunctionCount(self.module))
         if functions != 1:
-            raise BadCode(f"{functions} kernels in the code, one was wanted")
+            raise BadCode(f"the code holds {functions} kernels instead of one")
         (self.function,) = _checked(driver.cuModuleEnumerateFunctions(1, self.module))
         self.sizes = _parameters(self.function)
         if self.shared > STANDARD_SHARED:
@@ -185,15 +184,15 @@ class Kernel:
             _checked(driver.cuFuncSetAttribute(self.function, most, self.shared))
 
     def launch(self, a: Any, b: Any, c: Any) -> None:
-        """Launch on tensors, in torch's current stream; nothing is waited for."""
+        """Launch on tensors, in torch's current stream, without waiting for the end."""
         import torch
         from cuda.bindings import driver
 
         values = self._arrays(a, b, c) if self.kind == "cuda" else self._pointers(a, b, c)
-        # Triton's kernels end in up to two pointers to memory of their own.
+        # Triton kernels have up to two more parameters: pointers to scratch memory.
         extra = len(self.sizes) - len(values)
         if not 0 <= extra <= (0 if self.kind == "cuda" else 2):
-            raise BadCode(f"the kernel takes {len(self.sizes)} parameters, {len(values)} are there")
+            raise BadCode(f"the kernel has {len(self.sizes)} parameters, got {len(values)}")
         if extra and self.scratch:
             blocks = self.grid[0] * self.grid[1] * self.grid[2]
             self.memory = torch.empty(self.scratch * blocks, dtype=torch.uint8, device="cuda")
@@ -207,7 +206,7 @@ class Kernel:
         _checked(driver.cuLaunchKernel(self.function, *shape, stream, parameters, 0))
 
     def _arrays(self, *tensors: Any) -> list[int]:
-        """Return the parameters that stand for arrays in Numba's kernels."""
+        """Return the parameters by which a Numba kernel receives arrays."""
         out: list[int] = []
         for x in tensors:
             step = x.element_size()
@@ -239,36 +238,37 @@ def _parameters(function: Any) -> list[int]:
 
 def _cell(value: int, size: int) -> Any:
     if size not in (4, 8):
-        raise BadCode(f"a parameter has {size} bytes; pointers and whole numbers are passed")
+        raise BadCode(f"a parameter has {size} bytes, not 4 or 8")
     return (ctypes.c_int32 if size == 4 else ctypes.c_int64)(value)
 
 
 def _on_gpu(header: dict, data: list[bytes]) -> list[Any]:
-    """Return A, B and C as tensors, stored as the header says, and with what lies around them."""
+    """Return A, B and C as tensors, stored as the header says, with the memory around them."""
     import torch
 
     from tiled_matmul.grader.kinds import tensors
 
-    there = []
+    moved = []
     for x in tensors(header, data):
         whole = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage()).cuda()
-        there.append(whole.as_strided(x.shape, x.stride()))
-    return there
+        moved.append(whole.as_strided(x.shape, x.stride()))
+    return moved
 
 
 def _wait() -> None:
-    """Wait for the GPU; raise GpuError with the driver's own name of what went wrong."""
+    """Wait for the GPU; raise GpuError with the driver's name for a fault."""
     from cuda.bindings import driver
 
     _checked(driver.cuCtxSynchronize())
 
 
 def _checked(result: tuple) -> Any:
+    """Return the value of a driver call. Raises GpuError if the call failed."""
     from cuda.bindings import driver
 
     status, *values = result
     if status != driver.CUresult.CUDA_SUCCESS:
-        error = GpuError(f"the driver says {status.name}")
+        error = GpuError(f"the driver reports {status.name}")
         error.name = status.name
         raise error
     return values[0] if values else None

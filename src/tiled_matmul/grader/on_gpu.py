@@ -1,9 +1,9 @@
-"""The part of a verdict that takes a GPU: an answer's kernel launched there, checked, and timed.
+"""The part of a verdict that needs a GPU: launch an answer's kernel, check its result, and time it.
 
-A worker without a GPU compiles the answer (`builds`); a process without a learner's Python launches
-what came out (`launcher`); this one compares the bytes. A fault ends the launcher and costs only
-the answer that made it: the next one gets a fresh process, which has to show first that the GPU
-still answers.
+A worker without a GPU compiles the answer (`builds`). A process that runs no learner's Python
+launches the machine code (`launcher`). This process compares the bytes. A fault ends the launcher
+and costs only the answer that caused it: the next answer gets a fresh launcher, which first has to
+show that the GPU still works.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from typing import Any
 
 from tiled_matmul.grader import pool, wire
 from tiled_matmul.grader.compare import (
-    NONSENSE,
     Stop,
     ask,
     called,
     compare,
     define,
     header,
+    invalid_reply,
     product,
     request,
 )
 from tiled_matmul.grader.kinds import CORNER
+from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
 from tiled_matmul.grader.worker import ANSWER
 from tiled_matmul.machine.device import Peak
@@ -43,19 +44,23 @@ from tiled_matmul.problem import Problem
 MOST_CODE = 16 << 20
 MOST_TIMED = 240 << 20  # bytes of outputs
 HIDDEN = pool.WITHOUT_GPU
-NO_GPU = "a GPU was asked for, and {}"
-TAKEN = 0.95  # of the hardware's own rates: a kernel cannot be faster than that
+TAKEN = 0.95  # of the shortest time at peak rates: no kernel can be faster than that
 SANITIZER = "compute-sanitizer"
 SANITIZER_SECONDS = 120.0
 SANITIZER_OPTIONS = "--report-api-errors no --show-backtrace no --print-limit 10".split()
-# In torch's pool memcheck would miss the ends of the arrays.
+# In a pool of torch's, memcheck would not see where an array ends.
 NO_POOL = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-FOUND = re.compile(r"(?:Error: |Warning: )?((?:Invalid|Misaligned|Race|Potential) .*)")
-MORE = ("at ", "by thread ", "and Read access ", "and Write access ")  # lines of what was found
+REPORTED = re.compile(r"(?:Error: |Warning: )?((?:Invalid|Misaligned|Race|Potential) .*)")
+MORE = (
+    "at ",
+    "by thread ",
+    "and Read access ",
+    "and Write access ",
+)  # lines that continue a report
 PLACE = re.compile(r" at \S.*?\+0x[0-9a-f]+(?: in (\S+):(\d+))?")  # a symbol, a file, a line
-MOST_LOG, MOST_TEXT, MOST_TOLD = 1 << 20, 4000, 500
+MOST_LOG, MOST_TEXT, MOST_OF_REPORT = 1 << 20, 4000, 500
 SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+)", re.MULTILINE)
-USUAL = (9, 0)  # the GPU that is compiled for where there is none
+USUAL = (9, 0)  # the compute capability to compile for where there is no GPU
 LOCK = threading.Lock()
 NOT_LAUNCHED = (
     *("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"),
@@ -64,12 +69,12 @@ NOT_LAUNCHED = (
 
 
 class NoGpu(Exception):
-    """The GPU does not answer, or is not there: nobody's fault but the machine's."""
+    """The GPU is missing or does not answer. This is a fault of the machine, not of an answer."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel's machine code and what its launch needs, as a worker told it."""
+    """A kernel's machine code and the values that its launch needs, as a worker reported them."""
 
     code: bytes
     passed: tuple[int, ...]
@@ -81,7 +86,7 @@ class Built:
 class Gpu:
     """This machine's GPU, for the answers of one notebook. A context; leaving it ends its process.
 
-    Several may be there at a time, in threads; one answer at a time is on the GPU. `cc` is its
+    Several threads may each have one; only one answer at a time runs on the GPU. `cc` is the GPU's
     compute capability. Raises ValueError where there is no GPU.
     """
 
@@ -110,7 +115,7 @@ class Gpu:
             self.launcher = None
 
     def start(self) -> pool.Worker:
-        """Return the process that launches, a fresh one if there is none. Raises NoGpu."""
+        """Return the process that launches kernels, and start it if needed. Raises NoGpu."""
         if self.lost is not None:
             raise self.lost
         if self.launcher is None:
@@ -124,12 +129,12 @@ class Gpu:
 
 
 def need() -> tuple[int, int]:
-    """Return the GPU's compute capability; raise ValueError, which says why, without one."""
+    """Return the GPU's compute capability. Raises ValueError with the reason if there is no GPU."""
     from tiled_matmul.machine.backend import probe_gpu
 
-    gpu, found = probe_gpu()
+    gpu, reason = probe_gpu()
     if gpu is None:
-        raise ValueError(NO_GPU.format(found))
+        raise ValueError(sentence("infra: no gpu", reason=reason))
     return gpu.capability
 
 
@@ -139,28 +144,28 @@ def _command() -> list[str]:
 
 def _started(command: Sequence[str], environment: Mapping[str, str]) -> pool.Worker:
     """Return a launcher that has shown that the GPU answers."""
-    told = pool.own_environment() | dict(environment)
-    worker = pool.Worker("gpu", Limits(), False, command, told)
+    whole = pool.own_environment() | dict(environment)
+    worker = pool.Worker("gpu", Limits(), False, command, whole)
     try:
         worker.__enter__()
         reply, _ = worker.ask({"do": "hello"}, [], Limits().start_seconds, 0)
         if "gpu" not in reply:
-            raise NoGpu(NO_GPU.format(reply["error"]["message"]))
+            raise NoGpu(sentence("infra: no gpu", reason=reply["error"]["message"]))
     except pool.NoWorker as error:
         raise NoGpu(str(error)) from None
     except (pool.Died, pool.TooSlow, wire.BadMessage, NoGpu) as error:
-        said = worker.said
+        message = sentence("infra: no answer", reason=error, printed=worker.printed)
         worker.close()
-        raise NoGpu(f"the GPU does not answer: {error} {said}".strip()) from None
+        raise NoGpu(message.strip()) from None
     return worker
 
 
 def judge_there(
     exercise: Exercise, source: str, seed: int, gpu: Gpu, confined: bool, sanitize: bool
 ) -> dict[str, Any]:
-    """Judge an answer, right so far, on the GPU; return what is to be told of its speed.
+    """Judge an answer, which passed in the interpreter, on the GPU; return its measured speed.
 
-    Raises Stop where it is wrong or slow there, NoGpu and pool.NoWorker where the machine fails.
+    Raises Stop if it is wrong or slow there, NoGpu or pool.NoWorker if the machine fails.
     """
     if exercise.kind == "values":
         return _tuned(exercise, source, seed, gpu, confined)
@@ -172,7 +177,7 @@ def judge_there(
         for number, case in enumerate((exercise.cases[0], *exercise.large)):
             built = _built(slow, case, worker, gpu.cc)
             _run(exercise, case, built, seed + number, gpu)
-            # The first case is one that the interpreter has looked at.
+            # The interpreter has already checked the accesses of the first case.
             if sanitize and number and shutil.which(SANITIZER):
                 _sanitize(exercise, case, built, seed + number)
         speed = exercise.speed_on(gpu.cc)
@@ -191,17 +196,19 @@ def _tuned(exercise: Exercise, source: str, seed: int, gpu: Gpu, confined: bool)
         define(exercise, source, worker)
         call = Call((speed.case.m, speed.case.n))
         result = called(exercise, call, worker)
-    if (told := exercise.accepts(call.arguments, result)) != "":
-        raise Stop("WRONG", "value", f"{exercise.entry}{call} is {result!r:.300} now. {told}")
+    if (reason := exercise.accepts(call.arguments, result)) != "":
+        name, value = f"{exercise.entry}{call}", f"{result!r:.300}"
+        message = sentence("value: setting", call=name, result=value, message=reason)
+        raise Stop("WRONG", "value", message)
     tuned = {"of": speed.of, "settings": speed.settings(result)}
     with LOCK:
         return _time(exercise, header(exercise, speed.case) | tuned, None, seed, gpu)
 
 
 def compiles(exercise: Exercise, worker: pool.Worker) -> None:
-    """Raise Stop unless the answer compiles: the interpreter takes more than the compiler does.
+    """Raise Stop unless the answer compiles: the interpreter accepts more than the compiler does.
 
-    Raises pool.NoWorker where nothing does.
+    Raises pool.NoWorker if no kernel at all compiles on this machine.
     """
     try:
         _built(exercise, exercise.cases[0], worker, USUAL)
@@ -215,18 +222,19 @@ def compiles(exercise: Exercise, worker: pool.Worker) -> None:
 
 
 def _can_build(exercise: Exercise, worker: pool.Worker, cc: tuple[int, int]) -> None:
-    """Raise NoGpu unless the worker, which has met no answer yet, compiles a kernel of its own."""
-    said = {"kind": exercise.kind, "cc": cc}
+    """Raise NoGpu unless a worker that has run no answer yet compiles a kernel of the course's."""
+    header = {"kind": exercise.kind, "cc": cc}
     try:
-        reply, _ = worker.ask(said, [], exercise.limits.build_seconds, MOST_CODE)
+        reply, _ = worker.ask(header, [], exercise.limits.build_seconds, MOST_CODE)
     except (pool.Died, pool.TooSlow, wire.BadMessage) as error:
-        raise NoGpu(f"no kernel can be compiled here: {error}") from None
+        raise NoGpu(sentence("infra: no compiler", reason=error)) from None
     if "built" not in reply:
-        raise NoGpu(f"no kernel can be compiled here: {reply['error']['message'][:300]}")
+        reason = reply["error"]["message"][:300]
+        raise NoGpu(sentence("infra: no compiler", reason=reason))
 
 
 def _numbers(case: Case) -> tuple[int, ...]:
-    """Return the sizes and strides that a program of Triton's is launched with."""
+    """Return the sizes and strides that a Triton kernel is launched with."""
     strides: list[int] = []
     for name, shape in zip("abc", case.shapes, strict=True):
         *parts, rows, columns = shape
@@ -240,32 +248,31 @@ def _numbers(case: Case) -> tuple[int, ...]:
 
 def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, int]) -> Built:
     """Have a worker compile the answer for a case."""
-    said = header(exercise, case) | {"cc": cc, "numbers": _numbers(case)}
-    with _on_the_gpu(case, "Compiled for a GPU"):
-        reply, data = ask(exercise, worker, said, [], MOST_CODE)
-    said = reply.get("built")
-    nonsense = Stop("CRASH", "crash", NONSENSE)
-    if not isinstance(said, dict) or len(data) != 1:
-        raise nonsense
-    if set(said) != {"passed", "warps", "shared", "scratch"}:
-        raise nonsense
-    passed = said["passed"]
+    asked = header(exercise, case) | {"cc": cc, "numbers": _numbers(case)}
+    with _on_the_gpu(case, "gpu: compiled"):
+        reply, data = ask(exercise, worker, asked, [], MOST_CODE)
+    built = reply.get("built")
+    if not isinstance(built, dict) or len(data) != 1:
+        raise invalid_reply()
+    if set(built) != {"passed", "warps", "shared", "scratch"}:
+        raise invalid_reply()
+    passed = built["passed"]
     if not isinstance(passed, list) or not all(type(i) is int and 0 <= i < 32 for i in passed):
-        raise nonsense
+        raise invalid_reply()
     if passed != sorted(set(passed)) or passed[-1:] > [2 + len(_numbers(case))]:
-        raise nonsense
+        raise invalid_reply()
     ranges = {"warps": 32, "shared": 256 << 10, "scratch": 1 << 20}
     if not all(
-        type(said[name]) is int and 0 <= said[name] <= most for name, most in ranges.items()
+        type(built[name]) is int and 0 <= built[name] <= most for name, most in ranges.items()
     ):
-        raise nonsense
-    if (said["warps"] == 0) != (exercise.kind == "cuda"):
-        raise nonsense
-    return Built(data[0], tuple(passed), said["warps"], said["shared"], said["scratch"])
+        raise invalid_reply()
+    if (built["warps"] == 0) != (exercise.kind == "cuda"):
+        raise invalid_reply()
+    return Built(data[0], tuple(passed), built["warps"], built["shared"], built["scratch"])
 
 
 def _launch(exercise: Exercise, case: Case, built: Built) -> dict:
-    """Return what a launch needs beside the bytes."""
+    """Return the header of a launch: everything but the bytes."""
     return header(exercise, case) | {
         "numbers": _numbers(case),
         "passed": built.passed,
@@ -276,7 +283,7 @@ def _launch(exercise: Exercise, case: Case, built: Built) -> dict:
 
 
 def _run(exercise: Exercise, case: Case, built: Built, seed: int, gpu: Gpu) -> None:
-    """Launch a kernel once and compare what it leaves."""
+    """Launch a kernel once and compare its C, and A and B, with what they should be."""
     _, blobs = request(exercise, case, seed)
     launch = {"do": "run", **_launch(exercise, case, built)}
     with _blamed(exercise, case, gpu, built, seed):
@@ -286,72 +293,73 @@ def _run(exercise: Exercise, case: Case, built: Built, seed: int, gpu: Gpu) -> N
 
 
 @contextmanager
-def _on_the_gpu(case: Case, where: str = "On the GPU") -> Iterator[None]:
-    """Say of what is found within this where it was found."""
+def _on_the_gpu(case: Case, key: str = "gpu: launched") -> Iterator[None]:
+    """Add to a Stop that is raised within this context where it happened, by the message `key`."""
     try:
         yield
     except Stop as stop:
-        told = f"{where}, {case}: {stop}"
-        raise Stop(stop.status, stop.diagnosis, told, stop.share) from None
+        message = _placed(case, str(stop), key)
+        raise Stop(stop.status, stop.diagnosis, message, stop.share) from None
+
+
+def _placed(case: Case, message: str, key: str = "gpu: launched") -> str:
+    """Return a message with the place where it arose in front of it."""
+    return sentence(key, case=case, message=message)
 
 
 def _asked(
-    launcher: pool.Worker, said: dict, blobs: list[bytes], seconds: float
+    launcher: pool.Worker, header: dict, blobs: list[bytes], seconds: float
 ) -> tuple[dict, list[bytes]]:
-    most = sum(map(len, blobs)) if said["do"] == "run" else MOST_TIMED
-    reply, data = launcher.ask(said, blobs, seconds, most)
+    """Return the launcher's reply to a request. Raises _Refused for an error that it reports."""
+    most = sum(map(len, blobs)) if header["do"] == "run" else MOST_TIMED
+    reply, data = launcher.ask(header, blobs, seconds, most)
     if "error" in reply:
         raise _Refused(reply["error"])
     return reply, data
 
 
 class _Refused(Exception):
-    """The launcher replied an error; `name` is the driver's, if it came from there."""
+    """The launcher replied with an error; `name` is the driver's name for it, "" for others."""
 
-    def __init__(self, said: dict) -> None:
-        super().__init__(f"{said['type']}: {said['message']}")
-        self.type, self.name = said["type"], said.get("name", "")
+    def __init__(self, error: dict) -> None:
+        super().__init__(f"{error['type']}: {error['message']}")
+        self.type, self.name = error["type"], error.get("name", "")
 
 
 @contextmanager
 def _blamed(
     exercise: Exercise, case: Case, gpu: Gpu, built: Built | None, seed: int
 ) -> Iterator[None]:
-    """Let what happens to the launcher be the answer's; the next one has a fresh process."""
+    """Blame the answer for what happens to the launcher; the next answer gets a fresh one."""
     try:
         yield
         return
     except pool.TooSlow:
-        stop = Stop(
-            "TIMEOUT",
-            "timeout",
-            f"On the GPU, {case}: no end within {exercise.limits.gpu_seconds:g} s. Which loop "
-            "never ends there, or waits for what nobody does?",
-        )
+        message = sentence("timeout: gpu", seconds=exercise.limits.gpu_seconds)
+        stop = Stop("TIMEOUT", "timeout", _placed(case, message))
     except pool.Died as died:
-        stop = Stop("GPU_FAULT", "fault", f"On the GPU, {case}: {died}.")
+        stop = Stop("GPU_FAULT", "fault", _placed(case, sentence("fault: process", reason=died)))
     except _Refused as refused:
         if refused.name in NOT_LAUNCHED or refused.type == "BadCode":
-            told = f"On the GPU, {case}: the kernel cannot be launched: {refused}."
-            raise Stop("WRONG", "error", told) from None
+            message = sentence("error: not launched", reason=refused)
+            raise Stop("WRONG", "error", _placed(case, message)) from None
         elif refused.name:
-            told = f"On the GPU, {case}: {refused.name}, a fault that ends the process."
             gpu.end()
-            stop = Stop(
-                "GPU_FAULT", "fault", f"{told} {_where(exercise, case, built, seed)}".strip()
-            )
+            finding = _where(exercise, case, built, seed)
+            message = sentence("fault: driver", name=refused.name, finding=finding).strip()
+            stop = Stop("GPU_FAULT", "fault", _placed(case, message))
         else:
             gpu.end()
             raise NoGpu(str(refused)) from None
     except wire.BadMessage as error:
         gpu.end()
-        raise NoGpu(f"the launcher sent nonsense: {error}") from None
+        raise NoGpu(sentence("infra: launcher", reason=error)) from None
     gpu.end()
     raise stop
 
 
 def _where(exercise: Exercise, case: Case, built: Built | None, seed: int) -> str:
-    """Return what compute-sanitizer says of a fault, "" where it is not there."""
+    """Return compute-sanitizer's report of a fault, "" where it is not installed."""
     if built is None or not shutil.which(SANITIZER):
         return ""
     with suppress(NoGpu, pool.NoWorker):
@@ -360,65 +368,66 @@ def _where(exercise: Exercise, case: Case, built: Built | None, seed: int) -> st
 
 
 def _sanitize(exercise: Exercise, case: Case, built: Built, seed: int) -> None:
-    """Raise Stop for what compute-sanitizer finds. Triton's barriers are not for racecheck."""
-    said = _findings(exercise, case, built, seed, "memcheck")
-    if said:
-        told = f"On the GPU, {case}: compute-sanitizer: {said[0]}"
-        raise Stop("GPU_FAULT", "fault", told)
+    """Raise Stop if compute-sanitizer reports an error. Racecheck only runs on Numba kernels."""
+    reports = _findings(exercise, case, built, seed, "memcheck")
+    if reports:
+        message = sentence("fault: sanitizer", finding=reports[0])
+        raise Stop("GPU_FAULT", "fault", _placed(case, message))
     if exercise.kind != "cuda":
         return
-    said = _findings(exercise, case, built, seed, "racecheck")
-    if said:
-        told = f"On the GPU, {case}: compute-sanitizer: {said[0]}"
-        raise Stop("RACE", "race", told)
+    reports = _findings(exercise, case, built, seed, "racecheck")
+    if reports:
+        message = sentence("fault: sanitizer", finding=reports[0])
+        raise Stop("RACE", "race", _placed(case, message))
 
 
 def _findings(exercise: Exercise, case: Case, built: Built, seed: int, tool: str) -> list[str]:
-    """Return what a tool of compute-sanitizer's prints of one launch."""
+    """Return what one of compute-sanitizer's tools reports of one launch."""
     _, blobs = request(exercise, case, seed)
     launch = {"do": "run", **_launch(exercise, case, built)}
-    # What a kernel prints comes out where the sanitizer would write.
+    # The sanitizer writes to a file, because a kernel may print to standard output.
     with TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         command = [shutil.which(SANITIZER), "--tool", tool, "--log-file", str(log)]
-        return _looked_at([*command, *SANITIZER_OPTIONS, *_command()], launch, built, blobs, log)
+        return _sanitized([*command, *SANITIZER_OPTIONS, *_command()], launch, built, blobs, log)
 
 
-def _looked_at(
+def _sanitized(
     command: list[str], launch: dict, built: Built, blobs: list[bytes], log: Path
 ) -> list[str]:
+    """Launch a kernel in a process under compute-sanitizer; return the reports in its log."""
     with Gpu(command, NO_POOL) as own:
         launcher = own.start()
         with suppress(pool.Died, pool.TooSlow, wire.BadMessage, _Refused):
             _asked(launcher, launch, [built.code, *blobs], SANITIZER_SECONDS)
-        # It tells the last of what it found when the process ends.
+        # The sanitizer writes its last reports when the process ends.
         launcher.finish(SANITIZER_SECONDS)
     if not log.exists():
-        raise NoGpu(f"compute-sanitizer wrote nothing: {launcher.said[-300:]}")
+        raise NoGpu(sentence("infra: sanitizer wrote nothing", printed=launcher.printed[-300:]))
     with log.open(encoding="utf-8", errors="replace") as file:
         return findings(file.read(MOST_LOG))
 
 
 def findings(log: str) -> list[str]:
-    """Return what a log of compute-sanitizer's reports. Raises NoGpu for one that is cut short."""
+    """Return the reports in compute-sanitizer's log. Raises NoGpu for a log that is cut short."""
     counts = SUMMARY.findall(log)
     if not counts:
-        raise NoGpu(f"compute-sanitizer came to no end: {log[-300:]}")
+        raise NoGpu(sentence("infra: sanitizer did not finish", log=log[-300:]))
     if not any(map(int, counts)):
         return []
-    found: list[str] = []
+    reports: list[str] = []
     for line in log.splitlines():
         text = line.lstrip("=").strip()
-        if start := FOUND.fullmatch(text):
-            found.append(start[1])
-        elif found and text.startswith(MORE):
-            found[-1] = f"{found[-1]} {text}"
-    told = [PLACE.sub(_line, text[:MOST_TEXT])[:MOST_TOLD] for text in found]
-    return told or [f"{max(map(int, counts))} errors"]
+        if start := REPORTED.fullmatch(text):
+            reports.append(start[1])
+        elif reports and text.startswith(MORE):
+            reports[-1] = f"{reports[-1]} {text}"
+    short = [PLACE.sub(_line, text[:MOST_TEXT])[:MOST_OF_REPORT] for text in reports]
+    return short or [f"{max(map(int, counts))} errors"]
 
 
 def _line(place: re.Match) -> str:
-    """Return where a compiled instruction stands, for who wrote the source."""
+    """Return the source line of a compiled instruction, as " in line 3"."""
     file, line = place.groups()
     if file is None:
         return ""
@@ -428,7 +437,7 @@ def _line(place: re.Match) -> str:
 def _time(
     exercise: Exercise, launch: dict, built: Built | None, seed: int, gpu: Gpu
 ) -> dict[str, Any]:
-    """Time an answer; every output that was made on the way is compared."""
+    """Time an answer and compare every output that it produced; return its speed."""
     speed = exercise.speed
     case = speed.case
     launch |= {"do": "time", "against": speed.against, "seed": seed}
@@ -442,19 +451,15 @@ def _time(
     answer, other = (median(reply[name]) for name in ("answer", "baseline"))
     floor = least_ms(case, Peak(**reply["peak"]))
     if answer < TAKEN * floor:
-        raise NoGpu(
-            f"a time of {answer:.3g} ms for {case} cannot be: this GPU takes {floor:.3g} ms at its "
-            "peak rates. The clock is wrong, and no mark is made of it"
-        )
+        raise NoGpu(sentence("infra: clock", time_ms=answer, case=case, least_ms=floor))
     ratio = other / answer
-    told = {"against": speed.against, "ratio": round(ratio, 3), "timed": len(data)}
     if ratio < speed.least:
-        message = f"On the GPU, {case}: right, and at {ratio:.2f} of the speed of {speed.against}, "
-        message += f"of which {speed.least:g} was asked. {speed.message}"
+        measured = {"ratio": ratio, "against": speed.against, "least": speed.least}
+        message = _placed(case, sentence("slow: ratio", message=speed.message, **measured))
         raise Stop("WRONG", "slow", message, exercise.points / exercise.points_on(gpu.cc))
-    return told
+    return {"against": speed.against, "ratio": round(ratio, 3), "timed": len(data)}
 
 
 def least_ms(case: Case, peak: Peak) -> float:
-    """Return the shortest time that a GPU of these peak rates can take for a case, in ms."""
+    """Return the shortest time in ms that a GPU with these peak rates can take for a case."""
     return max(floors_ms(Problem(case.m, case.n, case.k, case.dtype), peak))

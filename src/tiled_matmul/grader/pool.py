@@ -1,4 +1,4 @@
-"""Workers as the grader sees them: started, asked with a limit of time, and dead when they die."""
+"""Start worker processes, send them requests with a time limit, and notice when they end."""
 
 from __future__ import annotations
 
@@ -18,13 +18,10 @@ from functools import cache
 from pathlib import Path
 
 from tiled_matmul.grader import wire
+from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import SLACK, Limits
+from tiled_matmul.machine import sandbox
 
-BWRAP = "bwrap"
-NO_BWRAP = (
-    "the teacher's mode runs answers in a sandbox, and bubblewrap is not there: "
-    "apt install bubblewrap"
-)
 WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": "", "TILED_MATMUL_BACKEND": "compiler"}
 USERS = itertools.cycle(range(200_000, 250_000))  # a user each: one's processes count for one
 POLL_S = 0.25
@@ -35,7 +32,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class Died(Exception):
-    """The worker ended, or closed its line. `output` is the end of what it printed."""
+    """The worker ended or closed its pipe. `output` is the last of what it printed."""
 
     def __init__(self, how: str, output: str = "") -> None:
         super().__init__(how)
@@ -47,12 +44,12 @@ class TooSlow(Exception):
 
 
 class NoWorker(Exception):
-    """No worker could be started: nobody's fault but the machine's."""
+    """No worker could be started. This is a fault of the machine, not of an answer."""
 
 
 def sandbox_works() -> bool:
     """Can bubblewrap make a sandbox here?"""
-    path = shutil.which(BWRAP)
+    path = sandbox.find_bwrap()
     if path is None:
         return False
     try:
@@ -65,7 +62,7 @@ def sandbox_works() -> bool:
 def _confined() -> list[str]:
     """Return bubblewrap's arguments: what of this machine a worker sees, and all of it read-only.
 
-    The specs, the solutions and the tests are not among it.
+    The exercises' folders, the solutions and the tests are not among it.
     """
     if os.geteuid() == 0:
         # Root's own process may change its user; nobody else's has more rights than its owner.
@@ -93,8 +90,6 @@ def _confined() -> list[str]:
             seen += ["--ro-bind", str(path), str(path)]
     for name in ("/etc/ld.so.cache", "/etc/alternatives"):
         seen += ["--ro-bind-try", name, name]
-    seen += ["--tmpfs", str(PACKAGE / "grader" / "specs")]
-    seen += ["--remount-ro", str(PACKAGE / "grader" / "specs")]
     seen += ["--proc", "/proc", "--dev", "/dev"]
     return [*rights, "--die-with-parent", "--new-session", *seen, "--chdir", "/tmp"]
 
@@ -105,8 +100,8 @@ def _library_folders() -> tuple[Path, ...]:
 
     `make test-gpu` on a machine without a network puts some into a folder of their own.
     """
-    found = [importlib.util.find_spec(name) for name in LIBRARIES]
-    places = {Path(one.origin).parents[1] for one in found if one is not None and one.origin}
+    specs = [importlib.util.find_spec(name) for name in LIBRARIES]
+    places = {Path(one.origin).parents[1] for one in specs if one is not None and one.origin}
     own = [Path(p).resolve() for p in (sys.prefix, sys.base_prefix, "/usr")]
     inside = [p for p in places if any(p.resolve().is_relative_to(folder) for folder in own)]
     return tuple(sorted(places - set(inside)))
@@ -120,9 +115,9 @@ def _toolkit() -> list[Path]:
 
 
 def _environment(kind: str) -> dict[str, str]:
-    """Return what a worker is told: nothing of the user's own.
+    """Return a worker's environment variables: none of the user's own.
 
-    Triton's kernels are run in the course's interpreter and compiled as well, without a GPU.
+    Triton kernels are run in the course's interpreter and compiled as well, without a GPU.
     """
     paths = [PACKAGE.parent, *_library_folders()]
     return {
@@ -142,16 +137,16 @@ def _environment(kind: str) -> dict[str, str]:
 
 
 def own_environment() -> dict[str, str]:
-    """Return what a process of the course's own is told: all that this one was."""
+    """Return the environment of a process of the course's own: that of this process."""
     own = {"PYTHONPATH": os.pathsep.join(p for p in (str(PACKAGE.parent), *sys.path) if p)}
     return {**os.environ, **own, "TILED_MATMUL_BACKEND": "gpu"}
 
 
 class Worker:
-    """One process that runs one answer. A context; leaving it ends the process and all it began.
+    """One process that runs one answer. A context; leaving it ends the process and its children.
 
-    `confined`: in bubblewrap. `command` replaces the program; `environment` replaces some of what
-    it is told.
+    `confined` runs it in bubblewrap. `command` replaces the program; `environment` replaces some of
+    its environment variables.
     """
 
     def __init__(
@@ -168,9 +163,9 @@ class Worker:
         self.dropped = 0
 
     def __enter__(self) -> Worker:
-        bwrap = shutil.which(BWRAP) if self.confined else None
+        bwrap = sandbox.find_bwrap() if self.confined else None
         if self.confined and bwrap is None:
-            raise NoWorker(NO_BWRAP)
+            raise NoWorker(sandbox.MISSING)
         before = [bwrap, *_confined()] if self.confined else []
         program = self.command or [sys.executable, "-m", "tiled_matmul.grader.worker"]
         reply_read, reply_write = os.pipe()
@@ -205,9 +200,9 @@ class Worker:
         try:
             header, _ = self.ask(limits, [], self.limits.start_seconds, 0)
         except (Died, TooSlow, wire.BadMessage) as error:
-            said = self.output.decode(errors="replace")[-600:]
+            printed = self.output.decode(errors="replace")[-600:]
             self.close()
-            raise NoWorker(f"the worker did not start: {error}: {said}") from None
+            raise NoWorker(f"the worker did not start: {error}: {printed}") from None
         if header != {"ready": True}:
             self.close()
             raise NoWorker(f"the worker did not start: {header}")
@@ -232,7 +227,7 @@ class Worker:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def finish(self, seconds: float) -> None:
-        """Send nothing more, and read what the process prints until its end."""
+        """Close the request pipe, and read the process's output until it ends."""
         self.process.stdin.close()
         deadline = time.monotonic() + seconds
         stdout = self.process.stdout.fileno()
@@ -253,8 +248,8 @@ class Worker:
         long. Another program has `seconds`.
         """
         own = self.command is None
-        said = header | {"seconds": seconds} if own else header
-        request = memoryview(wire.encode(said, blobs))
+        header = header | {"seconds": seconds} if own else header
+        request = memoryview(wire.encode(header, blobs))
         reader = wire.Reader(max_bytes)
         deadline = time.monotonic() + seconds * (SLACK if own else 1)
         stdin, stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
@@ -287,16 +282,16 @@ class Worker:
                         data = self._read(self.reply)
                         if data == b"":
                             raise self._end(seconds)
-                        if data and (got := reader.feed(data)) is not None:
-                            return got
-                # Who keeps the line open after the worker's death is no worker.
+                        if data and (message := reader.feed(data)) is not None:
+                            return message
+                # A process that keeps the pipe open after the worker has ended may not answer.
                 if self.process.poll() is not None:
                     ended = ended or time.monotonic()
                     if time.monotonic() - ended > GRACE_S:
                         raise self._end(seconds)
 
     @property
-    def said(self) -> str:
+    def printed(self) -> str:
         """The last of what the answer printed."""
         return self.output.decode(errors="replace")[-2000:]
 
@@ -309,7 +304,7 @@ class Worker:
             return b""
 
     def _drain(self, fd: int) -> bool:
-        """Keep the first of what was printed, drop the rest; False at the end."""
+        """Keep the first of the printed output, drop the rest; return False at its end."""
         data = self._read(fd)
         if data:
             room = self.limits.output - len(self.output)
@@ -321,17 +316,17 @@ class Worker:
         how = self._how()
         if how.endswith(signal.SIGXCPU.name):
             return TooSlow(f"no reply within {seconds:g} s")
-        return Died(how, self.said)
+        return Died(how, self.printed)
 
     def _how(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             status = self.process.wait(GRACE_S)
             if status < 0:
-                return f"the process was ended by {_signal(-status)}"
+                return sentence("crash: signal", signal=_signal(-status))
             if self.confined and status > 128:
-                return f"the process was ended by {_signal(status - 128)}"
-            return f"the process ended with status {status}"
-        return "the process closed its line to the grader"
+                return sentence("crash: signal", signal=_signal(status - 128))
+            return sentence("crash: status", status=status)
+        return sentence("crash: closed")
 
 
 def _signal(number: int) -> str:

@@ -1,4 +1,4 @@
-"""For a learner: `check("05.1")` in the notebook, and a notebook's grades at the command line."""
+"""Practice mode: `check("05.1")` in a notebook, and a notebook's grades at the command line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 from tiled_matmul.files import replace_text
 from tiled_matmul.grader import cells, on_gpu
+from tiled_matmul.grader.folders import exercise as find
+from tiled_matmul.grader.folders import exercises
 from tiled_matmul.grader.judge import HINTS, Verdict, judge
 from tiled_matmul.grader.judge import verdict as plain_verdict
-from tiled_matmul.grader.spec import exercise as find
-from tiled_matmul.grader.spec import exercises
+from tiled_matmul.grader.messages import sentence
 
 ASTRAY = ("unmasked tail", "out of bounds", "no tile")
 
@@ -23,28 +24,30 @@ class NotYet(Exception):
     """The answer does not pass yet; the message says where and why, and which hint is next."""
 
     def _render_traceback_(self) -> list[str]:
-        # Where in the grader this was raised helps nobody: the message alone is shown.
-        return [f"Not yet.\n\n{self}"]
+        # Only the message: a traceback through the grader does not help a learner.
+        return [sentence("notebook: not yet", message=self)]
 
 
 def check(name: str, source: str | None = None, gpu: bool = False) -> None:
-    """Judge the answer to an exercise as it stands in this notebook; print that it passed.
+    """Judge the answer to an exercise in this notebook, and print a line if it passes.
 
-    `source` is that of the answer's cell, for use outside of notebooks. With `gpu` a kernel that
-    passes is launched on this machine's GPU too, and timed where the exercise asks for speed.
-    Raises NotYet with what is wrong, where, and which hint to read next; ValueError without a GPU.
+    Outside a notebook, `source` is the text of the answer's cell. With `gpu` a kernel that passes
+    is also launched on this machine's GPU, and timed if the exercise asks for speed. Raises NotYet
+    if the answer does not pass, with the fault, its place and the hint to read next, and ValueError
+    for an unknown exercise or where `gpu` is asked for and there is none.
     """
     exercise = find(name)
     if source is None:
         source = _written(exercise)
     if gpu:
         on_gpu.need()
-        with on_gpu.Gpu() as there:
-            verdict = judge(exercise, source, gpu=there)
+        with on_gpu.Gpu() as device:
+            verdict = judge(exercise, source, gpu=device)
     else:
         verdict = judge(exercise, source)
     if verdict.status == "PASS":
-        print(f"{name} passed{on_the_gpu(verdict.evidence) if gpu else ''}")
+        there = on_the_gpu(verdict.evidence) if gpu else ""
+        print(sentence("notebook: passed", exercise=name, gpu=there))
         return
     if verdict.diagnosis.startswith(("race", "uninitialised read")):
         _draw(exercise, source)
@@ -54,25 +57,27 @@ def check(name: str, source: str | None = None, gpu: bool = False) -> None:
 
 
 def on_the_gpu(evidence: dict[str, Any]) -> str:
-    """Return what is to be told of an answer that passed on a GPU, behind "passed"."""
+    """Return the words after "passed" for an answer that passed on a GPU."""
     speed = evidence.get("speed")
     if speed is None:
-        return ", on the GPU too"
-    return f", on the GPU at {speed['ratio']:.2f} of the speed of {speed['against']}"
+        return sentence("gpu: passed")
+    return sentence("gpu: passed with speed", ratio=speed["ratio"], against=speed["against"])
 
 
 def explained(verdict: Verdict) -> str:
     """Return a verdict as a learner reads it."""
-    parts = [f"{verdict.exercise} {verdict.status}: {verdict.message}"]
+    exercise, status, message = verdict.exercise, verdict.status, verdict.message
+    parts = [sentence("notebook: verdict", exercise=exercise, status=status, message=message)]
     if verdict.points:
-        parts.append(f"{verdict.points:g} of {verdict.max_points} points so far.")
+        points, max_points = verdict.points, verdict.max_points
+        parts.append(sentence("notebook: points", points=points, max_points=max_points))
     if verdict.hint:
-        parts.append(f"Read hint {verdict.hint} of {HINTS}, below the exercise.")
+        parts.append(sentence("notebook: hint", hint=verdict.hint, hints=HINTS))
     return "\n".join(parts)
 
 
 def _written(exercise: Any) -> str:
-    """Return the text of the cell that defined the answer, as it was last run."""
+    """Return the text of the cell that defined the answer, as it was run last."""
     import linecache
 
     try:
@@ -82,21 +87,19 @@ def _written(exercise: Any) -> str:
     except ImportError:
         shell = None
     if shell is None:
-        raise ValueError("check() reads a notebook's cells; at the command line: grade NOTEBOOK")
+        raise ValueError(sentence("notebook: elsewhere"))
     kernel = shell.user_ns.get(exercise.entry)
     function = getattr(kernel, "py_func", getattr(kernel, "fn", kernel))
     file = getattr(getattr(function, "__code__", None), "co_filename", "")
     text = "".join(linecache.getlines(file))
     if not text:
-        raise NotYet(
-            f"There is no {exercise.entry} yet: run the cell that begins with "
-            f"`{exercise.marker}` first, and mend what it says."
-        )
+        names = {"entry": exercise.entry, "marker": exercise.marker}
+        raise NotYet(sentence("notebook: no answer", **names))
     return text
 
 
 def _defined(exercise: Any, source: str) -> Any:
-    """Return the kernel of an answer, defined anew."""
+    """Define an answer's kernel again, and return it."""
     import linecache
 
     from tiled_matmul.grader import kinds
@@ -109,7 +112,7 @@ def _defined(exercise: Any, source: str) -> Any:
 
 
 def _draw_walk(exercise: Any, source: str) -> None:
-    """Show the tiles that a program of the learner's touches, those beyond an edge as faults."""
+    """Draw the tiles that a faulty program accesses; the parts beyond an edge are marked."""
     with contextlib.suppress(Exception):
         import torch
         from IPython.display import display
@@ -127,7 +130,7 @@ def _draw_walk(exercise: Any, source: str) -> None:
 
 
 def _draw(exercise: Any, source: str) -> None:
-    """Show what the learner's kernel did, from barrier to barrier; no picture is no fault."""
+    """Draw what the kernel did from barrier to barrier. If drawing fails, nothing is shown."""
     with contextlib.suppress(Exception):
         import numpy as np
         from IPython.display import display
@@ -153,16 +156,16 @@ def grade(
     gpu: bool = False,
     sanitize: bool = False,
 ) -> dict[str, Any]:
-    """Return a submission as the JSON report has it; what cannot be read is a line in it.
+    """Return a submission as the JSON report holds it; an unreadable file has an "error" there.
 
-    With `gpu`, kernels are launched and timed on this machine's GPU as well, with `sanitize` under
-    compute-sanitizer too, where that is present.
+    With `gpu`, kernels are launched and timed on this machine's GPU as well, and with `sanitize`
+    also run under compute-sanitizer where that is installed.
     """
     return _printable(_graded(path, confined, seed, gpu, sanitize))
 
 
 def _printable(value: Any) -> Any:
-    """Return a report whose texts every format can hold."""
+    """Return a report with all its strings made printable, so that every format can hold them."""
     if isinstance(value, dict):
         return {name: _printable(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -180,14 +183,14 @@ def _graded(
         return report | {"error": str(error)}
     if submission.notices:
         report["notices"] = list(submission.notices)
-    with on_gpu.Gpu() if gpu else contextlib.nullcontext() as there:
-        for found in submission.answers:
-            if found.source is None:
-                cc = there.cc if there is not None else None
-                verdict = plain_verdict(found.exercise, found.status, found.message, cc=cc)
+    with on_gpu.Gpu() if gpu else contextlib.nullcontext() as device:
+        for answer in submission.answers:
+            if answer.source is None:
+                cc = device.cc if device is not None else None
+                verdict = plain_verdict(answer.exercise, answer.status, answer.message, cc=cc)
             else:
-                options = {"confined": confined, "seed": seed, "gpu": there, "sanitize": sanitize}
-                verdict = judge(found.exercise, found.source, **options)
+                options = {"confined": confined, "seed": seed, "gpu": device, "sanitize": sanitize}
+                verdict = judge(answer.exercise, answer.source, **options)
             report["exercises"].append(verdict.as_json())
     return report
 
@@ -200,10 +203,9 @@ def lines(report: dict[str, Any]) -> list[str]:
     for one in report["exercises"]:
         points = f"{one['points']:g} of {one['max_points']}"
         text = f"  {one['exercise']}  {one['status']:9}  {points:>9}"
-        said = one["evidence"]["message"].splitlines()
-        told = " ".join([*said[:1], *said[1:][-1:]]) if one["status"] != "PASS" else ""
-        if told:
-            text += f"  {told}"
+        message = one["evidence"]["message"].splitlines()
+        if message and one["status"] != "PASS":
+            text += f"  {' '.join([*message[:1], *message[1:][-1:]])}"
         if "speed" in one["evidence"]:
             text += f"  passed{on_the_gpu(one['evidence'])}"
         if one["hint"]:
@@ -213,8 +215,19 @@ def lines(report: dict[str, Any]) -> list[str]:
     return out
 
 
+def exit_status(reports: Sequence[dict]) -> int:
+    """Return the exit status of a grading: 0 if all is passed, 1 if not, 2 for a fault elsewhere.
+
+    A fault elsewhere is a file that could not be graded, or a grader that failed (INFRA).
+    """
+    statuses = {one["status"] for report in reports for one in report["exercises"]}
+    if "INFRA" in statuses or any("error" in report for report in reports):
+        return 2
+    return 1 if statuses - {"PASS"} else 0
+
+
 def state_file() -> Path:
-    """Return where this user's progress is kept."""
+    """Return the path of the file that keeps this user's progress."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "tiled_matmul" / "progress.json"
 
@@ -237,7 +250,7 @@ def remember(reports: Sequence[dict]) -> None:
 
 
 def progress() -> dict[str, dict]:
-    """Return the best points so far; {} where nothing, or nothing readable, is kept."""
+    """Return the best points so far; {} if there is no readable file."""
     try:
         kept = json.loads(state_file().read_text(encoding="utf-8"))
         return {
@@ -250,11 +263,10 @@ def progress() -> dict[str, dict]:
 
 
 def progress_lines() -> list[str]:
-    """Return the progress, a line for each exercise, and the sum."""
+    """Return a line with the progress in each exercise, and a line with the sum."""
     best, out, total = progress(), [], 0.0
     for exercise in exercises():
         points = best.get(exercise.name, {}).get("points", 0)
         total += points
-        said = f"  {exercise.name}  {points:g} of {exercise.points}  {exercise.title}"
-        out.append(said)
+        out.append(f"  {exercise.name}  {points:g} of {exercise.points}  {exercise.title}")
     return [*out, f"  in all {total:g} of {sum(e.points for e in exercises())}"]

@@ -1,19 +1,20 @@
-"""A copy of the course for learners: without solutions, hidden cases and tests."""
+"""A copy of the course for learners: what git tracks, without answers, hidden cases and tests."""
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 from tiled_matmul import ROOT
-from tiled_matmul.files import replace_text
+from tiled_matmul.grader.folders import TEACHERS
 
-LEFT_OUT = ("exercises/solutions/", "tests/", ".ci/", ".github/")
-ADDED = re.compile(r"exercises/(?!example\.py$).*\.py")  # what `exercises add` takes
-SPECS = "src/tiled_matmul/grader/specs/"
+LEFT_OUT = re.compile(
+    r"(?:exercises/solutions|tests(?!/notebooks)|\.ci|\.github)/.*"
+    rf"|exercises/source/.*/(?:{'|'.join(map(re.escape, TEACHERS))})"
+)
+"""What a learner's copy lacks. The settings in tests/notebooks stay: chapters are checked there."""
 
 
 def release(folder: Path, root: Path = ROOT) -> list[str]:
@@ -28,65 +29,10 @@ def release(folder: Path, root: Path = ROOT) -> list[str]:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise ValueError(f"{root} is no checkout of git: {done.stderr.strip()}")
-    names = [name for name in done.stdout.split("\0") if name and not name.startswith(LEFT_OUT)]
-    names = [name for name in names if (root / name).is_file() and not ADDED.fullmatch(name)]
+    names = [name for name in done.stdout.split("\0") if name and not LEFT_OUT.fullmatch(name)]
+    names = [name for name in names if (root / name).is_file()]
     for name in names:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        if name.startswith(SPECS) or name == "_toc.yml":
-            text = (root / name).read_text(encoding="utf-8")
-            replace_text(target, _toc(text) if name == "_toc.yml" else without_hidden(text))
-        else:
-            shutil.copy2(root / name, target)
+        shutil.copy2(root / name, target)
     return names
-
-
-def without_hidden(source: str) -> str:
-    """Return a specification's source without the cases that say hidden=True.
-
-    Raises ValueError for one that is no item of a list of its own.
-    """
-    data, tree = source.encode(), ast.parse(source)
-    starts = [0]
-    for line in data.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    items = [node for node in ast.walk(tree) if isinstance(node, ast.Starred) and _hides(node)]
-    within = {call for item in items for call in ast.walk(item)}
-    items += [node for node in ast.walk(tree) if node not in within and _hidden(node)]
-    cuts = []
-    for node in items:
-        begin = starts[node.lineno - 1] + node.col_offset
-        end = starts[node.end_lineno - 1] + node.end_col_offset
-        comma = re.compile(rb"\s*,[ \t]*\n?").match(data, end)
-        if not comma:
-            raise ValueError(f"line {node.lineno}: a hidden case needs a comma behind it")
-        blank = len(data[:begin]) - len(data[:begin].rstrip(b" "))
-        begin -= blank if comma[0].endswith(b"\n") and data[begin - blank - 1] == 10 else 0
-        cuts.append((begin, comma.end()))
-    for begin, end in sorted(cuts, reverse=True):
-        data = data[:begin] + data[end:]
-    left = data.decode()
-    ast.parse(left)
-    return left
-
-
-def _hides(node: ast.AST) -> bool:
-    return any(map(_hidden, ast.walk(node)))
-
-
-def _hidden(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and any(
-        word.arg == "hidden" and isinstance(word.value, ast.Constant) and word.value.value is True
-        for word in node.keywords
-    )
-
-
-def _toc(text: str) -> str:
-    """Return the table of contents without the part of the solutions."""
-    kept, skipping = [], False
-    for line in text.splitlines(keepends=True):
-        if line.startswith("  - caption:"):
-            skipping = "Solutions" in line
-        if not skipping:
-            kept.append(line)
-    return "".join(kept)

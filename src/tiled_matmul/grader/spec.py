@@ -1,18 +1,14 @@
 """What an exercise is, as data: its cell, what its answer may use, its cases, and how it is judged.
 
-`specs/chNN.py` holds the exercises of one notebook, in the tuple EXERCISES, `specs/chNN_M.py` one
-that was added to them. Nothing here runs a learner's code, and the process that does never reads a
-spec: it is sent what it needs.
+`judge.py` in the folder of an exercise makes one; `folders.py` reads it. Nothing here runs a
+learner's code, and the process that does never reads a judge: it is sent what it needs.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -283,34 +279,6 @@ class Exercise:
     def hint(self, diagnosis: str) -> int:
         """Return which hint a diagnosis calls for, 1 to 3."""
         return self.hints.get(diagnosis, self.hints["other"])
-
-
-@cache
-def exercises(chapter: str | None = None) -> tuple[Exercise, ...]:
-    """Return the exercises of a chapter ("05"), or all of them.
-
-    Raises ValueError if a chapter has none.
-    """
-    from tiled_matmul.grader import specs
-
-    names = [module.name for module in pkgutil.iter_modules(specs.__path__)]
-    chapters = sorted({name.removeprefix("ch").partition("_")[0] for name in names})
-    if chapter is not None and chapter not in chapters:
-        known = ", ".join(chapters)
-        raise ValueError(f"chapter {chapter} has no exercises; these have: {known}")
-    wanted = [name for name in names if chapter is None or name.startswith(f"ch{chapter}")]
-    modules = [importlib.import_module(f"{specs.__name__}.{name}") for name in wanted]
-    found = [exercise for module in modules for exercise in module.EXERCISES]
-    return tuple(sorted(found, key=lambda one: tuple(map(int, one.name.split(".")))))
-
-
-def exercise(name: str) -> Exercise:
-    """Return an exercise by its name. Raises ValueError, which lists the names that there are."""
-    for one in exercises():
-        if one.name == name:
-            return one
-    known = ", ".join(one.name for one in exercises())
-    raise ValueError(f"there is no exercise {name!r}; there are {known}")
 
 
 # What the answers of several chapters may use.

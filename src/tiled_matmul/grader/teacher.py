@@ -1,7 +1,7 @@
-"""For a teacher: a folder of strangers' notebooks to marks, whatever is in it.
+"""Teacher's mode: grade a folder of untrusted notebooks.
 
 Each entry of the folder is a submission: a notebook, or a learner's folder with notebooks in it.
-What cannot be graded is a line in the report. Answers run in a sandbox only.
+An entry that cannot be graded gets a line in the report. Answers only run in a sandbox.
 """
 
 from __future__ import annotations
@@ -20,54 +20,55 @@ from xml.etree import ElementTree
 
 from tiled_matmul.files import replace_text
 from tiled_matmul.grader import cells, practice
-from tiled_matmul.grader.spec import exercises
+from tiled_matmul.grader.folders import exercises
+from tiled_matmul.grader.messages import sentence
 
 COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 MAX_ENTRIES = 20_000
-LINK = "a link, which may lead to what is not the learner's: it is not followed"
 
 
 def submissions(folder: Path) -> Iterator[tuple[Path, str | None]]:
-    """Yield (path, None) for each notebook, (path, why) for what is none. Raises ValueError.
+    """Yield (path, None) for each notebook, and (path, reason) for any other entry.
 
-    Links are not followed: what they lead to may be somebody else's.
+    Links are not followed: they may lead to another learner's files. Raises ValueError for a folder
+    that is empty or not there.
     """
     if not folder.is_dir():
-        raise ValueError(f"{folder} is no folder")
+        raise ValueError(f"{folder} is not a folder")
     entries = sorted(folder.iterdir())
     if not entries:
         raise ValueError(f"{folder} is empty")
     for entry in entries:
         if entry.is_symlink():
-            yield entry, LINK
+            yield entry, sentence("submission: link")
         elif entry.is_dir():
             yield from _in_folder(entry)
         elif entry.suffix != ".ipynb":
-            yield entry, "not a notebook: its name does not end in .ipynb"
+            yield entry, sentence("submission: not a notebook")
         else:
             yield entry, None
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[Path, str | None]]:
-    found = 0
+    count = 0
     for place, inner, names in os.walk(folder):
         inner[:] = sorted(name for name in inner if name != ".ipynb_checkpoints")
         for name in sorted(names):
             path = Path(place, name)
             if path.suffix != ".ipynb":
                 continue
-            found += 1
-            if found > MAX_ENTRIES:
-                yield folder, f"more than {MAX_ENTRIES:,} notebooks"
+            count += 1
+            if count > MAX_ENTRIES:
+                yield folder, sentence("submission: too many", most=MAX_ENTRIES)
                 return
-            yield path, LINK if path.is_symlink() else None
-    if not found:
-        yield folder, "no notebook in it"
+            yield path, sentence("submission: link") if path.is_symlink() else None
+    if not count:
+        yield folder, sentence("submission: no notebook")
 
 
 def shown(path: Path, folder: Path) -> str:
-    """Return a submission's name under the folder, as text that every format can hold."""
+    """Return a submission's path below the folder, as printable text."""
     name = os.fsencode(path.relative_to(folder)).decode("utf-8", "backslashreplace")
     return cells.printable(name)
 
@@ -83,15 +84,15 @@ def grade(
 ) -> list[dict]:
     """Return a report for each submission of a folder, in the order of their names.
 
-    With `journal`, what is done is written there, and a later call goes on where this one ended.
+    Finished reports are written to `journal`, so that a later call can go on where this one ended.
     """
-    found = list(submissions(folder))
+    entries = list(submissions(folder))
     kept = _kept(journal)
-    reports: list[dict | None] = [None] * len(found)
+    reports: list[dict | None] = [None] * len(entries)
     done = 0
     with ThreadPoolExecutor(jobs) as pool:
         waiting = {}
-        for number, (path, why) in enumerate(found):
+        for number, (path, why) in enumerate(entries):
             task = pool.submit(_one, path, shown(path, folder), why, seed, gpu, kept)
             waiting[task] = number
         try:
@@ -99,7 +100,7 @@ def grade(
                 key, report = future.result()
                 reports[waiting[future]] = report
                 done += 1
-                on_progress(done, len(found), report["path"])
+                on_progress(done, len(entries), report["path"])
                 if journal is not None and key is not None and key not in kept:
                     _keep(journal, key, report)
         except BaseException:
@@ -121,14 +122,15 @@ def _one(
             return key, kept[key]
         graded = practice.grade(path, True, seed, gpu, sanitize=gpu) | {"path": name}
     except Exception as error:  # the grader's own fault is never a learner's zero
-        said = f"INFRA: the grader failed: {type(error).__name__}: {str(error)[:200]}"
-        return None, report | {"error": said, "infra": True}
+        kind, reason = type(error).__name__, str(error)[:200]
+        failure = sentence("infra: grader", kind=kind, reason=reason)
+        return None, report | {"error": failure, "infra": True}
     infra = any(one["status"] == "INFRA" for one in graded["exercises"])
     return None if infra else key, graded
 
 
 def _key(path: Path, name: str, seed: int | None, gpu: bool) -> str | None:
-    """Return what tells a submission, and how it is graded, from all others."""
+    """Return a digest that identifies a submission and the way it is graded."""
     digest = hashlib.sha256(f"{name}\0{_edition()}\0{seed}\0{gpu}\0".encode())
     try:
         digest.update(cells.text_of(path).encode())
@@ -142,7 +144,7 @@ def _edition() -> str:
 
 
 def _kept(journal: Path | None) -> dict[str, dict]:
-    """Return what a journal holds; a line that was cut short is not there."""
+    """Return the reports in a journal, without a line that was cut short."""
     kept = {}
     try:
         text = journal.read_text(encoding="utf-8") if journal is not None else ""
@@ -166,7 +168,7 @@ def _keep(journal: Path, key: str, report: dict) -> None:
 
 
 def as_json(reports: Sequence[dict]) -> str:
-    """Return the report that all others come from."""
+    """Return the JSON report, from which the other formats are made."""
     return json.dumps({"submissions": list(reports)}, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -187,7 +189,7 @@ def _clean(text: Any) -> str:
 
 
 def as_csv(reports: Sequence[dict]) -> str:
-    """Return a line for each exercise. What a spreadsheet would take for a formula is quoted."""
+    """Return a line for each exercise. Text that a spreadsheet would run as a formula is quoted."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
@@ -205,9 +207,10 @@ def as_junit(reports: Sequence[dict]) -> str:
     """Return JUnit XML: a suite for each submission, a case for each exercise."""
     suites = ElementTree.Element("testsuites")
     for report in reports:
-        suite = ElementTree.SubElement(suites, "testsuite", name=_clean(report["path"]))
         rows = list(_rows([report]))
-        suite.set("tests", str(len(rows)))
+        suite = ElementTree.SubElement(
+            suites, "testsuite", name=_clean(report["path"]), tests=str(len(rows))
+        )
         failures = errors = 0
         for row in rows:
             name = _clean(row.get("exercise", "the notebook"))
@@ -218,9 +221,9 @@ def as_junit(reports: Sequence[dict]) -> str:
                 continue
             infra = row["status"] in ("", "INFRA")
             errors, failures = errors + infra, failures + (not infra)
-            what = ElementTree.SubElement(case, "error" if infra else "failure")
-            what.set("type", row["status"] or "UNREADABLE")
-            what.set("message", _clean(row["message"]))
+            failure = ElementTree.SubElement(case, "error" if infra else "failure")
+            failure.set("type", row["status"] or "UNREADABLE")
+            failure.set("message", _clean(row["message"]))
         suite.set("failures", str(failures))
         suite.set("errors", str(errors))
     ElementTree.indent(suites)
@@ -228,11 +231,11 @@ def as_junit(reports: Sequence[dict]) -> str:
 
 
 def as_html(reports: Sequence[dict]) -> str:
-    """Return a page with a table. Nothing of a submission is markup in it."""
+    """Return an HTML page with a table. Text from a submission is escaped, never markup."""
     rows = []
     for row in _rows(reports):
-        found = [html.escape(_clean(row.get(name, ""))) for name in COLUMNS]
-        rows.append("<tr>" + "".join(f"<td>{text}</td>" for text in found) + "</tr>")
+        texts = [html.escape(_clean(row.get(name, ""))) for name in COLUMNS]
+        rows.append("<tr>" + "".join(f"<td>{text}</td>" for text in texts) + "</tr>")
     heads = "".join(f"<th>{name}</th>" for name in COLUMNS)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Grades</title>\n'
@@ -248,6 +251,6 @@ FORMATS = {"json": as_json, "csv": as_csv, "junit": as_junit, "html": as_html}
 
 
 def write(reports: Sequence[dict], files: dict[str, Path]) -> None:
-    """Write the formats that were asked for."""
+    """Write a file for each format in `files`."""
     for name, path in files.items():
         replace_text(path, FORMATS[name](reports))

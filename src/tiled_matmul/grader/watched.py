@@ -1,8 +1,8 @@
-"""Matrices that write down what loops in plain Python ask of them, and in which order.
+"""Matrices that record the accesses of loops in plain Python, and their order.
 
-A `Watched` answers to square brackets as a NumPy array does, `a[i, k]` or `a[i][k]`. A `Record`
-holds what was asked of several: reads and writes, elements of C that were read before anything was
-written there, indices below zero, and which elements a small cache would have had to fetch.
+A `Watched` matrix is indexed as a NumPy array is, `a[i, k]` or `a[i][k]`. A `Record` holds the
+accesses to several of them: reads and writes, reads of elements of C that were not written before,
+negative indices, and the order that decides which words a small cache would have had to load.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from tiled_matmul.grader.messages import sentence
+
 ANSWER = "<answer>"  # the file name under which a worker runs a learner's code
-SHAPES = {
-    "A": "A has M rows and K columns: a[i, k].",
-    "B": "B has K rows and N columns: b[k, j].",
-    "C": "C has M rows and N columns: c[i, j].",
-}
+SHAPES = {"A": "out of bounds: A", "B": "out of bounds: B", "C": "out of bounds: C"}
 
 
 class Outside(Exception):
-    """An element was asked for that is not there; the record has the finding."""
+    """The answer accessed an element outside its matrix; the record has the finding."""
 
 
 class Record:
-    """What was asked of A, B and C. `touched` are the elements, by a number each, in order."""
+    """The accesses to A, B and C. `touched` holds the number of each accessed element, in order."""
 
     def __init__(self) -> None:
         self.reads = dict.fromkeys("ABC", 0)
@@ -45,17 +43,17 @@ class Record:
             first += array.size
         return tuple(watched)
 
-    def found(self, kind: str, name: str, message: str, remedy: str) -> None:
-        """Note a finding; the first of each kind in each matrix is told, the others are counted."""
+    def note(self, kind: str, name: str, message: str, remedy: str) -> None:
+        """Keep the first finding of each kind in each matrix, and count the others."""
         known = self.findings.get((kind, name))
         if known is not None:
             known["count"] += 1
             return
-        said = {"message": message, "remedy": remedy, "count": 1}
-        self.findings[kind, name] = {"kind": kind, "array": name, **said}
+        finding = {"kind": kind, "array": name, "message": message, "remedy": remedy, "count": 1}
+        self.findings[kind, name] = finding
 
     def fetched(self, words: int) -> int:
-        """Return how many words a cache that holds so many fetches; the oldest one gives way."""
+        """Return how many words a cache of this size loads; it evicts the least recently used."""
         held: dict[int, None] = {}
         count = 0
         for place in self.touched:
@@ -70,7 +68,7 @@ class Record:
 
 
 class Watched(np.lib.mixins.NDArrayOperatorsMixin):
-    """A matrix, or what one index leaves of it. Whoever computes with all of it reads all of it."""
+    """A matrix or a part of it. Computing with the whole of it counts as reading every element."""
 
     def __init__(
         self,
@@ -135,41 +133,41 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         record.touched.append(place)
         if not record.written[place]:
             row, column = divmod(place - self._first, self._whole[1])
-            record.found(
+            element = f"{self._name}[{row}, {column}]"
+            record.note(
                 "uninitialised read",
                 self._name,
-                f"{_line()} reads {self._name}[{row}, {column}] before anything was written there: "
-                "C comes with old numbers in it.",
-                "Each sum has to start from zero.",
+                sentence("uninitialised read: loops", line=_line(), element=element),
+                sentence("uninitialised read: remedy"),
             )
 
     def _at(self, index: Any) -> Any:
-        """Return the places of an index; note one below zero, and end at one outside."""
+        """Return the places of an index; note a negative one, and raise Outside for one outside."""
         parts = index if isinstance(index, tuple) else (index,)
-        written = f"{self._name}[{', '.join(map(_spelled, parts))}]"
+        element = f"{self._name}[{', '.join(map(_spelled, parts))}]"
         if len(self.shape) < len(self._whole):
-            written = f"[{', '.join(map(_spelled, parts))}] of a row of {self._name}"
+            element = f"[{', '.join(map(_spelled, parts))}] of a row of {self._name}"
         rows, columns = self._whole
         if any(isinstance(part, int | np.integer) and part < 0 for part in parts):
-            self._record.found(
+            self._record.note(
                 "negative index",
                 self._name,
-                f"{_line()} asks for {written}. Python counts that from the end, and raises no "
-                "error.",
-                "No index of a product is below 0.",
+                sentence("negative index: loops", line=_line(), element=element),
+                sentence("negative index: remedy"),
             )
         try:
             return self._places[index]
         except IndexError as error:
             if "out of bounds" not in str(error):
                 raise
-        self._record.found(
+        place = {"element": element, "array": self._name, "rows": rows, "columns": columns}
+        self._record.note(
             "out of bounds",
             self._name,
-            f"{_line()} asks for {written}, and {self._name} is {rows}×{columns}.",
-            SHAPES[self._name],
+            sentence("out of bounds: loops", line=_line(), **place),
+            sentence(SHAPES[self._name]),
         )
-        raise Outside(written)
+        raise Outside(element)
 
 
 def _spelled(part: Any) -> str:
@@ -177,7 +175,7 @@ def _spelled(part: Any) -> str:
 
 
 def _line() -> str:
-    """Return which line of the answer is running."""
+    """Return the line of the answer that is running, such as "Line 3"."""
     frame = sys._getframe()
     while frame is not None and frame.f_code.co_filename != ANSWER:
         frame = frame.f_back

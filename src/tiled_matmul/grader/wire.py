@@ -1,7 +1,7 @@
-"""How the grader and its worker talk: a length, a JSON header of that length, then raw bytes.
+"""The messages between the grader and a worker: a length, a JSON header, then raw bytes.
 
-Nothing else crosses: no pickles, no code objects. Who reads says how much it takes, so a length is
-never believed.
+Nothing else crosses: no pickles, no code objects. The reader sets the largest size that it accepts,
+so it never trusts a length that it receives.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ MAX_HEADER = 256 << 10
 
 
 class BadMessage(ValueError):
-    """What came is no message as `encode` makes them."""
+    """The bytes that came are not a message as `encode` makes it."""
 
 
 def encode(header: dict, blobs: Sequence[bytes] = ()) -> bytes:
-    """Return a message: `header`, and the sizes of `blobs` in it, then the blobs."""
+    """Return a message: `header` with the sizes of `blobs` added, then the blobs."""
     text = json.dumps({**header, "sizes": [len(blob) for blob in blobs]}).encode()
     return b"".join([LENGTH.pack(len(text)), text, *blobs])
 
 
 def send(out: BinaryIO, header: dict, blobs: Sequence[bytes] = ()) -> None:
-    """Write a message to an unbuffered stream, all of it. For the worker's side."""
+    """Write a whole message to an unbuffered stream. For the worker's side."""
     data = memoryview(encode(header, blobs))
     while data:
         data = data[out.write(data) :]
 
 
 class Reader:
-    """Takes bytes as they come, gives a message when it is whole."""
+    """Collects bytes as they arrive and returns a message once it is complete."""
 
     def __init__(self, max_bytes: int, max_header: int = MAX_HEADER) -> None:
         self.max_bytes, self.max_header = max_bytes, max_header
@@ -42,7 +42,7 @@ class Reader:
         self.start = self.end = 0
 
     def feed(self, data: bytes) -> tuple[dict, list[bytes]] | None:
-        """Return (header, blobs) once all is there. Raises BadMessage as early as it shows."""
+        """Return (header, blobs) once the message is complete; raise BadMessage once it is bad."""
         self.buffer += data
         if self.header is None and len(self.buffer) >= LENGTH.size:
             (length,) = LENGTH.unpack(self.buffer[: LENGTH.size])
@@ -81,7 +81,7 @@ def _sizes(header: dict) -> list[int]:
     if not isinstance(sizes, list) or len(sizes) > 64:
         raise BadMessage("the header has no sizes")
     if not all(type(size) is int and 0 <= size for size in sizes):
-        raise BadMessage("a size is no number of bytes")
+        raise BadMessage("a size is not a number of bytes")
     return sizes
 
 
@@ -93,7 +93,7 @@ def read_from(read: Callable[[int], bytes], max_bytes: int) -> tuple[dict, list[
     reader = Reader(max_bytes)
     reader.feed(first)
     (length,) = LENGTH.unpack(first)
-    got: Any = reader.feed(read(length))
-    if got is None:
-        got = reader.feed(read(reader.end - reader.start))
-    return got
+    message: Any = reader.feed(read(length))
+    if message is None:
+        message = reader.feed(read(reader.end - reader.start))
+    return message

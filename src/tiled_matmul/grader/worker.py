@@ -1,9 +1,9 @@
 """The process that runs a learner's code: `python -m tiled_matmul.grader.worker FD`.
 
-Requests come on standard input, replies go to the file descriptor FD, as `wire` says. The first
-request holds the limits and the answer; each one after it is a case. What the learner's code
-prints goes to standard output, and is the grader's to keep or to drop. Nobody believes a worker:
-what it sends is judged by a process that never runs a learner's code.
+Requests come on standard input and replies go to the file descriptor FD, in the format of `wire`.
+The first request holds the limits, the next one the answer, and each one after that a case. The
+learner's code prints to standard output, which the grader keeps or drops. A worker's replies are
+not trusted: a process that never runs a learner's code judges them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import traceback
 from typing import Any
 
 from tiled_matmul.grader import kinds, wire
+from tiled_matmul.grader.messages import sentence
 
 ANSWER = "<answer>"
 MOST_TEXT = 2000
@@ -31,17 +32,17 @@ def main() -> None:
     """Serve requests until there are none."""
     out = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
     requests = sys.stdin.buffer
-    got = wire.read_from(requests.read, MOST_BYTES)
-    if got is None:
+    received = wire.read_from(requests.read, MOST_BYTES)
+    if received is None:
         return
-    request, _ = got
+    request, _ = received
     _give_up_rights(request)
     given = kinds.prepare(request["kind"])
     space = dict(given)
     _limit(request)
     wire.send(out, {"ready": True})
-    while (got := wire.read_from(requests.read, MOST_BYTES)) is not None:
-        header, blobs = got
+    while (received := wire.read_from(requests.read, MOST_BYTES)) is not None:
+        header, blobs = received
         _allow(header["seconds"])
         try:
             if "source" in header:
@@ -60,23 +61,23 @@ def main() -> None:
 def _defined(space: dict[str, Any], header: dict) -> dict[str, Any]:
     """Return a namespace in which the answer has been defined."""
     source = header["source"]
-    lines = re.split(r"(?<=\n)", source)  # as Python does: no other character ends a line
-    # The interpreter of kernels reads their source, as inspect finds it.
+    lines = re.split(r"(?<=\n)", source)  # Python ends a line at no other character
+    # The kernel interpreters read the source through inspect, which looks here.
     linecache.cache[ANSWER] = (len(source), None, lines, ANSWER)
     made = {**space, **kinds.given(header), "__name__": "answer"}
     exec(compile(source, ANSWER, "exec"), made)
     if not callable(getattr(made.get(header["entry"]), "__getitem__", made.get(header["entry"]))):
-        raise NameError(f"the cell defines no {header['entry']}")
+        raise NameError(sentence("error: no entry", entry=header["entry"]))
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and not _reads_as(made.get(node.name), node):
-            raise SyntaxError(f"{node.name} can be read as another function than the one that runs")
+            raise SyntaxError(sentence("error: second reading", name=node.name))
     return made
 
 
 def _reads_as(made: Any, node: ast.FunctionDef) -> bool:
-    """Do the interpreters, which look for a function's source, find what Python has compiled?
+    """Does a function's source, as the interpreters find it, match the code that Python compiled?
 
-    Triton's takes the last line that begins with "def ", wherever it stands.
+    Triton's interpreter takes the last line that begins with "def ", wherever it stands.
     """
     function = getattr(made, "py_func", getattr(made, "fn", made))
     try:
@@ -89,6 +90,7 @@ def _reads_as(made: Any, node: ast.FunctionDef) -> bool:
 
 
 def _described(error: BaseException) -> dict:
+    """Return an exception's type, message and line as a reply reports them."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == ANSWER]
     try:
         message = str(error)
@@ -102,7 +104,7 @@ def _described(error: BaseException) -> dict:
 
 
 def _give_up_rights(request: dict) -> None:
-    """Become a user of no rights, where this is root's process in a sandbox."""
+    """Switch to the user without rights that the request names; only root's sandbox names one."""
     user = request.get("user")
     if user is not None:
         os.setgroups([])
@@ -111,7 +113,7 @@ def _give_up_rights(request: dict) -> None:
 
 
 def _allow(seconds: float) -> None:
-    """Let this process end after so many seconds more, of a processor."""
+    """Limit this process to `seconds` more of processor time."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     most = math.ceil(used.ru_utime + used.ru_stime + seconds)
@@ -120,8 +122,8 @@ def _allow(seconds: float) -> None:
 
 
 def _limit(request: dict) -> None:
-    """Limit memory, processes, files and what is left behind by a crash."""
-    for what, most in (
+    """Limit memory, processes and files, and forbid core dumps."""
+    for limit, most in (
         (resource.RLIMIT_AS, request["memory"]),
         (resource.RLIMIT_NPROC, request["processes"]),
         (resource.RLIMIT_FSIZE, 16 << 20),
@@ -130,9 +132,9 @@ def _limit(request: dict) -> None:
     ):
         if most is None:
             continue
-        _, hard = resource.getrlimit(what)
+        _, hard = resource.getrlimit(limit)
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(what, (most, most))
+        resource.setrlimit(limit, (most, most))
 
 
 if __name__ == "__main__":

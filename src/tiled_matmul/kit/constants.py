@@ -9,13 +9,14 @@ written out anew.
 from __future__ import annotations
 
 import functools
-import types
 from collections.abc import Callable
 from typing import Any
 
 from numba import cuda
 
-from tiled_matmul.kit.unroll import unrolled
+from tiled_matmul.kit.unroll import copied, unrolled
+from tiled_matmul.kit.unsigned import unsigned
+from tiled_matmul.microscope.cuda.unsigned import is_marked
 
 OPTIONS = ("fastmath", "max_registers", "launch_bounds")
 
@@ -32,26 +33,19 @@ def with_constants(kernel: Any, *, max_registers: int | None = None, **constants
     for name in constants:
         if name not in function.__code__.co_names or name not in function.__globals__:
             raise ValueError(f"{function.__name__} has no constant {name!r} to be given a value")
-    copy = types.FunctionType(
-        function.__code__,
-        {**function.__globals__, **constants},
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    copy.__doc__, copy.__module__ = function.__doc__, function.__module__
-    copy.__qualname__ = function.__qualname__
-    return compiled_as(
-        kernel, copy, **({} if max_registers is None else {"max_registers": max_registers})
-    )
+    options = {} if max_registers is None else {"max_registers": max_registers}
+    return compiled_as(kernel, copied(function, constants), **options)
 
 
 def compiled_as(kernel: Any, function: Callable, **options: Any) -> Any:
-    """Return `function` as a kernel made the way `kernel` was: unrolled if so, with its options.
+    """Return `function` as a kernel made the way `kernel` was: unsigned and unrolled if it was.
 
-    `options` for `cuda.jit` come before the kernel's own.
+    The kernel's options for `cuda.jit` are kept; those in `options` replace them.
     """
-    if hasattr(kernel.py_func, "as_written"):
+    made = kernel.py_func
+    if is_marked(getattr(made, "as_written", made)):
+        function = unsigned(function)
+    if hasattr(made, "is_unrolled"):
         function = unrolled(function)
     given = getattr(kernel, "targetoptions", {})
     return cuda.jit(**{name: given[name] for name in OPTIONS if name in given} | options)(function)

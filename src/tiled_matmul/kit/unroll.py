@@ -19,12 +19,14 @@ import builtins
 import copy
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tiled_matmul.microscope.cuda.names import RANGES
 from tiled_matmul.microscope.cuda.source import Source, read
+from tiled_matmul.microscope.cuda.unsigned import cast_type
 
 MAX_COPIES = 1024
 
@@ -46,13 +48,14 @@ def unrolled(function: Callable) -> Callable:
     The result's `as_written` is `function`. Raises ValueError that quotes the line for a loop with
     break, continue or else, for ends that are no constants, and where there is nothing to unroll.
     """
-    source = read(function)
-    writer = _Writer(function, source)
+    written = getattr(function, "as_written", function)
+    source = read(written)
+    writer = _Writer(written, source)
     tree = writer.visit(copy.deepcopy(source.tree))
     if not writer.loops:
         raise ValueError(f"{source.name} has no loop over unroll(…)")
-    made = _compiled(function, ast.fix_missing_locations(tree), source.file)
-    made.as_written = function
+    made = compile_tree(written, replace(source, tree=tree))
+    made.is_unrolled = True
     return made
 
 
@@ -62,7 +65,7 @@ class _Writer(ast.NodeTransformer):
     def __init__(self, function: Callable, source: Source) -> None:
         self.source = source
         self.loops = 0
-        self.known = {**vars(builtins), **function.__globals__}
+        self.known = {**vars(builtins), **cast_type(), **function.__globals__}
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         self.known |= {name: cell.cell_contents for name, cell in cells}
         for name in function.__code__.co_varnames:
@@ -137,25 +140,39 @@ def _jumps(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _jumps([n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)])
 
 
-def _compiled(function: Callable, tree: ast.FunctionDef, file: str) -> Callable:
-    """Return the tree as a function with all that `function` has, and its lines."""
-    free = function.__code__.co_freevars
-    module = ast.parse("def _around():\n    " + "".join(f"{name} = " for name in free) + "None")
+def compile_tree(function: Callable, source: Source) -> Callable:
+    """Return the source's tree as a function that has everything else, and lines, of `function`.
+
+    Its `as_written` is `function`.
+    """
+    cells = {name: types.CellType(value) for name, value in cast_type().items()}
+    cells |= zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    module = ast.parse("def _around():\n    " + "".join(f"{name} = " for name in cells) + "None")
+    tree = ast.fix_missing_locations(source.tree)
     module.body[0].body.append(tree)
-    code = compile(module, file, "exec")
+    code = compile(module, source.file, "exec")
     while code.co_name != tree.name:
         code = next(
             each
             for each in code.co_consts
             if isinstance(each, types.CodeType) and each.co_name in ("_around", tree.name)
         )
-    cells = dict(zip(free, function.__closure__ or (), strict=True))
+    made = copied(function, code=code, closure=tuple(cells[name] for name in code.co_freevars))
+    made.as_written = function
+    return made
+
+
+def copied(function: Callable, constants: dict | None = None, **parts: Any) -> Callable:
+    """Return another function like this one, with other values of some of its globals.
+
+    `parts` are a code object and a closure to have in place of its own.
+    """
     made = types.FunctionType(
-        code,
-        function.__globals__,
+        parts.get("code", function.__code__),
+        {**function.__globals__, **constants} if constants else function.__globals__,
         function.__name__,
         function.__defaults__,
-        tuple(cells[name] for name in code.co_freevars),
+        parts.get("closure", function.__closure__),
     )
     made.__doc__, made.__module__ = function.__doc__, function.__module__
     made.__qualname__ = function.__qualname__

@@ -23,6 +23,7 @@ from tiled_matmul.kit.intrinsics import (
 )
 from tiled_matmul.kit.launch import covering_grid, launch, need_capability
 from tiled_matmul.kit.unroll import unroll, unrolled
+from tiled_matmul.kit.unsigned import unsigned
 from tiled_matmul.ladder.cuda_vectorised import fours
 
 TILE_M, TILE_N, TILE_K = 64, 128, 16
@@ -38,6 +39,7 @@ DTYPES = ("float32", "int32")
 
 @cuda.jit(max_registers=168)
 @unrolled
+@unsigned
 def cuda_async_kernel(a, b, c):
     a_tile = cuda.shared.array((STAGES, TILE_K, A_ROW), a.dtype, alignment=16)
     b_tile = cuda.shared.array((STAGES, TILE_K, TILE_N), b.dtype, alignment=16)
@@ -45,69 +47,69 @@ def cuda_async_kernel(a, b, c):
     a_part = cuda.local.array(8, a.dtype)
     b_part = cuda.local.array(8, b.dtype)
     a_from = cuda.local.array(A_COPIES, uint64)
-    M, N = uint64(c.shape[0]), uint64(c.shape[1])
-    K = uint64(a.size) // M
-    B_ROW = uint64(b.size) // K
-    top, left = uint64(cuda.blockIdx.y * TILE_M), uint64(cuda.blockIdx.x * TILE_N)
-    t = uint64(cuda.threadIdx.x)
-    warp, lane = t // uint64(32), t % uint64(32)
-    warp_row = warp // uint64(TILE_N // WARP_N) * uint64(WARP_M)
-    warp_col = warp % uint64(TILE_N // WARP_N) * uint64(WARP_N)
-    row = warp_row + lane // uint64(8) * uint64(4)  # of the thread's first quad
-    col = warp_col + lane % uint64(8) * uint64(4)
+    M, N = c.shape
+    K = a.size // M
+    B_ROW = b.size // K
+    top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
+    t = cuda.threadIdx.x
+    warp, lane = t // 32, t % 32
+    warp_row = warp // (TILE_N // WARP_N) * WARP_M
+    warp_col = warp % (TILE_N // WARP_N) * WARP_N
+    row = warp_row + lane // 8 * 4  # of the thread's first quad
+    col = warp_col + lane % 8 * 4
     # What it copies: elements of A, A_STEP rows apart, and fours of B, B_STEP rows apart.
-    a_row, a_col = t // uint64(TILE_K), t % uint64(TILE_K)
-    b_row, b_col = t // uint64(32), t % uint64(32) * uint64(4)
+    a_row, a_col = t // TILE_K, t % TILE_K
+    b_row, b_col = t // 32, t % 32 * 4
     for s in range(A_COPIES):
-        a_from[s] = min(top + a_row + uint64(A_STEP * s), M - uint64(1)) * K + a_col
-    b_from = b_row * B_ROW + min(left + b_col, B_ROW - uint64(4))
+        a_from[s] = min(top + a_row + A_STEP * s, M - 1) * K + a_col
+    b_from = b_row * B_ROW + min(left + b_col, B_ROW - 4)
     zero = c.dtype.type(0)
-    for i in range(uint64(8)):
-        for j in range(uint64(8)):
+    for i in range(8):
+        for j in range(8):
             acc[i, j] = zero
-    use, fill = uint64(0), uint64(0)
-    at, size = uint64(0), (K - uint64(1)) % uint64(TILE_K) + uint64(1)  # of the next tile of K
+    use, fill = 0, 0
+    at, size = 0, (K - 1) % TILE_K + 1  # of the next tile of K
     for _ in range(STAGES - 1):  # the first tiles; the very first one may not be full
         end = min(at + size, K)
         for s in range(A_COPIES):
-            target, there = a_row + uint64(A_STEP * s), 1 if at + a_col < end else 0
+            target, there = a_row + A_STEP * s, 1 if at + a_col < end else 0
             copy_async(a_tile, (fill, a_col, target), a, a_from[s] + at, there)
         for s in range(B_COPIES):
-            target, source = b_row + uint64(B_STEP * s), b_from + uint64(B_STEP * s) * B_ROW
+            target, source = b_row + B_STEP * s, b_from + B_STEP * s * B_ROW
             copy_async4(b_tile, (fill, target, b_col), b, source, 4 if at + target < end else 0)
         commit_copies()
         at += size
         b_from += size * B_ROW
-        size = uint64(TILE_K)
-        fill += uint64(1)
-    while at < K + uint64((STAGES - 1) * TILE_K):
+        size = TILE_K
+        fill += 1
+    while at < K + (STAGES - 1) * TILE_K:
         wait_copies(AHEAD)
         cuda.syncthreads()
         there = 1 if at < K else 0
         for s in range(A_COPIES):
-            target = a_row + uint64(A_STEP * s)
+            target = a_row + A_STEP * s
             copy_async(a_tile, (fill, a_col, target), a, a_from[s] + at, there)
         for s in range(B_COPIES):
-            target, source = b_row + uint64(B_STEP * s), b_from + uint64(B_STEP * s) * B_ROW
+            target, source = b_row + B_STEP * s, b_from + B_STEP * s * B_ROW
             copy_async4(b_tile, (fill, target, b_col), b, source, 4 * there)
         commit_copies()
-        at += uint64(TILE_K)
-        b_from += uint64(TILE_K) * B_ROW
-        for k in unroll(uint64(TILE_K)):
-            for h in range(uint64(2)):
-                a_at, b_at = row + h * uint64(WARP_M // 2), col + h * uint64(WARP_N // 2)
-                store4(a_part, h * uint64(4), load4(a_tile, (use, k, a_at)))
-                store4(b_part, h * uint64(4), load4(b_tile, (use, k, b_at)))
-            for j in range(uint64(8)):  # down one column, up the next
-                for step in range(uint64(8)):
-                    i = uint64(7) - step if j % uint64(2) else step
+        at += TILE_K
+        b_from += TILE_K * B_ROW
+        for k in unroll(TILE_K):
+            for h in range(2):
+                a_at, b_at = row + h * (WARP_M // 2), col + h * (WARP_N // 2)
+                store4(a_part, h * 4, load4(a_tile, (use, k, a_at)))
+                store4(b_part, h * 4, load4(b_tile, (use, k, b_at)))
+            for j in range(8):  # down one column, up the next
+                for step in range(8):
+                    i = 7 - step if j % 2 else step
                     acc[i, j] += a_part[i] * b_part[j]
-        use = use + uint64(1) if use < uint64(STAGES - 1) else uint64(0)
-        fill = fill + uint64(1) if fill < uint64(STAGES - 1) else uint64(0)
-    for i in range(uint64(8)):
-        y = top + row + i % uint64(4) + i // uint64(4) * uint64(WARP_M // 2)
-        for j in range(uint64(8)):
-            x = left + col + j % uint64(4) + j // uint64(4) * uint64(WARP_N // 2)
+        use = use + 1 if use < STAGES - 1 else 0
+        fill = fill + 1 if fill < STAGES - 1 else 0
+    for i in range(8):
+        y = top + row + i % 4 + i // 4 * (WARP_M // 2)
+        for j in range(8):
+            x = left + col + j % 4 + j // 4 * (WARP_N // 2)
             if y < M and x < N:
                 c[y, x] = acc[i, j]
 

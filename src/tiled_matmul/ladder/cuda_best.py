@@ -37,6 +37,7 @@ from tiled_matmul.kit.launch import (
     one,
 )
 from tiled_matmul.kit.unroll import unroll, unrolled
+from tiled_matmul.kit.unsigned import unsigned
 from tiled_matmul.ladder.cuda_async import rows_of_fours
 from tiled_matmul.ladder.cuda_vectorised import fours
 
@@ -55,6 +56,7 @@ DTYPES = ("float32",)
 
 @cuda.jit(max_registers=255)
 @unrolled
+@unsigned
 def cuda_best_kernel(a, b, c, alpha):
     a_tile = cuda.shared.array((2, TILE_K, A_ROW), a.dtype, alignment=16)
     b_tile = cuda.shared.array((2, TILE_K, TILE_N), b.dtype, alignment=16)
@@ -62,80 +64,80 @@ def cuda_best_kernel(a, b, c, alpha):
     a_part = cuda.local.array((2, ROWS), a.dtype)
     b_part = cuda.local.array((2, COLUMNS), b.dtype)
     a_from = cuda.local.array(A_COPIES, uint64)
-    M, N = uint64(c.shape[0]), uint64(c.shape[1])
-    K = uint64(a.size) // M
-    B_ROW = uint64(b.size) // K
-    top, left = uint64(cuda.blockIdx.y) * uint64(TILE_M), uint64(cuda.blockIdx.x) * uint64(TILE_N)
-    t = uint64(cuda.threadIdx.x)
+    M, N = c.shape
+    K = a.size // M
+    B_ROW = b.size // K
+    top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
+    t = cuda.threadIdx.x
     # What the thread copies: elements of A at (a_k, a_m + …), fours of B at (b_k + …, b_n).
-    a_k, a_m = t % uint64(TILE_K), t // uint64(TILE_K)
-    b_k, b_n = t * uint64(4) // uint64(TILE_N), t * uint64(4) % uint64(TILE_N)
+    a_k, a_m = t % TILE_K, t // TILE_K
+    b_k, b_n = t * 4 // TILE_N, t * 4 % TILE_N
     for s in range(A_COPIES):
-        a_from[s] = min(top + a_m + uint64(s * A_STEP), M - uint64(1)) * K + a_k
-    b_from = b_k * B_ROW + min(left + b_n, B_ROW - uint64(4))
+        a_from[s] = min(top + a_m + s * A_STEP, M - 1) * K + a_k
+    b_from = b_k * B_ROW + min(left + b_n, B_ROW - 4)
     # What it multiplies: quads of four from (m, n) on.
-    warp, lane = t // uint64(32), t % uint64(32)
-    m = warp // uint64(WARPS_N) * uint64(WARP_M) + lane // uint64(LANES_N) * uint64(4)
-    n = warp % uint64(WARPS_N) * uint64(WARP_N) + lane % uint64(LANES_N) * uint64(4)
+    warp, lane = t // 32, t % 32
+    m = warp // WARPS_N * WARP_M + lane // LANES_N * 4
+    n = warp % WARPS_N * WARP_N + lane % LANES_N * 4
     for i in range(ROWS):
         for j in range(COLUMNS):
             acc[i, j] = 0
-    use, fill = uint64(0), uint64(1)
-    at = (K - uint64(1)) % uint64(TILE_K) + uint64(1)  # where the second tile begins
+    use, fill = 0, 1
+    at = (K - 1) % TILE_K + 1  # where the second tile begins
     for s in range(A_COPIES):
         there = 1 if a_k < at else 0
-        copy_async(a_tile, (use, a_k, a_m + uint64(s * A_STEP)), a, a_from[s], there)
+        copy_async(a_tile, (use, a_k, a_m + s * A_STEP), a, a_from[s], there)
     for s in range(B_COPIES):
-        k, source = b_k + uint64(s * B_STEP), b_from + uint64(s * B_STEP) * B_ROW
+        k, source = b_k + s * B_STEP, b_from + s * B_STEP * B_ROW
         copy_async4(b_tile, (use, k, b_n), b, source, 4 if k < at else 0)
     commit_copies()
     wait_copies(0)
     cuda.syncthreads()
     for q in range(ROWS // 4):
-        four = load4(a_tile, (use, uint64(0), m + uint64(q * 4 * LANES_M)))
+        four = load4(a_tile, (use, 0, m + q * 4 * LANES_M))
         for e in range(4):
             a_part[0, q * 4 + e] = four[e]
     for q in range(COLUMNS // 4):
-        four = load4(b_tile, (use, uint64(0), n + uint64(q * 4 * LANES_N)))
+        four = load4(b_tile, (use, 0, n + q * 4 * LANES_N))
         for e in range(4):
             b_part[0, q * 4 + e] = four[e]
     b_from += at * B_ROW
-    while at < K + uint64(TILE_K):
+    while at < K + TILE_K:
         for k in unroll(TILE_K):
             now, then = k % 2, (k + 1) % 2
             if k == TILE_K - 1:
                 wait_copies(0)
                 cuda.syncthreads()
                 use, fill = fill, use
-            k_then = uint64((k + 1) % TILE_K)
+            k_then = (k + 1) % TILE_K
             for q in range(ROWS // 4):
-                four = load4(a_tile, (use, k_then, m + uint64(q * 4 * LANES_M)))
+                four = load4(a_tile, (use, k_then, m + q * 4 * LANES_M))
                 for e in range(4):
                     a_part[then, q * 4 + e] = four[e]
             for q in range(COLUMNS // 4):
-                four = load4(b_tile, (use, k_then, n + uint64(q * 4 * LANES_N)))
+                four = load4(b_tile, (use, k_then, n + q * 4 * LANES_N))
                 for e in range(4):
                     b_part[then, q * 4 + e] = four[e]
             if k == 0:
                 there = 1 if at < K else 0
                 for s in range(A_COPIES):
-                    target = (fill, a_k, a_m + uint64(s * A_STEP))
+                    target = (fill, a_k, a_m + s * A_STEP)
                     copy_async(a_tile, target, a, a_from[s] + at, there)
                 for s in range(B_COPIES):
-                    target = (fill, b_k + uint64(s * B_STEP), b_n)
-                    source = b_from + uint64(s * B_STEP) * B_ROW
+                    target = (fill, b_k + s * B_STEP, b_n)
+                    source = b_from + s * B_STEP * B_ROW
                     copy_async4(b_tile, target, b, source, 4 * there)
                 commit_copies()
-                at += uint64(TILE_K)
-                b_from += uint64(TILE_K) * B_ROW
+                at += TILE_K
+                b_from += TILE_K * B_ROW
             for j in range(COLUMNS):
                 for step in range(ROWS):
                     i = ROWS - 1 - step if j % 2 else step
                     acc[i, j] += a_part[now, i] * b_part[now, j]
     for i in range(ROWS):
-        y = top + m + uint64(i // 4 * 4 * LANES_M + i % 4)
+        y = top + m + i // 4 * 4 * LANES_M + i % 4
         for q in range(COLUMNS // 4):
-            x = left + n + uint64(q * 4 * LANES_N)
+            x = left + n + q * 4 * LANES_N
             for e in range(4):
                 acc[i, q * 4 + e] *= alpha
             if C_FOURS:
@@ -143,8 +145,8 @@ def cuda_best_kernel(a, b, c, alpha):
                     store4(c, (y, x), load4(acc, (i, q * 4)))
             else:
                 for e in range(4):
-                    if y < M and x + uint64(e) < N:
-                        c[y, x + uint64(e)] = acc[i, q * 4 + e]
+                    if y < M and x + e < N:
+                        c[y, x + e] = acc[i, q * 4 + e]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ Indices have no sign: Numba need not test each one for Python's counting from th
 Source: Volkov & Demmel (2008); Boehm, How to Optimize a CUDA Matmul Kernel (2022), kernel 4.
 """
 
-from numba import cuda, uint64
+from numba import cuda
 
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.launch import covering_grid, launch
+from tiled_matmul.kit.unsigned import unsigned
 
 TILE_M, TILE_N, TILE_K = 64, 64, 8
 ROWS = 8
@@ -22,31 +23,32 @@ DTYPES = ("float32", "float64", "int32")
 
 
 @cuda.jit(max_registers=40)  # so that three blocks share a multiprocessor
+@unsigned
 def cuda_thread_tile_1d_kernel(a, b, c):
     a_tile = cuda.shared.array((TILE_K, A_ROW), a.dtype, alignment=16)
     b_tile = cuda.shared.array((TILE_K, TILE_N), b.dtype, alignment=16)
     acc = cuda.local.array(ROWS, c.dtype)
-    M, N, K = uint64(c.shape[0]), uint64(c.shape[1]), uint64(a.shape[1])
-    top, left = uint64(cuda.blockIdx.y * TILE_M), uint64(cuda.blockIdx.x * TILE_N)
-    t = uint64(cuda.threadIdx.x)
-    row, col = t // uint64(TILE_N) * uint64(ROWS), t % uint64(TILE_N)  # of C, in the block's tile
-    a_row, a_col = t // uint64(TILE_K), t % uint64(TILE_K)  # of A's tile: what this thread fetches
-    b_row, b_col = t // uint64(TILE_N), t % uint64(TILE_N)
+    M, N, K = c.shape[0], c.shape[1], a.shape[1]
+    top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
+    t = cuda.threadIdx.x
+    row, col = t // TILE_N * ROWS, t % TILE_N  # of C, in the block's tile
+    a_row, a_col = t // TILE_K, t % TILE_K  # of A's tile: what this thread fetches
+    b_row, b_col = t // TILE_N, t % TILE_N
     zero = c.dtype.type(0)
-    for i in range(uint64(ROWS)):
+    for i in range(ROWS):
         acc[i] = zero
-    for start in range(uint64(0), K, uint64(TILE_K)):
+    for start in range(0, K, TILE_K):
         in_a = top + a_row < M and start + a_col < K
         in_b = start + b_row < K and left + b_col < N
         a_tile[a_col, a_row] = a[top + a_row, start + a_col] if in_a else zero
         b_tile[b_row, b_col] = b[start + b_row, left + b_col] if in_b else zero
         cuda.syncthreads()
-        for k in range(uint64(TILE_K)):
+        for k in range(TILE_K):
             b_element = b_tile[k, col]
-            for i in range(uint64(ROWS)):
+            for i in range(ROWS):
                 acc[i] += a_tile[k, row + i] * b_element
         cuda.syncthreads()
-    for i in range(uint64(ROWS)):
+    for i in range(ROWS):
         if top + row + i < M and left + col < N:
             c[top + row + i, left + col] = acc[i]
 

@@ -10,11 +10,12 @@ Source: NVIDIA, PTX ISA, "ld" and "st" with .v4; Boehm, How to Optimize a CUDA M
 kernel 6.
 """
 
-from numba import cuda, uint64
+from numba import cuda
 
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.intrinsics import load4, store4
 from tiled_matmul.kit.launch import covering_grid, launch
+from tiled_matmul.kit.unsigned import unsigned
 from tiled_matmul.ladder.cuda_thread_tile_2d import cuda_thread_tile_2d_kernel
 
 TILE_M, TILE_N, TILE_K = 128, 128, 8
@@ -24,47 +25,48 @@ DTYPES = ("float32", "float64", "int32")
 
 
 @cuda.jit
+@unsigned
 def cuda_vectorised_kernel(a, b, c):
     a_tile = cuda.shared.array((TILE_K, A_ROW), a.dtype, alignment=16)
     b_tile = cuda.shared.array((TILE_K, TILE_N), b.dtype, alignment=16)
     acc = cuda.local.array((8, 8), c.dtype)
     a_part = cuda.local.array(8, a.dtype)
     b_part = cuda.local.array(8, b.dtype)
-    M, N, K = uint64(c.shape[0]), uint64(c.shape[1]), uint64(a.shape[1])
-    top, left = uint64(cuda.blockIdx.y * TILE_M), uint64(cuda.blockIdx.x * TILE_N)
-    t = uint64(cuda.threadIdx.x)
-    row, col = t // uint64(16) * uint64(4), t % uint64(16) * uint64(4)  # of the thread's first quad
-    a_row, a_col = t // uint64(2), t % uint64(2) * uint64(4)  # of the four that it fetches of A
-    b_row, b_col = t // uint64(32), t % uint64(32) * uint64(4)
+    M, N, K = c.shape[0], c.shape[1], a.shape[1]
+    top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
+    t = cuda.threadIdx.x
+    row, col = t // 16 * 4, t % 16 * 4  # of the thread's first quad
+    a_row, a_col = t // 2, t % 2 * 4  # of the four that it fetches of A
+    b_row, b_col = t // 32, t % 32 * 4
     zero = c.dtype.type(0)
-    for i in range(uint64(8)):
-        for j in range(uint64(8)):
+    for i in range(8):
+        for j in range(8):
             acc[i, j] = zero
-    for start in range(uint64(0), K, uint64(TILE_K)):
+    for start in range(0, K, TILE_K):
         a_four, b_four = (zero, zero, zero, zero), (zero, zero, zero, zero)
         if top + a_row < M and start + a_col < K:  # K is a multiple of 4: all of the four, or none
             a_four = load4(a, (top + a_row, start + a_col))
         if start + b_row < K and left + b_col < N:
             b_four = load4(b, (start + b_row, left + b_col))
-        store4(a_part, uint64(0), a_four)
-        for n in range(uint64(4)):
+        store4(a_part, 0, a_four)
+        for n in range(4):
             a_tile[a_col + n, a_row] = a_part[n]
         store4(b_tile, (b_row, b_col), b_four)
         cuda.syncthreads()
-        for k in range(uint64(TILE_K)):
-            for h in range(uint64(2)):
-                store4(a_part, h * uint64(4), load4(a_tile, (k, row + h * uint64(64))))
-                store4(b_part, h * uint64(4), load4(b_tile, (k, col + h * uint64(64))))
-            for i in range(uint64(8)):
-                for j in range(uint64(8)):
+        for k in range(TILE_K):
+            for h in range(2):
+                store4(a_part, h * 4, load4(a_tile, (k, row + h * 64)))
+                store4(b_part, h * 4, load4(b_tile, (k, col + h * 64)))
+            for i in range(8):
+                for j in range(8):
                     acc[i, j] += a_part[i] * b_part[j]
         cuda.syncthreads()
-    for i in range(uint64(8)):
-        y = top + row + i % uint64(4) + i // uint64(4) * uint64(64)
-        for h in range(uint64(2)):
-            x = left + col + h * uint64(64)
+    for i in range(8):
+        y = top + row + i % 4 + i // 4 * 64
+        for h in range(2):
+            x = left + col + h * 64
             if y < M and x < N:
-                store4(c, (y, x), load4(acc, (i, h * uint64(4))))
+                store4(c, (y, x), load4(acc, (i, h * 4)))
 
 
 def fours(*tensors) -> bool:

@@ -7,12 +7,13 @@ wavefront fewer.
 Source: NVIDIA, CUTLASS (Kerr et al., 2017), "warp tile"; Boehm (2022), kernel 10.
 """
 
-from numba import cuda, uint64
+from numba import cuda
 
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.intrinsics import load4, store4
 from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.kit.unroll import unroll, unrolled
+from tiled_matmul.kit.unsigned import unsigned
 from tiled_matmul.ladder import cuda_thread_tile_2d
 from tiled_matmul.ladder.cuda_vectorised import fours
 
@@ -25,30 +26,31 @@ DTYPES = ("float32", "int32")
 
 @cuda.jit(max_registers=128)
 @unrolled
+@unsigned
 def cuda_warp_tiles_kernel(a, b, c):
     a_tile = cuda.shared.array((2, TILE_K, A_ROW), a.dtype, alignment=16)
     b_tile = cuda.shared.array((2, TILE_K, TILE_N), b.dtype, alignment=16)
     acc = cuda.local.array((8, 8), c.dtype)
     a_part = cuda.local.array(8, a.dtype)
     b_part = cuda.local.array(8, b.dtype)
-    M, N = uint64(c.shape[0]), uint64(c.shape[1])
-    K = uint64(a.size) // M
-    top, left = uint64(cuda.blockIdx.y * TILE_M), uint64(cuda.blockIdx.x * TILE_N)
-    t = uint64(cuda.threadIdx.x)
-    warp, lane = t // uint64(32), t % uint64(32)
-    warp_row = warp // uint64(TILE_N // WARP_N) * uint64(WARP_M)
-    warp_col = warp % uint64(TILE_N // WARP_N) * uint64(WARP_N)
-    row = warp_row + lane // uint64(8) * uint64(4)  # of the thread's first quad
-    col = warp_col + lane % uint64(8) * uint64(4)
-    a_row, a_col = t // uint64(2), t % uint64(2) * uint64(4)  # of the four that it fetches of A
-    b_row, b_col = t // uint64(32), t % uint64(32) * uint64(4)
-    a_from = min(top + a_row, M - uint64(1)) * K + a_col
-    b_from = b_row * N + min(left + b_col, N - uint64(4))
+    M, N = c.shape
+    K = a.size // M
+    top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
+    t = cuda.threadIdx.x
+    warp, lane = t // 32, t % 32
+    warp_row = warp // (TILE_N // WARP_N) * WARP_M
+    warp_col = warp % (TILE_N // WARP_N) * WARP_N
+    row = warp_row + lane // 8 * 4  # of the thread's first quad
+    col = warp_col + lane % 8 * 4
+    a_row, a_col = t // 2, t % 2 * 4  # of the four that it fetches of A
+    b_row, b_col = t // 32, t % 32 * 4
+    a_from = min(top + a_row, M - 1) * K + a_col
+    b_from = b_row * N + min(left + b_col, N - 4)
     zero = c.dtype.type(0)
-    for i in range(uint64(8)):
-        for j in range(uint64(8)):
+    for i in range(8):
+        for j in range(8):
             acc[i, j] = zero
-    at = (K - uint64(1)) % uint64(TILE_K) + uint64(1)  # where the second tile begins
+    at = (K - 1) % TILE_K + 1  # where the second tile begins
     a_four, b_four = (zero, zero, zero, zero), (zero, zero, zero, zero)
     if a_col < at:
         a_four = load4(a, a_from)
@@ -56,35 +58,35 @@ def cuda_warp_tiles_kernel(a, b, c):
         b_four = load4(b, b_from)
     a_from += at
     b_from += at * N
-    now = uint64(0)
+    now = 0
     while True:
-        store4(a_part, uint64(0), a_four)
-        for n in range(uint64(4)):
+        store4(a_part, 0, a_four)
+        for n in range(4):
             a_tile[now, a_col + n, a_row] = a_part[n]
         store4(b_tile, (now, b_row, b_col), b_four)
         cuda.syncthreads()
         if at < K:  # the next tile sets out
             a_four = load4(a, a_from)
             b_four = load4(b, b_from)
-        for k in unroll(uint64(TILE_K)):
-            for h in range(uint64(2)):
-                a_at, b_at = row + h * uint64(WARP_M // 2), col + h * uint64(WARP_N // 2)
-                store4(a_part, h * uint64(4), load4(a_tile, (now, k, a_at)))
-                store4(b_part, h * uint64(4), load4(b_tile, (now, k, b_at)))
-            for j in range(uint64(8)):  # down one column, up the next
-                for step in range(uint64(8)):
-                    i = uint64(7) - step if j % uint64(2) else step
+        for k in unroll(TILE_K):
+            for h in range(2):
+                a_at, b_at = row + h * (WARP_M // 2), col + h * (WARP_N // 2)
+                store4(a_part, h * 4, load4(a_tile, (now, k, a_at)))
+                store4(b_part, h * 4, load4(b_tile, (now, k, b_at)))
+            for j in range(8):  # down one column, up the next
+                for step in range(8):
+                    i = 7 - step if j % 2 else step
                     acc[i, j] += a_part[i] * b_part[j]
         if at >= K:
             break
-        now = uint64(1) - now
-        at += uint64(TILE_K)
-        a_from += uint64(TILE_K)
-        b_from += uint64(TILE_K) * N
-    for i in range(uint64(8)):
-        y = top + row + i % uint64(4) + i // uint64(4) * uint64(WARP_M // 2)
-        for j in range(uint64(8)):
-            x = left + col + j % uint64(4) + j // uint64(4) * uint64(WARP_N // 2)
+        now = 1 - now
+        at += TILE_K
+        a_from += TILE_K
+        b_from += TILE_K * N
+    for i in range(8):
+        y = top + row + i % 4 + i // 4 * (WARP_M // 2)
+        for j in range(8):
+            x = left + col + j % 4 + j // 4 * (WARP_N // 2)
             if y < M and x < N:
                 c[y, x] = acc[i, j]
 

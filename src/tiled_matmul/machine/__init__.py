@@ -1,4 +1,4 @@
-"""Which machine is this: a GPU or the simulators, what is known of the hardware, what is missing.
+"""The machine: GPU or simulators, the hardware's peak rates, and what the course still needs here.
 
 May import: nothing of the other rooms. Front doors: `backend.select`, `device.lookup`.
 """

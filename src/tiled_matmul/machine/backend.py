@@ -1,11 +1,11 @@
-"""Which machine is this: one with a usable GPU, or one that runs kernels in simulators?
+"""Choose where kernels run: on a GPU, or in simulators if there is no usable GPU.
 
-Numba and Triton read their simulator switches when they are imported, so the decision has to fall
-before either is. `select()` decides once per process; the set-up cell of each notebook calls it,
-and so does importing `tiled_matmul.ladder`. `TILED_MATMUL_BACKEND=gpu|simulator` overrides it;
-`compiler` leaves Numba and Triton as they are where no GPU is, to look at the code that they make.
-Without a GPU, `numba.cuda.jit` makes kernels for the interpreter of `simt/`; Numba's own simulator
-is switched on too, for what stands around kernels: `cuda.synchronize`, `cuda.to_device`, streams.
+Numba and Triton read their simulator switches when they are imported, so the choice must come
+first. `select()` chooses once per process; the set-up cell of each notebook calls it, and so does
+importing `tiled_matmul.ladder`. `TILED_MATMUL_BACKEND=gpu|simulator` overrides the choice;
+`compiler` leaves both compilers switched on without a GPU, so that their code can be inspected.
+Without a GPU, `numba.cuda.jit` makes kernels for the interpreter in `microscope/cuda/`. Numba's own
+simulator is switched on too, for the host's calls: `cuda.synchronize`, `cuda.to_device`, streams.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dataclasses import dataclass
 OVERRIDE = "TILED_MATMUL_BACKEND"
 NAMES = ("gpu", "simulator", "compiler")
 SWITCHES = {"numba": "NUMBA_ENABLE_CUDASIM", "triton": "TRITON_INTERPRET"}
-TRUE = ("1", "true", "yes", "on", "y")  # as Triton reads its switch
+TRUE = ("1", "true", "yes", "on", "y")  # the values that switch Triton's interpreter on
 
 
 class BackendError(RuntimeError):
-    """The machine cannot be used as asked; the message says what was found and what mends it."""
+    """The requested back end cannot be used; the message names the cause and the fix."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """What the NVIDIA driver reports; `driver_cuda` is the newest CUDA version it supports."""
+    """A GPU; `driver_cuda` is the newest CUDA version that its driver supports."""
 
     name: str
     capability: tuple[int, int]
@@ -36,7 +36,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Backend:
-    """Where kernels run. `name` is one of NAMES; `reason` is a sentence for people."""
+    """The choice of a back end. `name` is one of NAMES; `reason` explains the choice in words."""
 
     name: str
     reason: str
@@ -51,9 +51,9 @@ _selected: Backend | None = None
 
 
 def probe_gpu() -> tuple[Gpu | None, str]:
-    """Return (first GPU or None, a sentence saying what was found), asking the driver only.
+    """Return (the first GPU or None, what the driver reports in words).
 
-    Loads libcuda by ctypes and takes milliseconds; imports neither torch nor Numba.
+    Calls libcuda through ctypes, which takes milliseconds, and imports neither torch nor Numba.
     """
     for name in ("libcuda.so.1", "libcuda.so", "nvcuda.dll"):
         try:
@@ -85,22 +85,22 @@ def probe_gpu() -> tuple[Gpu | None, str]:
 
 
 def _usable_gpu() -> tuple[Gpu | None, str]:
-    gpu, found = probe_gpu()
+    gpu, report = probe_gpu()
     if gpu is None:
-        return None, found
+        return None, report
     import torch
 
     if not torch.cuda.is_available():
         build = torch.version.cuda or "none: a CPU build"
-        return None, f"{found}, but torch {torch.__version__} cannot use it (its CUDA: {build})"
-    return gpu, found
+        return None, f"{report}, but torch {torch.__version__} cannot use it (its CUDA: {build})"
+    return gpu, report
 
 
 def decide(override: str | None = None) -> Backend:
-    """Return the back end this machine should use, changing nothing.
+    """Return the back end for this machine, without any side effect.
 
-    `override` is one of NAMES, or None for the machine's own choice. Raises BackendError for
-    any other word, and when a GPU is demanded and none is usable.
+    `override` is one of NAMES, or None to let the hardware decide. Raises BackendError for any
+    other name, and for "gpu" if no GPU is usable.
     """
     if override is not None and override not in NAMES:
         raise BackendError(f"{OVERRIDE}={override!r} is not known; use one of {', '.join(NAMES)}")
@@ -108,19 +108,19 @@ def decide(override: str | None = None) -> Backend:
         return Backend("simulator", f"{OVERRIDE}=simulator asks for the simulators")
     if override == "compiler":
         return Backend("compiler", f"{OVERRIDE}=compiler asks for compiled code, not for a run")
-    gpu, found = _usable_gpu()
+    gpu, report = _usable_gpu()
     if gpu is not None:
-        return Backend("gpu", found, gpu)
+        return Backend("gpu", report, gpu)
     if override == "gpu":
-        raise BackendError(f"{OVERRIDE}=gpu demands a GPU, but {found}")
-    return Backend("simulator", found)
+        raise BackendError(f"{OVERRIDE}=gpu demands a GPU, but {report}")
+    return Backend("simulator", report)
 
 
 def select() -> Backend:
-    """Return this process's back end, deciding and setting the switches at the first call.
+    """Return this process's back end; the first call chooses it and sets the simulator switches.
 
-    Raises BackendError if Numba or Triton was imported before and is set the other way, or if
-    `TILED_MATMUL_BACKEND` asks for what is not there.
+    Raises BackendError if Numba or Triton was imported before with the opposite switch, or if
+    `TILED_MATMUL_BACKEND` names an unknown back end or a GPU that is not usable.
     """
     global _selected
     if _selected is None:
@@ -129,7 +129,7 @@ def select() -> Backend:
         _refuse_if_loaded(simulate)
         for switch in SWITCHES.values():
             os.environ[switch] = "1" if simulate else "0"
-        # Teaching grids are small on purpose; the warning would be printed into every cell.
+        # The course uses small grids on purpose; every cell would print the warning.
         os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
         if chosen.name == "compiler":
             _let_device_functions_compile()
@@ -138,9 +138,9 @@ def select() -> Backend:
 
 
 def _let_device_functions_compile() -> None:
-    """Numba compiles device functions for the current GPU; here one of their callers has it.
+    """Give Numba a compute capability: it asks the current GPU for one to compile device functions.
 
-    What it makes of them is the same for every GPU until the kernel is compiled.
+    Their code is the same for every GPU until the kernel that calls them is compiled.
     """
     from types import SimpleNamespace
 
@@ -158,8 +158,8 @@ def _refuse_if_loaded(simulate: bool) -> None:
         else:
             loaded_as = os.environ.get(switch, "").lower() in TRUE
         if loaded_as != simulate:
-            wanted = "the simulators" if simulate else "the GPU"
+            choice = "the simulators" if simulate else "the GPU"
             raise BackendError(
-                f"{library} was imported before the course could choose {wanted}: restart the "
+                f"{library} was imported before the course could choose {choice}: restart the "
                 f"kernel and run the set-up cell first, or set {switch}={int(simulate)} yourself"
             )

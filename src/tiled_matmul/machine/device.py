@@ -1,8 +1,8 @@
-"""What is known of a machine: peak rates of known GPUs, each with its source, and the processor.
+"""Facts about hardware: peak rates of known GPUs, each with its source, and this machine's CPU.
 
-The rates are what the vendor's datasheet promises at boost clock: dense (no sparsity), float32 on
-CUDA cores, float16 on tensor cores with a float32 sum. Datasheets that print only the sparse rate
-are halved, as their own footnotes say. No kernel reaches them; they are roofs.
+The rates are those of the vendor's datasheet at boost clock: dense (no sparsity), float32 on CUDA
+cores, float16 on tensor cores with a float32 accumulator. If a datasheet prints only the sparse
+rate, half of it stands here, as its footnote says. No kernel reaches these rates; they are roofs.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Peak:
-    """What one GPU could do at most.
+    """The peak rates of one GPU.
 
-    `fp32_tflops` and `fp16_tensor_tflops` in 10¹² FLOP/s, `bandwidth_gbps` in 10⁹ bytes/s between
-    the chip and its memory (reads and writes together), `l2_mb` in 2²⁰ bytes, `sms` the number of
-    streaming multiprocessors. `source` says where the numbers come from.
+    `fp32_tflops` and `fp16_tensor_tflops` are in 10¹² FLOP/s, `bandwidth_gbps` is in 10⁹ bytes/s
+    between the chip and its memory (reads and writes together), `l2_mb` is in 2²⁰ bytes, and `sms`
+    is the number of streaming multiprocessors. `source` cites the datasheet.
     """
 
     name: str
@@ -86,7 +86,7 @@ _B200 = (
     "SMs and L2: what the driver reports, https://github.com/pytorch/ao/pull/4002"
 )
 
-# The keys are the names that the driver reports, without "NVIDIA", "Tesla" and "GeForce".
+# The keys are the driver's names without "NVIDIA", "Tesla" and "GeForce".
 PEAKS: dict[str, Peak] = {
     "T4": Peak("T4", 8.1, 65, 320, 4, 40, _T4),
     "L4": Peak("L4", 30.3, 121, 300, 48, 58, _L4),
@@ -107,8 +107,8 @@ PEAKS: dict[str, Peak] = {
 }
 
 
-# KiB of shared memory that one block may have at most: NVIDIA, CUDA C++ Programming Guide, table
-# "Technical Specifications per Compute Capability"; AMD, "CDNA3 Instruction Set Architecture", 2.4.
+# Maximum shared memory of one block, in KiB. NVIDIA, CUDA C++ Programming Guide, table "Technical
+# Specifications per Compute Capability"; AMD, "CDNA3 Instruction Set Architecture", 2.4.
 BLOCK_SHARED_KIB: dict[tuple[int, int] | str, int] = {
     (7, 0): 96,
     (7, 5): 64,
@@ -126,9 +126,10 @@ BLOCK_SHARED_KIB: dict[tuple[int, int] | str, int] = {
 
 
 def shared_limit(cc: tuple[int, int] | str) -> int:
-    """Return how many bytes of shared memory one block may have on a GPU of this kind.
+    """Return the maximum shared memory of one block, in bytes, on a GPU of this kind.
 
-    `cc` is a compute capability, or an AMD GPU's name. Raises ValueError for one that is not known.
+    `cc` is a compute capability such as (9, 0), or an AMD GPU's name. Raises ValueError for an
+    unknown one.
     """
     if cc not in BLOCK_SHARED_KIB:
         known = ", ".join(map(str, BLOCK_SHARED_KIB))
@@ -145,21 +146,21 @@ _BY_NAME = {_normalised(name): peak for name, peak in PEAKS.items()}
 
 
 def lookup(name: str) -> Peak | None:
-    """Return the peak rates of the GPU that the driver calls `name`, or None if it is not known.
+    """Return the peak rates of the GPU that the driver calls `name`, or None if it is unknown.
 
-    The whole name has to fit ("NVIDIA A10" is not "NVIDIA A10G", a desktop RTX 4090 is not the
-    laptop's, a MIG slice is not the whole GPU): a wrong roof is worse than a measured one.
+    The whole name must match: "NVIDIA A10" is not "NVIDIA A10G", a desktop's RTX 4090 is not a
+    laptop's, and a MIG slice is not the whole GPU. A wrong roof is worse than a measured one.
     """
     return _BY_NAME.get(_normalised(name))
 
 
 @functools.cache
 def cpu_name() -> str:
-    """Return this machine's processor as it calls itself, such as "AMD EPYC 9554"."""
+    """Return the name of this machine's processor, such as "AMD EPYC 9554"."""
     text = ""
     if Path("/proc/cpuinfo").exists():
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.M)
-        text = found.group(1) if found else ""
+        match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.M)
+        text = match[1] if match else ""
     elif platform.system() == "Darwin":
         command = ["sysctl", "-n", "machdep.cpu.brand_string"]
         text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
@@ -167,7 +168,7 @@ def cpu_name() -> str:
 
 
 def cpu_threads() -> int:
-    """Return how many cores this process may use: its affinity and its container's quota."""
+    """Return how many cores this process may use, by its affinity and its container's quota."""
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
@@ -175,7 +176,7 @@ def cpu_threads() -> int:
 
 
 def _cgroup_cores(root: Path = Path("/sys/fs/cgroup")) -> int | float:
-    """Return the cores' worth of time that a container may use, infinite without a limit."""
+    """Return the container's CPU quota in cores, infinite without a limit."""
     try:
         if (root / "cpu.max").exists():
             quota, period = (root / "cpu.max").read_text().split()
@@ -190,7 +191,7 @@ def _cgroup_cores(root: Path = Path("/sys/fs/cgroup")) -> int | float:
 
 @functools.cache
 def driver_version() -> str:
-    """Return the NVIDIA driver's version, such as "580.95.05", or "" where there is none."""
+    """Return the NVIDIA driver's version, such as "580.95.05", or "" without a driver."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
         text = ctypes.create_string_buffer(96)
@@ -202,5 +203,11 @@ def driver_version() -> str:
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
         return ""
-    found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
-    return found.group(1) if found else ""
+    match = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
+    return match[1] if match else ""
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Is this numpy's or torch's error for too little memory?"""
+    # torch's own is a RuntimeError, and torch may not be loaded.
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"

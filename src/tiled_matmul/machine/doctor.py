@@ -1,7 +1,7 @@
-"""What machine is this, can the course run on it, and if not, the one line that mends it.
+"""Check whether the course can run on this machine; for each obstacle, name a fix in one line.
 
-Facts are gathered first, each package in a process of its own, so that a missing or broken one is a
-finding and not a crash. What they mean is judged by `judge`, a function of the facts alone.
+`gather` collects facts and tries each package in a separate process, so that a missing or broken
+one is reported and crashes nothing. `judge` assesses the facts; it depends on nothing else.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from importlib import metadata
 from pathlib import Path
 
 from tiled_matmul import ROOT, __version__
-from tiled_matmul.machine import backend, device
+from tiled_matmul.machine import backend, device, sandbox
 
-# As declared in pyproject.toml: (lowest that works, lowest that no longer does).
+# As declared in pyproject.toml: (lowest version that works, lowest later one that does not).
 RANGES: dict[str, tuple[str, str | None]] = {
     "numpy": ("2.1", "2.5"),
     "numba": ("0.61", None),
@@ -38,8 +38,8 @@ MARK = {"ok": "ok      ", "warning": "warning ", "error": "ERROR   "}
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing looked at. `level` is "ok", "warning" or "error"; `fix` is one line, or empty."""
+class Assessment:
+    """The state of one topic: `level` is "ok", "warning" or "error"; `fix` is one line or empty."""
 
     level: str
     topic: str
@@ -49,7 +49,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Trial:
-    """Something that was tried in a process of its own: did it work, and its last line if not."""
+    """The outcome of a program in a separate process; `text` is its last line, or its error."""
 
     ok: bool
     text: str = ""
@@ -57,10 +57,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of the machine before it is judged.
+    """The facts about a machine that `judge` assesses.
 
-    `versions` holds None for what is not installed. `trials` holds what was tried, by name;
-    "backend" is the choice itself, its text the sentence or the error.
+    `versions` maps a package to its version, or to None if it is not installed. `trials` maps a
+    name to its outcome; "backend" is the choice of the back end, with the reason or the error.
     """
 
     python: tuple[int, int, int]
@@ -75,17 +75,20 @@ class Facts:
     torch_cuda: str | None = None
     colab: str | None = None
     backend: str | None = None
+    bwrap: str | None = None
     trials: Mapping[str, Trial] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Report:
+class MachineReport:
+    """The facts and what they mean."""
+
     facts: Facts
-    findings: tuple[Finding, ...]
+    findings: tuple[Assessment, ...]
 
     @property
     def ok(self) -> bool:
-        """Can the course run here?"""
+        """Whether the course can run on this machine."""
         return not any(finding.level == "error" for finding in self.findings)
 
     def as_json(self) -> str:
@@ -107,14 +110,14 @@ class Report:
         return "\n".join([*lines, "", verdict])
 
 
-def examine() -> Report:
-    """Look at this machine, try what can be tried in seconds, and return the report."""
+def examine() -> MachineReport:
+    """Return the report on this machine; takes seconds, because it runs kernels."""
     facts = gather()
-    return Report(facts, tuple(judge(facts)))
+    return MachineReport(facts, tuple(judge(facts)))
 
 
-def judge(facts: Facts) -> list[Finding]:
-    """Return what the facts mean, worst first."""
+def judge(facts: Facts) -> list[Assessment]:
+    """Return the assessments of the facts, errors first."""
     findings = [
         *_python(facts),
         *_backend(facts),
@@ -122,37 +125,37 @@ def judge(facts: Facts) -> list[Finding]:
         *_numba(facts),
         *_triton(facts),
         *_notebooks(facts),
+        *_sandbox(facts),
         *_colab(facts),
     ]
     order = ("error", "warning", "ok")
     return sorted(findings, key=lambda finding: order.index(finding.level))
 
 
-def _python(facts: Facts) -> list[Finding]:
+def _python(facts: Facts) -> list[Assessment]:
     text = ".".join(str(part) for part in facts.python)
     if facts.python[:2] < PYTHON:
-        wanted = ".".join(str(part) for part in PYTHON)
-        return [
-            Finding("error", "Python", f"{text}, {wanted} is needed", f"install Python {wanted}")
-        ]
-    return [Finding("ok", "Python", text)]
+        lowest = ".".join(str(part) for part in PYTHON)
+        fix = f"install Python {lowest}"
+        return [Assessment("error", "Python", f"{text}, {lowest} is needed", fix)]
+    return [Assessment("ok", "Python", text)]
 
 
-def _backend(facts: Facts) -> list[Finding]:
+def _backend(facts: Facts) -> list[Assessment]:
     chosen = facts.trials.get("backend", Trial(False, "the choice of a back end was not tried"))
     simulate = f"{backend.OVERRIDE}=simulator"
-    # A GPU that cannot be used is no obstacle to the simulators.
+    # The simulators need no usable GPU.
     unusable = "warning" if facts.backend == "simulator" else "error"
     findings = []
     if facts.gpu and facts.capability and facts.capability < LOWEST_CAPABILITY:
         have, need = (".".join(map(str, c)) for c in (facts.capability, LOWEST_CAPABILITY))
         text = f"{facts.gpu} has compute capability {have}; Triton and CUDA 13 need {need}"
-        findings.append(Finding(unusable, "GPU", text, f"set {simulate}"))
+        findings.append(Assessment(unusable, "GPU", text, f"set {simulate}"))
     elif facts.gpu and facts.versions.get("torch") and facts.torch_cuda is None:
         if facts.trials.get("torch", Trial(True)).ok:
             text = f"{facts.gpu} is there, but torch {facts.versions['torch']} is a CPU build"
             fix = 'pip install --force-reinstall "torch>=2.11,<2.15"'
-            findings.append(Finding(unusable, "torch", text, fix))
+            findings.append(Assessment(unusable, "torch", text, fix))
     elif (
         facts.driver_cuda
         and facts.torch_cuda
@@ -163,118 +166,125 @@ def _backend(facts: Facts) -> list[Finding]:
             f"for CUDA {facts.torch_cuda}: the driver is too old"
         )
         fix = f"update the NVIDIA driver, or install torch for CUDA {_major(facts.driver_cuda)}"
-        findings.append(Finding(unusable, "driver", text, fix))
+        findings.append(Assessment(unusable, "driver", text, fix))
     if not chosen.ok:
-        return [*findings, Finding("error", "back end", chosen.text, f"or set {simulate}")]
-    return [*findings, Finding("ok", "back end", f"{facts.backend}: {chosen.text}")]
+        return [*findings, Assessment("error", "back end", chosen.text, f"or set {simulate}")]
+    return [*findings, Assessment("ok", "back end", f"{facts.backend}: {chosen.text}")]
 
 
-def _versions(facts: Facts) -> list[Finding]:
+def _versions(facts: Facts) -> list[Assessment]:
     findings = []
     for package, (low, high) in RANGES.items():
         version = facts.versions.get(package)
-        wanted = f"{package}>={low}" + (f",<{high}" if high else "")
-        fix = f'pip install "{wanted}"'
+        requirement = f"{package}>={low}" + (f",<{high}" if high else "")
+        fix = f'pip install "{requirement}"'
         if version is None:
             if package in ("numba-cuda", "triton"):
-                continue  # judged with what they mean, below
-            findings.append(Finding("error", package, "is not installed", fix))
+                continue  # assessed by _numba and _triton
+            findings.append(Assessment("error", package, "is not installed", fix))
         elif package == "numpy" and _release(version) >= _release("2.5"):
             text = f"{version} lacks row_stack, which numba-cuda calls at the first launch"
-            findings.append(Finding("error", package, text, fix))
+            findings.append(Assessment("error", package, text, fix))
         elif package == "triton" and _release(version) >= _release("3.9"):
             text = f"{version} has no block pointers, which chapter 9 is about"
-            findings.append(Finding("error", package, text, fix))
+            findings.append(Assessment("error", package, text, fix))
         elif not _release(low) <= _release(version) < (_release(high) if high else (10**6,)):
-            text = f"{version} is outside the range that the course was written for ({wanted})"
-            findings.append(Finding("error", package, text, fix))
+            text = f"{version} is outside the range that the course was written for ({requirement})"
+            findings.append(Assessment("error", package, text, fix))
         else:
-            findings.append(Finding("ok", package, version))
+            findings.append(Assessment("ok", package, version))
         trial = facts.trials.get(package)
         if version is not None and trial is not None and not trial.ok:
             text = f"{version} is installed but cannot be imported: {trial.text}"
-            fix = f'pip install --force-reinstall "{wanted}"'
-            findings.append(Finding("error", package, text, fix))
+            fix = f'pip install --force-reinstall "{requirement}"'
+            findings.append(Assessment("error", package, text, fix))
     for package in ("rich", "threadpoolctl", "matplotlib"):
         if facts.versions.get(package) is None:
             fix = f"pip install {package}"
-            findings.append(Finding("error", package, "is not installed", fix))
+            findings.append(Assessment("error", package, "is not installed", fix))
     return findings
 
 
-def _numba(facts: Facts) -> list[Finding]:
+def _numba(facts: Facts) -> list[Assessment]:
     on_gpu = facts.backend == "gpu"
     findings = []
     if facts.versions.get("numba") and facts.versions.get("numba-cuda") is None:
         text = "is not installed; plain numba falls back on an old numba.cuda of its own"
         fix = 'pip install "numba-cuda[cu13]>=0.22"'
         level = "error" if on_gpu else "warning"
-        findings.append(Finding(level, "numba-cuda", text, fix))
+        findings.append(Assessment(level, "numba-cuda", text, fix))
     compiled = facts.trials.get("numba compiles")
     if compiled is not None and not compiled.ok:
         nvvm = bool(re.search("nvvm|nvrtc|cudart|libdevice|DynamicLib", compiled.text, re.I))
-        what = "no NVVM, so no kernel can be compiled" if nvvm else "a kernel does not compile"
+        fault = "no NVVM, so no kernel can be compiled" if nvvm else "a kernel does not compile"
         cuda = _major(facts.driver_cuda) if facts.driver_cuda else 13
         fix = f'pip install "numba-cuda[cu{max(12, min(cuda, 13))}]"' if nvvm else ""
         level = "error" if on_gpu else "warning"
-        findings.append(Finding(level, "Numba", f"{what}: {compiled.text}", fix))
+        findings.append(Assessment(level, "Numba", f"{fault}: {compiled.text}", fix))
     elif compiled is not None:
-        findings.append(Finding("ok", "Numba", "compiles a kernel to PTX"))
+        findings.append(Assessment("ok", "Numba", "compiles a kernel to PTX"))
     launched = facts.trials.get("numba launches")
     if launched is not None:
         where = "on the GPU" if on_gpu else "in the interpreter"
         if launched.ok:
-            findings.append(Finding("ok", "Numba", f"a kernel ran {where}, and was right"))
+            findings.append(Assessment("ok", "Numba", f"a kernel ran {where}, and was right"))
         else:
             text = f"a kernel does not run {where}: {launched.text}"
-            findings.append(Finding("error", "Numba", text))
+            findings.append(Assessment("error", "Numba", text))
     return findings
 
 
-def _triton(facts: Facts) -> list[Finding]:
+def _triton(facts: Facts) -> list[Assessment]:
     version, numpy = facts.versions.get("triton"), facts.versions.get("numpy")
     where = "on the GPU" if facts.backend == "gpu" else "in its interpreter"
     if version is None:
         text = "is not installed; chapters 9 to 12 need it"
         if facts.system.startswith("Linux"):
-            return [Finding("error", "triton", text, 'pip install "triton>=3.6,<3.9"')]
-        return [Finding("warning", "triton", f"{text}, and it exists for Linux only")]
+            return [Assessment("error", "triton", text, 'pip install "triton>=3.6,<3.9"')]
+        return [Assessment("warning", "triton", f"{text}, and it exists for Linux only")]
     interpreted = facts.backend == "simulator"
     old = _release(version)[:2] == (3, 6) and numpy and _release(numpy) >= _release("2.4")
     if interpreted and old:
         text = f"the interpreter of triton {version} fails with numpy {numpy}"
-        return [Finding("error", "Triton", text, 'pip install "triton==3.7.1"')]
+        return [Assessment("error", "Triton", text, 'pip install "triton==3.7.1"')]
     trial = facts.trials.get("triton launches")
     if trial is None:
         return []
     if trial.ok:
-        return [Finding("ok", "Triton", f"a kernel ran {where}, and was right")]
+        return [Assessment("ok", "Triton", f"a kernel ran {where}, and was right")]
     compiler = re.search(r"C compiler|gcc|Python\.h", trial.text)
     fix = "apt-get install gcc python3-dev" if compiler else ""
-    return [Finding("error", "Triton", f"a kernel does not run {where}: {trial.text}", fix)]
+    return [Assessment("error", "Triton", f"a kernel does not run {where}: {trial.text}", fix)]
 
 
-def _notebooks(facts: Facts) -> list[Finding]:
+def _notebooks(facts: Facts) -> list[Assessment]:
     if facts.versions.get("nbval") is None:
         text = "is not installed, so notebooks cannot be validated"
-        return [Finding("warning", "nbval", text, "pip install nbval")]
-    return [Finding("ok", "nbval", str(facts.versions["nbval"]))]
+        return [Assessment("warning", "nbval", text, "pip install nbval")]
+    return [Assessment("ok", "nbval", str(facts.versions["nbval"]))]
 
 
-def _colab(facts: Facts) -> list[Finding]:
+def _sandbox(facts: Facts) -> list[Assessment]:
+    if facts.bwrap is not None:
+        return [Assessment("ok", "sandbox", facts.bwrap)]
+    text = "no bubblewrap: only your own answers should be graded here"
+    return [Assessment("warning", "sandbox", text, "apt install bubblewrap")]
+
+
+def _colab(facts: Facts) -> list[Assessment]:
     if facts.colab is None:
         return []
     if facts.gpu is None:
         text = f"this is Colab ({facts.colab}), without a GPU"
         fix = "Runtime → Change runtime type → T4 GPU, then run the set-up cell again"
-        return [Finding("warning", "Colab", text, fix)]
-    text = f"this is Colab ({facts.colab}); what it has preinstalled is never to be upgraded"
-    return [Finding("ok", "Colab", text, "run a chapter's first cell: it installs the course")]
+        return [Assessment("warning", "Colab", text, fix)]
+    text = f"this is Colab ({facts.colab}); its preinstalled packages are never to be upgraded"
+    return [Assessment("ok", "Colab", text, "run a chapter's first cell: it installs the course")]
 
 
 def gather() -> Facts:
-    """Look at this machine. Never raises because a package is missing or broken; takes seconds."""
-    gpu, found = backend.probe_gpu()
+    """Return the facts about this machine. No missing or broken package makes it raise."""
+    gpu, _ = backend.probe_gpu()
     names = (*RANGES, *OTHERS)
     trials = {"backend": _attempt(_CHOOSE)}
     chosen = None
@@ -310,11 +320,12 @@ def gather() -> Facts:
         torch_cuda=torch_cuda,
         colab=os.environ.get("COLAB_RELEASE_TAG"),
         backend=chosen,
+        bwrap=sandbox.describe() if sandbox.find_bwrap() else None,
         trials=trials,
     )
 
 
-# What is tried. Each is a program of its own; the last line that it prints is its account.
+# The programs that `gather` runs, each in a separate process; the last line printed is the result.
 _CHOOSE = """
 import os
 from tiled_matmul.machine import backend
@@ -355,7 +366,7 @@ assert (x.cpu() == 2 * torch.arange(8)).all(), x
 
 
 def _attempt(program: str, environment: Mapping[str, str] | None = None) -> Trial:
-    """Run a program in a Python of its own and return how it went."""
+    """Run a program in a separate Python process and return the outcome."""
     path = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     settings = {"PYTHONPATH": os.pathsep.join(filter(None, path)), **(environment or {})}
     # From a file, because Triton reads the source of its kernels.
@@ -376,8 +387,7 @@ def _attempt(program: str, environment: Mapping[str, str] | None = None) -> Tria
             return Trial(False, f"not finished after {PATIENCE_S} s")
     if done.returncode == 0:
         return Trial(True, _last_line(done.stdout))
-    how = f"ended with status {done.returncode}"
-    return Trial(False, _error_line(done.stderr) or how)
+    return Trial(False, _error_line(done.stderr) or f"ended with status {done.returncode}")
 
 
 def _last_line(text: str) -> str:
@@ -400,8 +410,8 @@ def _version(package: str) -> str | None:
 
 def _release(version: str) -> tuple[int, ...]:
     """Return "2.13.0+cpu" as (2, 13, 0), so that versions compare as numbers."""
-    found = re.match(r"\d+(\.\d+)*", version)
-    return tuple(int(part) for part in found.group().split(".")) if found else ()
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
 def _major(version: str) -> int:

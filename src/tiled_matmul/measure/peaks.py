@@ -7,7 +7,7 @@ from typing import Any
 
 from tiled_matmul.kit import backend
 from tiled_matmul.machine.device import Peak, lookup
-from tiled_matmul.measure.bench import time_interleaved
+from tiled_matmul.measure.clock import time_interleaved
 
 
 def measured() -> Peak:

@@ -226,7 +226,8 @@ def run(
     """
     from numba import types
 
-    from tiled_matmul.measure.bench import bench, need_gpu
+    from tiled_matmul.measure.bench import bench
+    from tiled_matmul.measure.clock import need_gpu
 
     need_gpu()
     candidate = Candidate(setting, variant)
@@ -252,11 +253,12 @@ def provenance() -> dict[str, Any]:
     """Return what a file says of where its numbers are from. Raises ValueError without a GPU."""
     from tiled_matmul.kit import backend
     from tiled_matmul.kit.launch import multiprocessors
-    from tiled_matmul.measure import bench
+    from tiled_matmul.measure.clock import need_gpu
+    from tiled_matmul.measure.provenance import provenance as of_this_run
 
-    bench.need_gpu()
+    need_gpu()
     return {
-        **bench.provenance("gpu"),
+        **of_this_run("gpu"),
         "compute_capability": list(backend.select().gpu.capability),
         "multiprocessors": multiprocessors(),
     }

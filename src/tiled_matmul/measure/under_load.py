@@ -60,7 +60,7 @@ def under_load(call: Callable[[], object], seconds: float = 3.0) -> Load:
     """Call it again and again for some seconds, on this GPU. Raises ValueError without a GPU."""
     import torch
 
-    from tiled_matmul.measure.bench import need_gpu
+    from tiled_matmul.measure.clock import need_gpu
 
     need_gpu()
     from tiled_matmul.measure.cycles import count_cycles, cycles_between

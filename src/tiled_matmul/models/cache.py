@@ -1,9 +1,9 @@
-"""A model of one cache, and what the loop orders and the tiles do to it.
+"""A model of one cache: its misses for each loop order and each tile size.
 
-The model is set-associative with least-recently-used replacement: an address belongs to one line,
-a line to one set, and a set keeps the lines that were used last. It counts misses, it knows no
-time. Reads and writes count alike, nothing is fetched ahead, and A, B and C lie one after another,
-each at the start of a line. Source: Hennessy & Patterson, Computer Architecture, appendix B.
+The cache is set-associative with least-recently-used replacement: an address belongs to one line,
+a line to one set, and a set keeps the lines that were used last. The model counts misses, not time.
+Reads and writes count alike, nothing is prefetched, and A, B and C follow each other in memory,
+each aligned to a line. Source: Hennessy & Patterson, Computer Architecture, appendix B.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ LOOPS = ("i", "j", "k")
 
 @dataclass(frozen=True)
 class Cache:
-    """Sizes in bytes. Raises ValueError unless `size` is a whole number of sets."""
+    """A cache of `size` bytes with lines of `line` bytes, `ways` in each set.
+
+    Raises ValueError unless `size` is a whole number of sets.
+    """
 
     size: int
     line: int = 64
@@ -53,13 +56,13 @@ class Cache:
         )
 
 
-# What many current x86 server and laptop cores have as their level-1 data cache.
+# The level-1 data cache of many current x86 server and laptop cores.
 LEVEL_1 = Cache(48 * 1024, line=64, ways=12)
 
 
 @dataclass(frozen=True)
 class Misses:
-    """Lines fetched for each matrix, and the accesses that asked for them."""
+    """Cache misses of each matrix, and the number of all accesses."""
 
     a: int
     b: int
@@ -72,7 +75,7 @@ class Misses:
 
 
 def level_1(cpu: Path = Path("/sys/devices/system/cpu/cpu0")) -> Cache | None:
-    """Return this machine's level-1 data cache as Linux describes it, or None if nothing does."""
+    """Return this machine's level-1 data cache as Linux describes it, or None if it does not."""
     names = ("level", "type", "size", "coherency_line_size", "ways_of_associativity")
     for index in sorted(cpu.glob("cache/index*")):
         try:
@@ -85,10 +88,10 @@ def level_1(cpu: Path = Path("/sys/devices/system/cpu/cpu0")) -> Cache | None:
 
 
 def strides(order: str, m: int, n: int, k: int) -> tuple[int, int, int]:
-    """Return how many elements A, B and C move on at each step of the innermost loop of `order`.
+    """Return the strides in elements of the innermost loop of `order` in A, B and C.
 
-    A is (m, k), B (k, n), C (m, n), row-major. 0 says that the loop does not move in that matrix.
-    Raises ValueError for an unknown order.
+    A is (m, k), B (k, n), C (m, n), row-major. A stride of 0 means that the loop stays on one
+    element. Raises ValueError for an unknown order.
     """
     inner = _positions(order)[2]
     a, b, c = _strides(m, n, k)[:, inner]
@@ -96,8 +99,9 @@ def strides(order: str, m: int, n: int, k: int) -> tuple[int, int, int]:
 
 
 def iterations(order: str, m: int, n: int, k: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (i, j, k) as three nested loops in `order`, outermost first, would visit them.
+    """Yield (i, j, k) in the sequence in which three nested loops in `order` visit them.
 
+    `order` names the loops from the outermost to the innermost, such as "ikj".
     Raises ValueError if `order` is not an arrangement of "ijk".
     """
     _positions(order)
@@ -112,10 +116,10 @@ def iterations(order: str, m: int, n: int, k: int) -> Iterator[tuple[int, int, i
 
 @remember
 def loop_misses(order: str, m: int, n: int, k: int, cache: Cache, itemsize: int = 4) -> Misses:
-    """Count the misses of C (m, n) = A (m, k) · B (k, n) in one of the six loop orders.
+    """Return the misses of C (m, n) = A (m, k) · B (k, n) in one of the six loop orders.
 
-    The matrix that the innermost loop does not index is touched once for each round of that loop,
-    as compiled code keeps it in a register. Elements are `itemsize` bytes, rows contiguous.
+    The element that the innermost loop does not index is accessed once for each run of that loop,
+    as compiled code keeps it in a register. Elements have `itemsize` bytes, matrices are row-major.
     Raises ValueError for an unknown order or sizes below 1.
     """
     return _run(cache, itemsize, (m, n, k), _positions(order), (m, n, k))
@@ -125,20 +129,20 @@ def loop_misses(order: str, m: int, n: int, k: int, cache: Cache, itemsize: int 
 def tiled_misses(
     tile: int, m: int, n: int, k: int, cache: Cache, itemsize: int = 4, order: str = "ikj"
 ) -> Misses:
-    """Count the misses of Loops 4: tiles in the order ijk, inside a tile the loops in `order`.
+    """Return the misses of Loops 4: tiles in the order ijk, and in a tile the loops in `order`.
 
-    `tile` is the edge of the square tiles in elements. Otherwise as `loop_misses`.
+    `tile` is the edge of the square tiles in elements. The rest is as in `loop_misses`.
     """
     return _run(cache, itemsize, (m, n, k), _positions(order), (tile, tile, tile))
 
 
 def recent_misses(touches: np.ndarray, sizes: np.ndarray, capacity: int) -> np.ndarray:
-    """Count for each piece how often a cache without sets has to fetch it.
+    """Return how often each piece misses in a fully associative cache of `capacity` bytes.
 
-    `touches` are the numbers of the pieces in the order of their use, `sizes` each piece's bytes.
-    What was used least recently goes first, as many pieces as it takes; a piece larger than
-    `capacity` bytes is fetched each time and never kept. Raises ValueError for a piece without a
-    size or bytes below 1.
+    `touches` holds the numbers of the pieces in the sequence of their use, `sizes` the bytes of
+    each piece. To make room, the cache drops the least recently used pieces. A piece larger than
+    `capacity` always misses and is never kept. Raises ValueError for a number without a size, or
+    for a capacity or size below 1.
     """
     touches, sizes = np.asarray(touches), np.asarray(sizes, np.int64)
     if touches.size and not 0 <= touches.min() <= touches.max() < sizes.size:
@@ -151,11 +155,11 @@ def recent_misses(touches: np.ndarray, sizes: np.ndarray, capacity: int) -> np.n
 def ranked_right(
     predicted: Mapping[str, float], measured: Mapping[str, float], margin: float = 0.1
 ) -> tuple[int, int]:
-    """Return (right, decided): how many pairs a prediction decides, and how many of them rightly.
+    """Return (right, decided): the pairs that a prediction ranks correctly, and those it ranks.
 
-    A pair is decided if the larger prediction is more than (1 + margin) times the smaller, and
-    right if the one predicted larger was also measured larger. Raises ValueError if the two do not
-    have the same keys.
+    The prediction ranks a pair if the larger value is more than (1 + margin) times the smaller. It
+    is right if the name predicted larger was also measured larger. Raises ValueError if the two
+    mappings have different keys.
     """
     if set(predicted) != set(measured):
         raise ValueError(f"predicted are {sorted(predicted)}, measured are {sorted(measured)}")
@@ -175,7 +179,7 @@ def _positions(order: str) -> tuple[int, ...]:
 
 
 def _strides(m: int, n: int, k: int) -> np.ndarray:
-    """Elements from one index to the next: rows are A, B, C, columns the loops i, j, k."""
+    """Return the strides in elements: a row for each of A, B, C, a column for each loop i, j, k."""
     return np.array([[k, 0, 1], [0, 1, n], [n, 1, 0]])
 
 
@@ -185,7 +189,7 @@ def _run(cache: Cache, itemsize: int, sizes: tuple, order: tuple, tile: tuple) -
             f"sizes, tile and itemsize must be at least 1, got {sizes}, {tile} and {itemsize}"
         )
     m, n, k = sizes
-    starts = [0]  # the byte at which each matrix begins: the first free one that begins a line
+    starts = [0]  # the first byte of each matrix: the next free one that is aligned to a line
     for elements in (m * k, k * n):
         starts.append(starts[-1] + -(-elements * itemsize // cache.line) * cache.line)
     a, b, c, accesses = _simulate(
@@ -202,7 +206,7 @@ def _run(cache: Cache, itemsize: int, sizes: tuple, order: tuple, tile: tuple) -
 
 @njit
 def _touch(sets, line):
-    """Use a line; return True if it had to be fetched. A set's row runs from newest to oldest."""
+    """Access a line; return whether it missed. Each row of `sets` runs from newest to oldest."""
     row = line % sets.shape[0]
     if sets[row, 0] == line:
         return False
@@ -210,7 +214,7 @@ def _touch(sets, line):
     way = 1
     while way < last and sets[row, way] != line:
         way += 1
-    # One way only, or the oldest is not it either: the oldest gives up its place.
+    # With one way, or if the oldest line differs too, the oldest line is replaced.
     missed = way > last or sets[row, way] != line
     for older in range(min(way, last), 0, -1):
         sets[row, older] = sets[row, older - 1]
@@ -238,7 +242,7 @@ def _simulate(sizes, tile, order, strides, starts, line_bytes, sets):
                         for z in range(extent[third]):
                             for matrix in range(3):
                                 if strides[matrix, third] == 0 and z > 0:
-                                    continue  # it waits in a register
+                                    continue  # the element is kept in a register
                                 address = (
                                     corner[matrix]
                                     + x * strides[matrix, first]
@@ -253,7 +257,7 @@ def _simulate(sizes, tile, order, strides, starts, line_bytes, sets):
 
 @njit
 def _recent(touches, sizes, capacity):
-    """Count misses of a cache that is one ring of pieces, newest first; `end` closes the ring."""
+    """Return each piece's misses. The cache is a linked ring, newest first, closed by `end`."""
     end = sizes.size
     newer = np.full(end + 1, end)
     older = np.full(end + 1, end)

@@ -1,7 +1,7 @@
-"""How many blocks fit on one multiprocessor: its registers, shared memory and places for warps.
+"""Occupancy: how many blocks fit on one multiprocessor, by registers, shared memory and warps.
 
 Source: NVIDIA, CUDA C++ Programming Guide, tables "Technical Specifications per Compute
-Capability"; registers are given out 256 at a time to a warp.
+Capability". A warp's registers are allocated in units of 256.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-WARP, REGISTERS, GRAIN, RESERVED = 32, 65536, 256, 1024
+WARP, REGISTERS, REGISTER_UNIT = 32, 65536, 256
+SYSTEM_SHARED_BYTES = 1024  # of each block, from compute capability 8.0 on
 
-# By compute capability: warps and blocks that may be there at once, KiB of shared memory.
+# By compute capability: maximum resident warps and blocks, KiB of shared memory.
 LIMITS = {
     (7, 0): (64, 32, 96),
     (7, 5): (32, 16, 64),
@@ -28,7 +29,7 @@ LIMITS = {
 
 
 class Needs(Protocol):
-    """What a compiled kernel needs: registers a thread, bytes of shared memory a block."""
+    """What a compiled kernel needs: registers per thread, bytes of shared memory per block."""
 
     name: str
     cc: tuple[int, int]
@@ -38,9 +39,10 @@ class Needs(Protocol):
 
 @dataclass(frozen=True)
 class Occupancy:
-    """`blocks` of one kernel share a multiprocessor, `warps` in all; `limit` says what runs out.
+    """The `blocks` of one kernel, with `warps` in all, that fit on a multiprocessor.
 
-    `share` is `warps` over the most that the multiprocessor could hold.
+    `share` is `warps` over the maximum of the multiprocessor. `limit` names the resource that runs
+    out first.
     """
 
     blocks: int
@@ -50,19 +52,20 @@ class Occupancy:
 
 
 def occupancy(made: Needs, threads: int) -> Occupancy:
-    """Return what fits on a multiprocessor of `made.cc` in blocks of `threads` threads.
+    """Return the occupancy of the compiled kernel `made` in blocks of `threads` threads.
 
-    Raises ValueError for a compute capability that is not in LIMITS, or a block that fits nowhere.
+    Raises ValueError for a compute capability that is not in LIMITS, and for a block that does not
+    fit on a multiprocessor.
     """
     if made.cc not in LIMITS:
         known = ", ".join(f"{major}.{minor}" for major, minor in LIMITS)
         raise ValueError(f"no limits are known for compute capability {made.cc}; known: {known}")
     most_warps, most_blocks, shared_kib = LIMITS[made.cc]
     warps = -(-threads // WARP)
-    a_warp = -(-made.registers * WARP // GRAIN) * GRAIN
-    reserved = RESERVED if made.cc >= (8, 0) else 0
+    warp_registers = -(-made.registers * WARP // REGISTER_UNIT) * REGISTER_UNIT
+    reserved = SYSTEM_SHARED_BYTES if made.cc >= (8, 0) else 0
     fits = {
-        "registers": REGISTERS // a_warp // warps,
+        "registers": REGISTERS // warp_registers // warps,
         "shared memory": shared_kib * 1024 // max(1, made.shared_bytes + reserved),
         "warps": most_warps // warps,
         "blocks": most_blocks,

@@ -1,11 +1,11 @@
-"""The order of programs: which tiles of C are worked on together, and what that asks of the L2.
+"""The order of programs: which tiles of C are computed together, and what the L2 cache saves.
 
-A program owns a tile of C and walks along K, a step at a time; in each step it wants a tile of A
-and a tile of B. Programs start in the order of their numbers, as many as there is room for. The
-model lets those that are alive together walk in step, so that they come in waves, and whoever wants
-the same tile in the same step asks for it together. Behind them stands one cache that forgets what
-was used least recently. Tiles of C pass through it when their program ends. It counts bytes, it
-knows no time. Source: Triton's tutorial 03; Hennessy & Patterson, appendix B.
+A program owns a tile of C and walks along K; in each step it loads a tile of A and a tile of B.
+Programs start in the order of their numbers, as many as fit on the GPU. In the model, the programs
+that run together keep in step, so they form waves, and programs that need one tile in one step load
+it once. The loads go to one cache with least-recently-used replacement. A tile of C passes through
+that cache when its program ends. The model counts bytes, not time. Source: Triton's tutorial 03;
+Hennessy & Patterson, appendix B.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ MOST_TOUCHES = 2 * 10**8  # 800 MB of numbers and some seconds
 def program_order(tiles_m: int, tiles_n: int, group_m: int = 1) -> np.ndarray:
     """Return an array (programs, 2): the tile of C, (tile_m, tile_n), that each program owns.
 
-    Programs go down `group_m` tiles before they go on to the next column, and through all columns
-    before they go on to the next group; the last group may have fewer rows. 1 goes row by row.
-    This is the formula of `ladder/triton_swizzled.py`. Raises ValueError for sizes below 1.
+    The order goes down `group_m` tiles, then to the next column, and after the last column to the
+    next group of rows; the last group may have fewer rows. With 1 it goes row by row. The formula
+    is that of `ladder/triton_swizzled.py`. Raises ValueError for sizes below 1.
     """
     _positive(tiles_m=tiles_m, tiles_n=tiles_n, group_m=group_m)
     program = np.arange(tiles_m * tiles_n)
@@ -38,9 +38,10 @@ def program_order(tiles_m: int, tiles_n: int, group_m: int = 1) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Wave:
-    """Programs that are alive together: from `first` on, with the strips that they want.
+    """`programs` that run at the same time, numbered from `first` on.
 
-    `rows` and `columns` are tile rows of A and tile columns of B, in the order of first use.
+    `rows` and `columns` are the tile rows of A and tile columns of B that they load, in the order
+    of first use.
     """
 
     first: int
@@ -50,28 +51,29 @@ class Wave:
 
     @property
     def tiles(self) -> int:
-        """The different tiles of A and B that the wave wants in one step."""
+        """The number of distinct tiles of A and B that the wave loads in one step."""
         return len(self.rows) + len(self.columns)
 
 
 def waves(order: np.ndarray, alive: int) -> list[Wave]:
-    """Return the waves in which programs run if `alive` of them do so at once.
+    """Return the waves in which programs run if `alive` of them run at once.
 
     `order` is as `program_order` returns it. Raises ValueError for `alive` below 1.
     """
     _positive(alive=alive)
-    found = []
+    in_waves = []
     for first in range(0, len(order), alive):
         rows, columns = (_in_order(axis) for axis in order[first : first + alive].T)
-        found.append(Wave(first, len(order[first : first + alive]), rows, columns))
-    return found
+        in_waves.append(Wave(first, len(order[first : first + alive]), rows, columns))
+    return in_waves
 
 
 @dataclass(frozen=True)
 class Setting:
     """One launch: sizes and the block (BLOCK_M, BLOCK_N, BLOCK_K) in elements of `itemsize` bytes.
 
-    `alive` programs run at once, in groups of `group_m` tiles. Raises ValueError for sizes below 1.
+    `alive` programs run at once; `group_m` is as in `program_order`. Raises ValueError for sizes
+    below 1.
     """
 
     m: int
@@ -89,7 +91,7 @@ class Setting:
 
     @property
     def tiles(self) -> tuple[int, int, int]:
-        """How many tiles there are along M, N and K."""
+        """The number of tiles along M, N and K."""
         return tuple(-(-s // b) for s, b in zip((self.m, self.n, self.k), self.block, strict=True))
 
     @property
@@ -102,11 +104,11 @@ class Setting:
 
     @property
     def compulsory_bytes(self) -> int:
-        """A and B, each read once."""
+        """The bytes of A and B, each read once."""
         return (self.m + self.n) * self.k * self.itemsize
 
     def step_bytes(self, wave: Wave) -> int:
-        """Return the bytes of the tiles that a wave wants in one whole step."""
+        """Return the bytes of the tiles that a wave loads in one whole step."""
         rows, columns = self._extents(wave)
         return (rows + columns) * min(self.block[2], self.k) * self.itemsize
 
@@ -116,18 +118,18 @@ class Setting:
         return (rows + columns) * self.k * self.itemsize
 
     def _extents(self, wave: Wave) -> tuple[int, int]:
-        """How many rows of A and columns of B, in elements, a wave wants."""
+        """Return how many rows of A and columns of B, in elements, a wave loads."""
         parts = ((wave.rows, self.m, self.block[0]), (wave.columns, self.n, self.block[1]))
         return tuple(int(_lengths(size, block)[list(which)].sum()) for which, size, block in parts)
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of one launch, as the model counts them.
+    """The bytes of one launch, as the model counts them.
 
-    `asked` is what the programs load, all of it from the L2's point of view; `a` and `b` are what
-    the L2 does not have and memory delivers. `waves` is their number, `tiles` the different tiles
-    of A and B that a wave wants in one step, averaged over the waves.
+    `asked` is the sum of all programs' loads, which go to the L2; `a` and `b` are the bytes that
+    miss there and come from memory. `compulsory` is as in `Setting`. `waves` is the number of
+    waves, `tiles` the number of distinct tiles of A and B in one step, averaged over the waves.
     """
 
     asked: int
@@ -143,22 +145,22 @@ class Traffic:
 
     @property
     def hit_rate(self) -> float:
-        """The share of what was asked for that the L2 had."""
+        """The share of the loaded bytes that hit in the L2."""
         return 1 - self.missed / self.asked
 
     @property
     def times(self) -> float:
-        """How often A and B come from memory, on average; 1 is the least."""
+        """How often A and B are read from memory, on average; 1 is the minimum."""
         return self.missed / self.compulsory
 
 
 @remember
 def traffic(setting: Setting, l2_bytes: int) -> Traffic:
-    """Run the model: one launch in front of an L2 of so many bytes.
+    """Return the model's traffic for one launch and an L2 cache of `l2_bytes`.
 
-    Exact for the model as the module describes it; elements beyond an edge are not counted, though
-    the kernel reads others in their place. Raises ValueError for a cache below 1 byte, or a launch
-    of more than MOST_PROGRAMS or with more than MOST_TOUCHES tiles to ask for.
+    Elements beyond an edge are not counted, though the kernel loads others in their place. Raises
+    ValueError for a cache below 1 byte, and for a launch of more than MOST_PROGRAMS programs or
+    MOST_TOUCHES loads of tiles.
     """
     _positive(l2_bytes=l2_bytes)
     tiles_m, tiles_n, steps = setting.tiles
@@ -179,11 +181,11 @@ def traffic(setting: Setting, l2_bytes: int) -> Traffic:
     order, along = setting.order, np.arange(steps, dtype=np.int32)[:, None]
     touches = []
     for wave in together:
-        wanted = [row * steps for row in wave.rows]
-        wanted += [of_b + column * steps for column in wave.columns]
-        touches.append((np.array(wanted, np.int32) + along).ravel())
-        mine = order[wave.first : wave.first + wave.programs]
-        touches.append((of_c + mine[:, 0] * tiles_n + mine[:, 1]).astype(np.int32))
+        loads = [row * steps for row in wave.rows]
+        loads += [of_b + column * steps for column in wave.columns]
+        touches.append((np.array(loads, np.int32) + along).ravel())
+        owned = order[wave.first : wave.first + wave.programs]
+        touches.append((of_c + owned[:, 0] * tiles_n + owned[:, 1]).astype(np.int32))
     missed = recent_misses(np.concatenate(touches), sizes, l2_bytes) * sizes
     asked = int((tiles_n * high.sum() + tiles_m * wide.sum()) * setting.k) * setting.itemsize
     return Traffic(
@@ -202,7 +204,7 @@ def _lengths(size: int, block: int) -> np.ndarray:
 
 
 def _in_order(values: np.ndarray) -> tuple[int, ...]:
-    """Return the different values, in the order in which they come."""
+    """Return the distinct values, in the order of their first occurrence."""
     return tuple(dict.fromkeys(values.tolist()))
 
 

@@ -1,6 +1,6 @@
-"""Two floors under every matmul's time: its arithmetic, and the bytes that it moves.
+"""The roofline: two lower bounds on a matmul's time, from its arithmetic and from its bytes.
 
-The same picture holds one level further in, where the bytes come from shared memory.
+The same model holds one level further in, for bytes that come from shared memory.
 
 Source: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model
 for multicore architectures", CACM 52(4), 2009.
@@ -15,24 +15,24 @@ from tiled_matmul.machine.device import Peak
 from tiled_matmul.problem import Problem
 
 SHARED_BYTES_A_CLOCK = 128  # 32 banks of 4 bytes, on each multiprocessor
-# float32 lanes of a multiprocessor by compute capability: multiply-adds a clock.
+# float32 lanes of a multiprocessor by compute capability: multiply-adds per clock.
 LANES = {
     **dict.fromkeys(((7, 0), (7, 5), (8, 0)), 64),
     **dict.fromkeys(((8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)), 128),
 }
-ISSUED_A_CLOCK = 4 * 32  # instructions of a thread: four schedulers, a warp each
+ISSUED_A_CLOCK = 4 * 32  # thread instructions: four schedulers issue one warp instruction each
 # FLOPs of a multiprocessor's tensor cores in a clock, dense, 16-bit floats, by compute capability:
 # R. Crovella's account in "How to calculate the Tensor Core FP16 performance of H100?", NVIDIA
 # Developer Forums, 2023.
 TENSOR_FLOPS_A_CLOCK = {(8, 0): 2048, (9, 0): 4096}
-WGMMA_ROWS = 64  # of A, that one `wgmma` multiplies
+WGMMA_ROWS = 64  # rows of A that one `wgmma` multiplies
 
 
 def peak_tflops(peak: Peak, dtype: str = "float32") -> float:
     """Return the arithmetic roof for `dtype`, in 10¹² FLOP/s.
 
-    float32 runs on CUDA cores, float16 and bfloat16 on tensor cores with a float32 sum. Raises
-    ValueError for a dtype whose rate `Peak` does not hold.
+    float32 runs on CUDA cores, float16 and bfloat16 on tensor cores with a float32 accumulator.
+    Raises ValueError for any other dtype.
     """
     if dtype == "float32":
         return peak.fp32_tflops
@@ -46,9 +46,9 @@ def floors_ms(
 ) -> tuple[float, float]:
     """Return (compute_ms, memory_ms): the least time for the FLOPs, and for the bytes.
 
-    `bytes_moved` is what goes between the GPU and its memory; None takes the compulsory bytes (A
-    and B read once, C written once). Raises ValueError for fewer bytes than those, or for a dtype
-    without a peak rate.
+    `bytes_moved` counts the bytes between the GPU and its memory; None stands for the compulsory
+    bytes (A and B read once, C written once). Raises ValueError for fewer bytes than those, and for
+    a dtype without a peak rate.
     """
     least = problem.compulsory_bytes
     moved = least if bytes_moved is None else bytes_moved
@@ -60,15 +60,15 @@ def floors_ms(
 
 
 def ridge(peak: Peak, dtype: str = "float32") -> float:
-    """Return the intensity (FLOPs a byte) above which arithmetic is the tighter floor."""
+    """Return the intensity (FLOPs per byte) above which arithmetic is the tighter bound."""
     return peak_tflops(peak, dtype) * 1e3 / peak.bandwidth_gbps
 
 
 def attainable_tflops(intensity: float, peak: Peak, dtype: str = "float32") -> float:
-    """Return the roof over a kernel that does `intensity` FLOPs for each byte it moves.
+    """Return the roof, in 10¹² FLOP/s, of a kernel with `intensity` FLOPs per byte moved.
 
-    The smaller of the arithmetic peak and intensity × bandwidth, in 10¹² FLOP/s. Raises ValueError
-    unless `intensity` is positive.
+    It is the smaller of the arithmetic peak and intensity × bandwidth. Raises ValueError unless
+    `intensity` is positive.
     """
     if not intensity > 0:
         raise ValueError(f"intensity is FLOPs a byte and must be positive, got {intensity!r}")
@@ -76,10 +76,9 @@ def attainable_tflops(intensity: float, peak: Peak, dtype: str = "float32") -> f
 
 
 def shared_ridge(cc: tuple[int, int]) -> float:
-    """Return the FLOPs for each byte from shared memory above which arithmetic is the limit.
+    """Return the FLOPs per byte from shared memory above which arithmetic is the limit.
 
-    `cc` is the compute capability; the clock cancels out. Raises ValueError for one that is not in
-    LANES.
+    `cc` is the compute capability; the clock cancels out. Raises ValueError if it is not in LANES.
     """
     if cc not in LANES:
         known = ", ".join(f"{major}.{minor}" for major, minor in LANES)
@@ -88,17 +87,19 @@ def shared_ridge(cc: tuple[int, int]) -> float:
 
 
 def shared_bandwidth_gbps(peak: Peak, cc: tuple[int, int]) -> float:
-    """Return what all multiprocessors together read from shared memory, in 10⁹ bytes/s.
+    """Return the rate at which all multiprocessors can read shared memory, in 10⁹ bytes/s.
 
-    At the clock at which `peak` reaches its float32 rate. Raises ValueError as `shared_ridge`.
+    The clock is the one at which `peak` reaches its float32 rate. Raises ValueError as
+    `shared_ridge`.
     """
     return peak.fp32_tflops * 1e3 / shared_ridge(cc)
 
 
 def shared_attainable_tflops(intensity: float, peak: Peak, cc: tuple[int, int]) -> float:
-    """Return the roof over a float32 kernel with `intensity` FLOPs for each byte that its threads
-    load from shared memory, in 10¹² FLOP/s. Raises ValueError as `shared_ridge`, and unless
-    `intensity` is positive.
+    """Return the roof, in 10¹² FLOP/s, of a float32 kernel, set by its loads from shared memory.
+
+    `intensity` is FLOPs per byte that its threads load. Raises ValueError as `shared_ridge`, and
+    unless `intensity` is positive.
     """
     if not intensity > 0:
         raise ValueError(f"intensity is FLOPs a byte and must be positive, got {intensity!r}")
@@ -106,9 +107,10 @@ def shared_attainable_tflops(intensity: float, peak: Peak, cc: tuple[int, int]) 
 
 
 def issue_attainable_tflops(slots: float, peak: Peak, cc: tuple[int, int]) -> float:
-    """Return the roof over a float32 kernel that issues `slots` instructions for each multiply-add.
+    """Return the roof, in 10¹² FLOP/s, of a float32 kernel, set by the instructions that it issues.
 
-    In 10¹² FLOP/s. Raises ValueError as `shared_ridge`, and for less than one instruction.
+    `slots` is instructions per multiply-add. Raises ValueError as `shared_ridge`, and for less than
+    one instruction.
     """
     if not slots >= 1:
         raise ValueError(f"a multiply-add is one instruction at least, got {slots!r}")
@@ -117,26 +119,26 @@ def issue_attainable_tflops(slots: float, peak: Peak, cc: tuple[int, int]) -> fl
 
 
 class StepClocks(NamedTuple):
-    """Clocks of a step along K on one multiprocessor: its tensor cores', its shared memory's."""
+    """Clocks that one step along K takes on a multiprocessor's tensor cores and shared memory."""
 
     tensor: float
     shared: float
 
     @property
     def longer(self) -> float:
-        """What the step takes at least."""
+        """A lower bound on the clocks of the step."""
         return max(self)
 
 
 def step_clocks(rows: int, columns: int | Sequence[int], k: int) -> StepClocks:
-    """Return the clocks of one step of K = `k`, in 16-bit floats, on compute capability 9.0.
+    """Return the clocks of one step of K = `k`, for 16-bit floats, on compute capability 9.0.
 
-    A tile of A has `rows`, one of B `columns`; several numbers of columns are several products with
-    one tile of A. The copies write each tile into shared memory once. Then each `wgmma` reads its
-    64 rows of A and all the columns of its tile of B: A is read once for each product, B once for
-    each 64 rows. That holds where warps share no rows; it is a model, and nobody promises it.
-    Raises ValueError unless all sizes are positive, rows come in 64s, and at most 256 columns are
-    in one product.
+    A tile of A has `rows` rows, a tile of B `columns` columns; a list of columns means several
+    products with one tile of A. The copies write each tile into shared memory once. Then each
+    `wgmma` reads its 64 rows of A and all columns of its tile of B, so that A is read once per
+    product and B once per 64 rows. This is a model for warps that share no rows; no document
+    confirms it. Raises ValueError unless all sizes are positive, `rows` is a multiple of 64, and a
+    product has at most 256 columns.
     """
     widths = [columns] if isinstance(columns, int) else list(columns)
     if not widths or min(rows, k, *widths) < 1:

@@ -1,8 +1,8 @@
-"""What a loop nest visits, and in which order: found by running the loops themselves.
+"""Which (i, j, k) a loop nest visits, and in which order, found by running the loops themselves.
 
 A loop nest over (i, j, k) is a list of visits; each visit is one multiplication and one addition.
-`visits` makes that list by handing the loops three stand-ins for A, B and C that write down which
-element is asked for. `replay` does the arithmetic of such a list, in its order.
+`visits` makes the list: it runs the loops on three stand-ins for A, B and C that record each index
+read. `replay` does the arithmetic of such a list, in its order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Visit = tuple[int, int, int]
 
 
 class _Watched:
-    """Stands in for a matrix: notes the index of every element that is read; all of them are 1."""
+    """A stand-in for a matrix of ones that records the index of every element read."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self.shape = (rows, columns)
@@ -30,12 +30,12 @@ class _Watched:
 
 
 def visits(loops: Callable, m: int, n: int, k: int, *arguments: object) -> list[Visit]:
-    """Return the (i, j, k) that `loops(a, b, c, *arguments)` visits, in its order.
+    """Return the list of (i, j, k) that `loops(a, b, c, *arguments)` visits, in order.
 
-    `loops` is a Python function, or a Numba one whose Python form is then run; it does nothing but
-    `c[i, j] += a[i, k] * b[k, j]`, and may fill c before. a is (m, k), b (k, n), c (m, n). Indices
-    are noted as they are, inside the matrices or not. Raises ValueError if the reads of A, B and C
-    do not belong to one (i, j, k) each.
+    `loops` is a Python function, or a Numba function, whose Python form is run. Its only statement
+    is `c[i, j] += a[i, k] * b[k, j]`, though it may first fill c. a is (m, k), b (k, n), c (m, n).
+    Indices are recorded even if they lie outside the matrices. Raises ValueError if the reads of A,
+    B and C do not belong to one (i, j, k) each.
     """
     a, b, c = _Watched(m, k), _Watched(k, n), _Watched(m, n)
     getattr(loops, "py_func", loops)(a, b, c, *arguments)
@@ -53,8 +53,8 @@ def visits(loops: Callable, m: int, n: int, k: int, *arguments: object) -> list[
 def replay(order: Iterable[Visit], a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return C (M, N) after `c[i, j] += a[i, k] * b[k, j]` for each visit of `order` in turn.
 
-    a (M, K) and b (K, N) are of one dtype, which is C's too; each product and each sum is rounded
-    to it. C starts from zero. Raises IndexError for a visit outside the matrices.
+    a (M, K) and b (K, N) have C's dtype, to which each product and each sum is rounded. C starts
+    from zero. Raises IndexError for a visit outside the matrices.
     """
     c = np.zeros((a.shape[0], b.shape[1]), a.dtype)
     for i, j, k in order:

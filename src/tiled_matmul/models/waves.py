@@ -1,4 +1,4 @@
-"""Waves: how many tiles each multiprocessor gets, and how full the last round is."""
+"""Waves: in how many waves the multiprocessors compute the tiles, and how full the last one is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Waves:
-    """How many tiles wait for how many multiprocessors, each of which takes one at a time."""
+    """A launch of `tiles`, one at a time on each of `multiprocessors`.
+
+    Raises TypeError or ValueError unless both are positive ints.
+    """
 
     tiles: int
     multiprocessors: int
@@ -22,15 +25,15 @@ class Waves:
 
     @property
     def count(self) -> int:
-        """How many waves there are, the last one counted whole."""
+        """The number of waves; a partial last one counts."""
         return -(-self.tiles // self.multiprocessors)
 
     @property
     def last(self) -> int:
-        """How many multiprocessors have a tile in the last wave."""
+        """The number of multiprocessors with a tile in the last wave."""
         return self.tiles - (self.count - 1) * self.multiprocessors
 
     @property
     def fill(self) -> float:
-        """The share of all multiprocessors' time in which they have a tile."""
+        """The share of the multiprocessors' time in which they have a tile."""
         return self.tiles / (self.count * self.multiprocessors)

@@ -1,0 +1,12 @@
+"""01.1: the cases that learners do not see."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.spec import Case
+
+HIDDEN = (
+    Case(1, 1, 1, draw="normal"),
+    Case(5, 1, 9, draw="normal"),
+    Case(1, 8, 2),
+    Case(6, 6, 6, draw="normal"),
+)

@@ -1,0 +1,3 @@
+def loops(a, b, c):
+    # your code: roughly 7 lines
+    pass

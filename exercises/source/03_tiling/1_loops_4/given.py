@@ -1,0 +1,1 @@
+T = 4  # the edge of a tile

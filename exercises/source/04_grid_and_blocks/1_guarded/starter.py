@@ -1,0 +1,4 @@
+@cuda.jit
+def guarded(a, b, c):
+    # your code: roughly 7 lines
+    pass

@@ -1,0 +1,9 @@
+"""05.1: the cases that learners do not see."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.spec import (
+    Case,
+)
+
+HIDDEN = (Case(9, 9, 9),)

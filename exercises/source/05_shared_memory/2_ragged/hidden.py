@@ -1,0 +1,14 @@
+"""05.2: the cases that learners do not see."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.spec import (
+    Case,
+)
+
+HIDDEN = (
+    Case(8, 8, 8),
+    Case(5, 9, 6, order="reverse"),
+    Case(1, 1, 1, draw="normal"),
+    Case(3, 10, 2),
+)

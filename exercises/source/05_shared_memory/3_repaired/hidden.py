@@ -1,0 +1,9 @@
+"""05.3: the cases that learners do not see."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.spec import (
+    Case,
+)
+
+HIDDEN = (Case(8, 12, 16, order="reverse"),)

@@ -1,0 +1,12 @@
+"""06.1: the cases that learners do not see."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.spec import (
+    Case,
+)
+
+HIDDEN = (
+    Case(20, 35, 9, by_columns="a", order="reverse"),
+    Case(5, 6, 34, by_columns="a"),
+)

@@ -1,0 +1,8 @@
+"""08.1: the cases that learners do not see."""
+
+from tiled_matmul.grader.spec import Case
+
+HIDDEN = (
+    Case(8, 12, 20, order="reverse"),
+    Case(3, 9, 4),
+)

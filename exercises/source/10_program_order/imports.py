@@ -1,0 +1,8 @@
+import torch
+import triton
+import triton.language as tl
+
+from tiled_matmul.check import diagnose
+from tiled_matmul.grader import check
+from tiled_matmul.microscope.triton import trace_tiles
+from tiled_matmul.problem import Problem

@@ -1,0 +1,250 @@
+"""`python -m tiled_matmul bench`: rungs of the ladder timed against BLAS or cuBLAS."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tiled_matmul.problem import Problem
+
+DEFAULT_SHAPES = {
+    "cpu": "128x128x128,512x512x512,2048x2048x2048",
+    # Squares; three uneven ones: no multiple of 128; odd in everything, so that no row begins on 16
+    # bytes; ragged and small; and two with few blocks, each with a long way along K.
+    "gpu": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
+    "4000x4000x4000,4095x4097x4099,2000x3000x1500,256x256x16384,512x512x8192",
+    # Squares; few rows, as when a language model writes a word; a long way along K; no multiple of
+    # 128; and shapes of its layers.
+    "tensor cores": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
+    "16384x16384x16384,16x4096x4096,128x4096x4096,512x512x16384,4000x4000x4000,3072x768x4096,"
+    "8192x1024x1024,4096x11008x4096,2048x2048x8192",
+}
+COLUMNS = ("shape", "dtype", "rung", "time (ms)", "spread", "TFLOP/s", "against the baseline")
+WIDTHS = (17, 8, 23, 10, 7, 9, 0)
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command `bench` to the command line."""
+    parser = commands.add_parser("bench", help="time rungs of the ladder against BLAS or cuBLAS")
+    parser.add_argument(
+        "--rungs",
+        metavar="A,B",
+        help="names of the rungs to time (default: all that this machine can time)",
+    )
+    parser.add_argument(
+        "--shapes",
+        metavar="MxNxK,…",
+        help="sizes of the products, such as 512x512x512,4096x64x1024 (default: squares, and some "
+        "uneven shapes)",
+    )
+    parser.add_argument(
+        "--dtype",
+        help="element type of A, B and C, such as float16 (default: the one that the ladder "
+        "measures each rung in)",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="merge the records into this file of results"
+    )
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=2.0,
+        metavar="S",
+        help="how many seconds to time each product for, all its rungs together (default: 2)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        metavar="T",
+        help="how many threads the CPU rungs and BLAS may use (default: all there are)",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="time rungs of which one run takes over 2 s, too"
+    )
+    parser.set_defaults(run=_bench)
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from tiled_matmul.kit import backend
+    from tiled_matmul.measure import bench, results
+
+    # Whatever can be wrong with the request is reported before anything is timed.
+    plan = _plan(args)
+    if not args.budget > 0:
+        raise ValueError(f"--budget must be positive seconds, got {args.budget:g}")
+    if any(r.device == "cpu" for rungs, _ in plan for r in rungs):
+        with bench.equal_threads(args.threads):
+            pass
+    if args.json is not None:
+        results.check_file(args.json)
+    if not backend.select().on_gpu and args.rungs is None:
+        print(f"GPU rungs are left out: {backend.select().reason}.", file=sys.stderr)
+
+    timed = 0
+    with _table() as table:
+        for rungs, problem in plan:
+            records = _timed(rungs, problem, args, table)
+            timed += len(records)
+            for record in records:
+                table.row(*_cells(record))
+            if args.json is not None:
+                # After each problem, so that an interrupted run keeps what it has measured.
+                results.update(args.json, records)
+    if not timed:
+        raise ValueError(
+            "nothing was timed: every rung takes too long, which --force overrides, or too much "
+            "memory, or refuses"
+        )
+    return 0
+
+
+def _plan(args: argparse.Namespace) -> list[tuple[list, Problem]]:
+    """Return the rungs to time at each problem. Raises ValueError for a request that cannot be."""
+    from tiled_matmul.kit import backend
+    from tiled_matmul.ladder import LADDER, rung
+    from tiled_matmul.measure import bench
+
+    if args.rungs is None:
+        rungs = [r for r in LADDER if backend.select().on_gpu or r.device == "cpu"]
+    else:
+        rungs = [rung(name.strip()) for name in args.rungs.split(",")]
+    plan = []
+    places = [(r.device, args.dtype or r.dtype) for r in rungs]
+    for device, dtype in sorted(dict.fromkeys(places), key=lambda place: place[0]):
+        group = [r for r, place in zip(rungs, places, strict=True) if place == (device, dtype)]
+        bench.contestants(group)
+        on_tensor_cores = device == "gpu" and dtype in ("float16", "bfloat16")
+        usual = DEFAULT_SHAPES["tensor cores" if on_tensor_cores else device]
+        texts = usual if args.shapes is None else args.shapes
+        plan += [(group, Problem.parse(text, dtype)) for text in texts.split(",")]
+    return plan
+
+
+def _timed(rungs: list, problem: Problem, args: argparse.Namespace, table: Any) -> list:
+    """Return the records of `rungs` at a problem; `table` gets a row for each that is left out."""
+    from tiled_matmul.machine.device import is_out_of_memory
+    from tiled_matmul.measure import bench
+
+    def leave_out(name: str, reason: str) -> None:
+        table.row(problem.shape_text, problem.dtype, name, "", "", "", f"not timed: {reason}")
+
+    taken = []
+    for rung in rungs:
+        table.progress(f"{problem.shape_text}: trying {rung.name}", 0)
+        try:
+            if problem.dtype not in rung.dtypes:
+                raise TypeError(f"its dtypes are {', '.join(rung.dtypes)}")
+            seconds = 0.0 if args.force else bench.estimate_s(rung, problem)
+        except (ValueError, TypeError) as error:
+            leave_out(rung.name, _refusal(error))
+            continue
+        if seconds <= bench.MAX_RUN_S:
+            taken.append(rung)
+        else:
+            leave_out(rung.name, f"a run takes about {bench.duration_text(seconds)} (--force)")
+    try:
+        return taken and bench.bench(
+            taken,
+            problem,
+            budget_s=args.budget,
+            threads=args.threads if taken[0].device == "cpu" else None,
+            max_run_s=math.inf,
+            on_progress=lambda step, share: table.progress(f"{problem.shape_text}: {step}", share),
+            on_refusal=lambda name, error: leave_out(name, _refusal(error)),
+        )
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        for rung in taken:
+            leave_out(rung.name, "there is too little memory")
+        return []
+
+
+def _refusal(error: Exception) -> str:
+    return "it refuses: " + " ".join(str(error).split())
+
+
+def _cells(record) -> tuple[str, ...]:
+    if record.rung == record.baseline:
+        calls = f"{record.launches} call{'s' * (record.launches > 1)}"
+        how = f", a sample is {calls} in a CUDA graph" if record.graph else f", a sample is {calls}"
+        against = f"1, the baseline{how if record.graph or record.launches > 1 else ''}"
+    else:
+        against = f"{record.ratio:.3g} × {record.baseline}"
+    return (
+        record.shape_text,
+        record.dtype,
+        record.rung,
+        f"{record.time_ms:.4g}",
+        f"{record.spread:.1%}",
+        f"{record.tflops:.3g}",
+        against,
+    )
+
+
+class _PlainTable:
+    """Lines of text, printed at once: for files, pipes, and machines without rich."""
+
+    def __enter__(self) -> _PlainTable:
+        self._print(COLUMNS)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def progress(self, step: str, share: float) -> None:
+        """Print nothing: progress is for terminals."""
+
+    def row(self, *cells: str) -> None:
+        self._print(cells)
+
+    def _print(self, cells: Sequence[str]) -> None:
+        pairs = zip(cells, WIDTHS, strict=True)
+        print("  ".join(cell.ljust(width) for cell, width in pairs).rstrip(), flush=True)
+
+
+class _LiveTable:
+    """A table that fills while it runs, with a line below that shows the current step."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Table
+
+        self.table = Table(*COLUMNS)
+        for column in self.table.columns[3:6]:
+            column.justify = "right"
+        self.bar = Progress(TextColumn("{task.description}"), BarColumn(), transient=True)
+        self.task = self.bar.add_task("", total=1)
+        self.live = Live(self._shown(), refresh_per_second=4)
+
+    def _shown(self, running: bool = True):
+        from rich.console import Group
+
+        return Group(self.table, self.bar) if running else self.table
+
+    def __enter__(self) -> _LiveTable:
+        self.live.__enter__()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.live.update(self._shown(running=False))
+        self.live.__exit__(*exception)
+
+    def progress(self, step: str, share: float) -> None:
+        self.bar.update(self.task, description=step, completed=share)
+
+    def row(self, *cells: str) -> None:
+        self.table.add_row(*cells)
+
+
+def _table() -> _PlainTable | _LiveTable:
+    if not sys.stdout.isatty():
+        return _PlainTable()
+    try:
+        return _LiveTable()
+    except ImportError:
+        return _PlainTable()

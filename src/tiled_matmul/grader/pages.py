@@ -1,0 +1,110 @@
+"""The book's pages on exercises: a table of what there is, and the wrong answers that are graded.
+
+This is an extension of Sphinx, beside `book.sphinx`. Its directives `tiled-exercises` and
+`tiled-kills` take neither arguments nor content.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from tiled_matmul.book.generated import markdown_table
+from tiled_matmul.book.sphinx import GeneratedTable
+from tiled_matmul.grader import mistakes
+from tiled_matmul.grader.folders import FolderError, folders
+
+SOURCE = Path("exercises") / "source"
+
+
+def notebook_of(root: Path, chapter: str) -> Path:
+    """Return the exercise notebook of a chapter "05". Raises ValueError where there is not one."""
+    there = sorted((root / "exercises").glob(f"{chapter}_*.ipynb"))
+    if len(there) != 1:
+        raise ValueError(f"wanted one exercises/{chapter}_*.ipynb, there are {len(there)}")
+    return there[0]
+
+
+def exercises_markdown(root: Path) -> tuple[str, list[str]]:
+    """Return a table of all exercises with their points, and what is missing.
+
+    It links to the solutions, unless it is made in a learner's copy.
+    """
+    rows: list[tuple[str, ...]] = []
+    faults = []
+    solved = (root / "exercises" / "solutions").is_dir()
+    try:
+        there = [folder.exercise for folder in folders(source=root / SOURCE)]
+    except FolderError as error:
+        return "", [str(error)]
+    for chapter, group in groupby(there, key=attrgetter("chapter")):
+        group = list(group)
+        try:
+            path = notebook_of(root, chapter)
+        except ValueError as error:
+            faults.append(str(error))
+            continue
+        if solved and not (path.parent / "solutions" / path.name).exists():
+            faults.append(f"exercises/solutions/{path.name} is missing")
+            continue
+        titles = "; ".join(one.title for one in group)
+        points = sum(one.points for one in group)
+        title = path.stem[3:].replace("_", " ")
+        row = (f"[{title}](exercises/{path.name})", titles, str(points))
+        rows.append((*row, f"[worked](exercises/solutions/{path.name})") if solved else row)
+    columns = ("notebook", "exercises", "points", *(("solution",) if solved else ()))
+    return markdown_table(columns, rows, "  r"), faults
+
+
+def kills_markdown(root: Path) -> tuple[str, list[str]]:
+    """Return tables of the wrong answers with the status and words that tests demand."""
+    parts = []
+    faults = []
+    try:
+        graded = [(folder, mistakes.answers(folder)) for folder in folders(source=root / SOURCE)]
+    except FolderError as error:
+        return "", [str(error)]
+    if not any(answers for _, answers in graded):
+        return "The wrong answers are not in this copy of the course: they give answers away.", []
+    for folder, answers in graded:
+        wrong = [answer for answer in answers if answer.status != "PASS"]
+        rows = [
+            (a.name.replace("_", " "), a.status, "; ".join(f"“{word}”" for word in a.words))
+            for a in wrong
+        ]
+        table = markdown_table(("wrong answer", "status", "the message says"), rows)
+        parts.append(f"## {folder.name} {folder.exercise.title}\n\n{table}\n")
+        if len(wrong) < mistakes.LEAST_WRONG:
+            faults.append(
+                f"exercise {folder.name} has {len(wrong)} wrong answers in {mistakes.FILE}, "
+                f"wanted {mistakes.LEAST_WRONG}"
+            )
+    return "\n".join(parts), faults
+
+
+class Exercises(GeneratedTable):
+    def sources(self, root: Path) -> list[Path]:
+        return sorted((root / "exercises").glob("**/*.ipynb"))
+
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        return exercises_markdown(root)
+
+
+class Kills(GeneratedTable):
+    """A table for each exercise, under a heading of its own."""
+
+    def sources(self, root: Path) -> list[Path]:
+        paths = [folder.path / mistakes.FILE for folder in folders(source=root / SOURCE)]
+        return [path for path in paths if path.is_file()]
+
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        return kills_markdown(root)
+
+
+def setup(app: Sphinx) -> dict[str, object]:
+    app.add_directive("tiled-exercises", Exercises)
+    app.add_directive("tiled-kills", Kills)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,1 +1,0 @@
-"""The exercises, a module for each notebook: chNN.EXERCISES."""

@@ -1,0 +1,347 @@
+"""The fair clock: functions in turn, in one run, on the same inputs.
+
+What is fair about it:
+
+* Functions run strictly in turn, round by round, and each round starts with another one, so that
+  a machine that warms up, throttles or is shared slows all of them alike.
+* Inputs are random (zeros cost less power and so run at higher clocks) and change every round.
+* The same dtype and the same sums on both sides: TF32 off, float16 summed in float32.
+* The number is the median, the spread the interquartile range over the median.
+
+On a GPU the time lies between two CUDA events around one call. Before each, a buffer of four times
+the L2 cache is overwritten, again and again, for at least a millisecond. That puts the cache in a
+stated condition (full of the buffer, nothing of the operands in it), and it keeps the GPU busy
+while Python enqueues the launch: a launch through Numba costs the host up to 200 µs, which belongs
+to Python and not to the kernel. After each launch is enqueued, the clock asks whether the GPU is
+still busy with the flush. If it is not, the sample is thrown away and taken again behind a flush of
+twice the length. What remains is some microseconds between the events, the price of one launch on
+the GPU.
+
+With several launches a sample is the mean of so many calls in a row on the same operands, behind
+the same flush and one call that does not count. The cache then holds what the calls before have
+left in it. With graphs, these calls are captured in a CUDA graph and replayed, so that the GPU
+starts kernel after kernel by itself; about a microsecond is left between two kernels. Numba's
+launches are on a stream of their own and cannot be captured.
+
+On a CPU the time is `time.perf_counter`'s, and BLAS and Numba get the same number of threads.
+After a call, a library's threads spin for a while and wait for more work (OpenBLAS's for some
+100 ms), so before each sample the clock waits until the process is idle, half a second at most.
+Then the function runs for 30 ms untimed on the same inputs, once if that is longer, and not at all
+once it takes over a second: the caches hold what they can of its own data, its threads are awake.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiled_matmul.kit import backend
+from tiled_matmul.machine.device import cpu_threads
+
+BUDGET_S = 2.0
+MIN_ROUNDS, MAX_ROUNDS, FEWEST_ROUNDS = 10, 200, 3
+PATIENCE = 5  # after so many budgets, FEWEST_ROUNDS are enough
+FLUSH_MS, MOST_PASSES = 1.0, 4096
+LEAD_S, LONG_S = 0.03, 1.0
+IDLE_STEP_S, IDLE_SHARE, LONGEST_WAIT_S = 0.005, 0.2, 0.5
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One function's samples in milliseconds, in the order of the rounds."""
+
+    samples_ms: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.samples_ms or not all(math.isfinite(t) and t >= 0 for t in self.samples_ms):
+            raise ValueError(f"a timing needs finite samples of 0 or more, got {self.samples_ms!r}")
+
+    @property
+    def median_ms(self) -> float:
+        return float(np.median(self.samples_ms))
+
+    @property
+    def spread(self) -> float:
+        """Interquartile range over the median; infinite if the median is 0."""
+        low, high = np.percentile(self.samples_ms, (25, 75))
+        return float((high - low) / self.median_ms) if self.median_ms else math.inf
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.median_ms:.4g} ms ± {self.spread:.1%} "
+            f"(median, interquartile range, {len(self.samples_ms)} rounds)"
+        )
+
+
+def time_interleaved(
+    functions: Mapping[str, Callable[..., object]],
+    *,
+    device: str,
+    inputs: Sequence[tuple] = ((),),
+    rounds: int | None = None,
+    budget_s: float = BUDGET_S,
+    threads: int | None = None,
+    launches: int = 1,
+    graphs: bool = False,
+    on_round: Callable[[float], object] | None = None,
+) -> dict[str, Timing]:
+    """Time `functions` against each other and return a Timing for each, by the same names.
+
+    `device` is "cpu" or "gpu": which clock. In round r each function is called with
+    `inputs[r % len(inputs)]`; functions that take no arguments need none. Without `rounds`, it runs
+    for `budget_s` seconds, at least 10 and at most 200 rounds; functions so slow that 10 rounds
+    would take five budgets get fewer, never under 3. `threads` is how many a CPU run may use, None
+    all. With `launches` above 1, on a GPU only, a sample is the mean of so many calls in a row;
+    with `graphs`, on a GPU only, these are one replay of a CUDA graph. `on_round(share)` is called
+    after each round with the share done, up to 1. Not counted: two warm-up calls of each function
+    (one if it takes over a second), in which kernels are compiled.
+
+    Raises ValueError for nothing to time, an unknown device, a GPU asked for in the simulators,
+    several launches or graphs on a CPU, a function that cannot be captured, or more threads than
+    there are; what a function raises passes through.
+    """
+    if not functions:
+        raise ValueError("there is no function to time")
+    if device not in ("cpu", "gpu"):
+        raise ValueError(f'device must be "cpu" or "gpu", got {device!r}')
+    if not inputs:
+        raise ValueError("inputs must hold one tuple of arguments at least")
+    if rounds is not None and (type(rounds) is not int or rounds < 1):
+        raise ValueError(f"rounds must be a positive integer or None, got {rounds!r}")
+    if not budget_s > 0:
+        raise ValueError(f"budget_s must be positive, got {budget_s!r}")
+    if type(launches) is not int or launches < 1:
+        raise ValueError(f"launches must be a positive integer, got {launches!r}")
+    if launches > 1 and device != "gpu":
+        raise ValueError(f"on a CPU a sample is one call; launches={launches} is for a GPU")
+    if graphs and device != "gpu":
+        raise ValueError("CUDA graphs are for a GPU; on a CPU leave graphs=False")
+    if device == "gpu":
+        need_gpu()
+        sample, limits = _GpuClock(launches, graphs).sample, exact_sums()
+    else:
+        sample, limits = _CpuClock().sample, equal_threads(threads)
+    names = list(functions)
+    samples: dict[str, list[float]] = {name: [] for name in names}
+    with limits, _no_garbage_collection():
+        _warm_up(functions, inputs[0], device)
+        calls = {
+            name: [functools.partial(function, *arguments) for arguments in inputs]
+            for name, function in functions.items()
+        }
+        if graphs:
+            calls = {name: [_captured(name, c, launches) for c in calls[name]] for name in names}
+        start = time.perf_counter()
+        done, share = 0, 0.0
+        while share < 1:
+            first = done % len(names)
+            for name in names[first:] + names[:first]:
+                samples[name].append(sample(name, calls[name][done % len(inputs)]))
+            done += 1
+            share = _share(done, time.perf_counter() - start, rounds, budget_s)
+            if on_round is not None:
+                on_round(share)
+    return {name: Timing(tuple(samples[name])) for name in names}
+
+
+def need_gpu() -> None:
+    """Raise ValueError where GPU kernels run in the simulators, whose time means nothing."""
+    chosen = backend.select()
+    if not chosen.on_gpu:
+        raise ValueError(
+            f"the simulators have no clock: GPU kernels are timed on a GPU only ({chosen.reason})"
+        )
+
+
+@contextlib.contextmanager
+def exact_sums() -> Iterator[None]:
+    """Within this, torch's matmul sums as the rungs do: no TF32, float16 summed in float32."""
+    import torch
+
+    settings = torch.backends.cuda.matmul
+    names = (
+        "allow_tf32",
+        "allow_fp16_reduced_precision_reduction",
+        "allow_bf16_reduced_precision_reduction",
+    )
+    before = {name: getattr(settings, name) for name in names}
+    try:
+        for name in names:
+            setattr(settings, name, False)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(settings, name, value)
+
+
+@contextlib.contextmanager
+def equal_threads(threads: int | None = None) -> Iterator[int]:
+    """Within this, BLAS and Numba use `threads` threads each; None takes the most that both can.
+
+    Yields the number. Raises ValueError if it is not between 1 and that.
+    """
+    backend.select()
+    import numba
+    from threadpoolctl import threadpool_limits
+
+    before = numba.get_num_threads()
+    most = min(cpu_threads(), numba.config.NUMBA_NUM_THREADS)
+    with threadpool_limits(most, user_api="blas"):
+        # BLAS may have been built for fewer threads than asked for.
+        most = min([most, *_blas_threads()])
+    count = most if threads is None else threads
+    if type(count) is not int or not 1 <= count <= most:
+        raise ValueError(f"threads must be from 1 to {most} on this machine, got {threads!r}")
+    with threadpool_limits(count, user_api="blas"):
+        if any(blas != count for blas in _blas_threads()):
+            raise ValueError(f"BLAS does not run on {count} threads, so nothing fair can be timed")
+        numba.set_num_threads(count)
+        try:
+            yield count
+        finally:
+            numba.set_num_threads(before)
+
+
+def _blas_threads() -> list[int]:
+    from threadpoolctl import threadpool_info
+
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def _share(done: int, elapsed_s: float, rounds: int | None, budget_s: float) -> float:
+    """How much of the timing is done, from 0 to 1; 1 ends it."""
+    if rounds is not None:
+        return done / rounds
+    patient = min(done / FEWEST_ROUNDS, elapsed_s / (PATIENCE * budget_s))
+    usual = min(done / MIN_ROUNDS, elapsed_s / budget_s)
+    return min(1.0, max(usual, patient, done / MAX_ROUNDS))
+
+
+def _warm_up(functions: Mapping[str, Callable], arguments: tuple, device: str) -> None:
+    for function in functions.values():
+        start = time.perf_counter()
+        function(*arguments)
+        if device == "gpu":
+            finish()
+        if time.perf_counter() - start < 1:
+            function(*arguments)
+
+
+def finish() -> None:
+    """Wait for the GPU."""
+    import torch
+
+    torch.cuda.synchronize()
+
+
+def _captured(name: str, call: Callable[[], object], launches: int) -> Callable[[], None]:
+    """Return what replays so many calls in a row. Raises ValueError for one that waits or copies.
+
+    The call was made before: nothing is compiled or tuned while it is captured.
+    """
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            for _ in range(launches):
+                call()
+    except RuntimeError as error:
+        raise ValueError(f"{name} cannot be captured in a CUDA graph: {error}") from error
+    return graph.replay
+
+
+class _CpuClock:
+    """`perf_counter` around one call, after untimed calls of the same function."""
+
+    def __init__(self) -> None:
+        self.last_s: dict[str, float] = {}
+
+    def sample(self, name: str, call: Callable[[], object]) -> float:
+        _wait_until_idle()
+        if self.last_s.get(name, 0) < LONG_S:
+            begin = time.perf_counter()
+            call()
+            while time.perf_counter() - begin < LEAD_S:
+                call()
+        start = time.perf_counter()
+        call()
+        self.last_s[name] = time.perf_counter() - start
+        return self.last_s[name] * 1e3
+
+
+def _wait_until_idle() -> None:
+    """Sleep until this process's threads do next to nothing, or LONGEST_WAIT_S have passed."""
+    deadline = time.perf_counter() + LONGEST_WAIT_S
+    while time.perf_counter() < deadline:
+        before = time.process_time()
+        time.sleep(IDLE_STEP_S)
+        if time.process_time() - before < IDLE_SHARE * IDLE_STEP_S:
+            return
+
+
+class _GpuClock:
+    """CUDA events around the calls, behind a flush of the L2 cache that hides the launches.
+
+    With `graphs` what is called is a replay of all of a sample's launches.
+    """
+
+    def __init__(self, launches: int = 1, graphs: bool = False) -> None:
+        import torch
+
+        self.launches, self.calls = launches, 1 if graphs else launches
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        size = max(4 * properties.L2_cache_size, 2**25)
+        self.buffer = torch.empty(size, dtype=torch.uint8, device="cuda")
+        self.start, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self._overwrite(10)
+        torch.cuda.synchronize()
+        self.start.record()
+        self._overwrite(10)
+        self.end.record()
+        self.end.synchronize()
+        self.pass_ms = self.start.elapsed_time(self.end) / 10
+        self.passes = max(2, math.ceil(FLUSH_MS / self.pass_ms))
+
+    def _overwrite(self, times: int) -> None:
+        for _ in range(times):
+            self.buffer.zero_()
+
+    def sample(self, name: str, call: Callable[[], object]) -> float:
+        while True:
+            self._overwrite(self.passes)
+            if self.launches > 1:
+                call()  # so that all the timed ones find the cache alike
+            self.start.record()
+            for _ in range(self.calls):
+                call()
+            self.end.record()
+            hidden = not self.start.query()
+            self.end.synchronize()
+            if hidden:
+                return self.start.elapsed_time(self.end) / self.launches
+            # Counted in passes: on a shared GPU the length of a pass is not known well.
+            if self.passes >= MOST_PASSES:
+                raise ValueError(
+                    f"{name} waits for the GPU, or takes longer to enqueue than {self.passes} "
+                    "passes over the cache: its time would be the host's"
+                )
+            self.passes *= 2
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,108 @@
+"""Where a number comes from: the machine, the versions, the date and the code's commit."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from tiled_matmul import ROOT
+from tiled_matmul.machine import backend, device
+
+
+def provenance(where: str, threads: int | None = None) -> dict[str, Any]:
+    """Return what is stored with every measured number: machine, versions, date, commit.
+
+    `where` is "gpu", or "cpu" on so many `threads`. The keys are those of a Record.
+    """
+    name, driver = machine(where, threads)
+    return {
+        "gpu": name,
+        "driver": driver,
+        "versions": versions(where),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+    }
+
+
+def machine(where: str, threads: int | None) -> tuple[str, str]:
+    """Return what a record's `gpu` and `driver` hold for "cpu" (on so many threads) or "gpu"."""
+    if where == "gpu":
+        import torch
+
+        return torch.cuda.get_device_name(), device.driver_version()
+    return f"CPU: {device.cpu_name()}, {threads} thread{'s' if threads != 1 else ''}", ""
+
+
+def versions(where: str) -> dict[str, str]:
+    """Return the versions that bear on a time: Python's, the packages', and BLAS's or CUDA's."""
+    packages = ["numpy", "numba"] + (["numba-cuda", "torch", "triton"] if where == "gpu" else [])
+    if where == "gpu":
+        import torch
+
+        return installed(packages) | {"cuda": str(torch.version.cuda)}
+    from threadpoolctl import threadpool_info
+
+    blas = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return installed(packages) | {pool["internal_api"]: str(pool["version"]) for pool in blas}
+
+
+def installed(packages: Iterable[str]) -> dict[str, str]:
+    """Return Python's version, and the versions of those `packages` that are installed."""
+    by_name = {"python": platform.python_version()}
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            by_name[package] = metadata.version(package)
+    return by_name
+
+
+def this_process(packages: Iterable[str]) -> dict[str, Any]:
+    """Return the gpu, driver, cpu and versions that the calling process sees: a notebook's stamp.
+
+    gpu and driver are "" if the back end of this process is the simulators.
+    """
+    chosen = backend.select()
+    return {
+        "gpu": chosen.gpu.name if chosen.on_gpu else "",
+        "driver": device.driver_version() if chosen.on_gpu else "",
+        "cpu": f"{device.cpu_name()}, {device.cpu_threads()} threads",
+        "versions": installed(packages),
+    }
+
+
+def of_counters(ncu: str) -> dict[str, Any]:
+    """Return where counters come from that this `ncu`, Nsight Compute's executable, takes."""
+    answer = subprocess.run([ncu, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"Version (\S+)", answer)
+    origin = provenance("gpu")
+    return origin | {
+        "compute_capability": "{}.{}".format(*backend.select().gpu.capability),
+        "versions": origin["versions"] | {"ncu": version.group(1) if version else answer},
+    }
+
+
+@functools.cache
+def commit() -> str:
+    """Return the code's commit: TILED_MATMUL_COMMIT if set, else git's, else "unknown".
+
+    "-dirty" is appended where `src/` differs from it.
+    """
+    if os.environ.get("TILED_MATMUL_COMMIT"):
+        return os.environ["TILED_MATMUL_COMMIT"]
+    try:
+        head = _git("rev-parse", "--short", "HEAD")
+        return head + "-dirty" if _git("status", "--porcelain", "--", "src") else head
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

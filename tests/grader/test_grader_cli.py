@@ -1,0 +1,80 @@
+"""grader/cli.py: exit statuses, and a help text for each option."""
+
+import argparse
+
+import pytest
+
+from tiled_matmul.__main__ import main
+from tiled_matmul.grader import cli, pool, practice, starters
+
+(SOLVED,) = [path for path in starters.solutions() if path.name.startswith("01")]
+STARTER = starters.FOLDER / SOLVED.name
+
+
+def report(*statuses, **more):
+    return {"path": "a.ipynb", "exercises": [{"status": status} for status in statuses], **more}
+
+
+@pytest.mark.parametrize(
+    ("reports", "status"),
+    [
+        ([], 0),
+        ([report("PASS", "PASS")], 0),
+        ([report("PASS"), report("PASS", "WRONG")], 1),
+        *(
+            ([report("PASS", status)], 1)
+            for status in ("RACE", "TIMEOUT", "CRASH", "FORBIDDEN", "MISSING", "DUPLICATE")
+        ),
+        ([report("PASS", "WRONG", "INFRA")], 2),
+        ([report("PASS"), report(error="not a notebook")], 2),
+        ([report("WRONG"), report(error="not a notebook")], 2),
+    ],
+)
+def test_the_status_is_0_if_all_is_passed_1_if_not_2_for_a_fault(reports, status):
+    assert practice.exit_status(reports) == status
+
+
+@pytest.fixture
+def graded(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return lambda *arguments: main(["grade", *map(str, arguments)])
+
+
+def test_the_command_has_that_status(graded, tmp_path, monkeypatch):
+    assert graded(SOLVED) == 0
+    assert graded(SOLVED, STARTER) == 1
+    assert graded(SOLVED, tmp_path / "missing.ipynb") == 2
+    assert graded() == 2 and graded("--csv", "x", SOLVED) == 2
+    monkeypatch.setattr(pool.sys, "executable", "/nowhere/python")
+    assert graded(SOLVED) == 2  # no worker starts: INFRA
+
+
+def parsers():
+    """Return the parsers of `grade` and of `exercises` with its actions, by their names."""
+    top = argparse.ArgumentParser().add_subparsers()
+    cli.add_parsers(top)
+    named = dict(top.choices)
+    (actions,) = [
+        action
+        for action in named["exercises"]._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
+    return named | {f"exercises {name}": parser for name, parser in actions.choices.items()}
+
+
+@pytest.mark.parametrize("name", parsers())
+def test_help_says_what_each_option_does_and_its_default(name):
+    parser = parsers()[name]
+    assert parser.description and parser.description[-1] == ".", name
+    texts = [action.help for action in parser._actions if action.dest != "action"]
+    assert all(texts) and len(set(texts)) == len(texts)
+    for action in parser._actions:
+        if action.option_strings and action.dest != "help":
+            assert "(default: " in action.help, action.dest
+
+
+def test_help_states_the_exit_status(capsys):
+    with pytest.raises(SystemExit):
+        main(["grade", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Exit status: 0 if every exercise is passed, 1 if one is not, 2 for a usage" in text

@@ -1,0 +1,57 @@
+"""Each wrong answer gets the verdict meant for it, each right one passes."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from tiled_matmul.grader import mistakes, pool
+from tiled_matmul.grader.folders import exercise, folder, folders
+from tiled_matmul.grader.judge import judge
+from tiled_matmul.grader.spec import Limits
+
+FOLDERS = folders()
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """A process for each language: nobody is hostile here, and its beginning is what costs."""
+    with ExitStack() as stack:
+        started = {}
+
+        def of(kind):
+            language = "triton" if kind == "triton" else "cuda"
+            if language not in started:
+                one = pool.Worker(language, Limits(), confined=False)
+                started[language] = stack.enter_context(one)
+            return started[language]
+
+        yield of
+
+
+@pytest.mark.parametrize("one", FOLDERS, ids=lambda one: one.name)
+def test_every_answer_is_told_for_what_it_is(one, workers):
+    """A mistake is one in the cases that learners see, too."""
+    graded = list(mistakes.graded(one, worker=workers(one.exercise.kind)))
+    assert [f"{name}: {fault}" for name, faults in graded for fault in faults] == []
+    names = [name for name, _ in graded]
+    assert names[:2] == ["the solution", "the starter"]
+    assert names[2:] == [answer.name for answer in mistakes.answers(one)]
+
+
+@pytest.mark.parametrize("one", FOLDERS, ids=lambda one: one.name)
+def test_every_exercise_has_five_wrong_answers_and_two_other_right_ones(one):
+    assert mistakes.lacks(one.code("answer.py"), mistakes.answers(one)) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_race_is_found_whatever_the_numbers_are(seed, workers):
+    """Every thread of a row writes the same value: no order of the threads gives a wrong C."""
+    answers = mistakes.answers(folder("05.3"))
+    (lucky,) = (answer for answer in answers if answer.name == "lucky_value")
+    assert judge(exercise("05.3"), lucky.source, seed=seed, worker=workers("cuda")).status == "RACE"
+
+
+def test_a_solution_passes_in_a_process_of_its_own():
+    for name in ("01.1", "05.1", "09.1"):
+        verdict = judge(exercise(name), folder(name).code("answer.py"))
+        assert (verdict.status, verdict.points) == ("PASS", exercise(name).points)

@@ -1,5 +1,0 @@
-# status: WRONG
-# words: its edge is the root
-# exercise 03.2: the tile for a cache
-def largest_tile(cache_bytes, bytes_each):
-    return cache_bytes // (3 * bytes_each)

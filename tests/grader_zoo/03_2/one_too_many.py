@@ -1,8 +1,0 @@
-# status: WRONG
-# words: more bytes than the cache has
-# exercise 03.2: the tile for a cache
-def largest_tile(cache_bytes, bytes_each):
-    edge = 0
-    while 3 * edge**2 * bytes_each <= cache_bytes:
-        edge += 1
-    return edge

@@ -1,6 +1,0 @@
-# status: WRONG
-# words: Does it end at a `return`
-# exercise 06.2: how many ways
-def wavefronts(stride, size):
-    # your code: roughly 5 lines
-    pass

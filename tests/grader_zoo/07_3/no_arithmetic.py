@@ -1,8 +1,0 @@
-# status: WRONG
-# words: "arithmetic" is; hint 3
-# exercise 07.3: read a roofline
-def roofs(tile_m, tile_n, own_m, own_n):
-    of_block = 2 * tile_m * tile_n / (FLOAT * (tile_m + tile_n)) * GLOBAL
-    of_thread = 2 * own_m * own_n / (FLOAT * (own_m + own_n)) * SHARED
-    lower = "global memory" if of_block < of_thread else "shared memory"
-    return min(PEAK, of_block), min(PEAK, of_thread), lower

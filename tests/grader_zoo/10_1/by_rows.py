@@ -1,5 +1,0 @@
-# status: WRONG
-# words: row by row; go down first; hint 1
-# exercise 10.1: a tile for a number
-def tile_of(program, tiles_m, tiles_n, group_m):
-    return program // tiles_n, program % tiles_n

@@ -1,9 +1,0 @@
-# status: WRONG
-# words: tile_of(13, 5, 3, 2); last group is shorter; hint 3
-# exercise 10.1: a tile for a number
-def tile_of(program, tiles_m, tiles_n, group_m):
-    group = program // (group_m * tiles_n)
-    place = program % (group_m * tiles_n)
-    first_m = group * group_m
-    rows = group_m
-    return first_m + place % rows, place // rows

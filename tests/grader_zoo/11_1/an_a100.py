@@ -1,9 +1,0 @@
-# status: WRONG
-# words: that is an A100; hint 1
-# exercise 11.1: the budget
-def budget(block_m, block_n, block_k, warps, stages):
-    shared = (block_m * block_k + block_k * block_n) * BYTES * (stages - 1)
-    threads = WARP * warps
-    sums = block_m * block_n / threads
-    fits = shared <= SHARED and sums < min(MOST, REGISTERS / threads)
-    return shared, sums, fits

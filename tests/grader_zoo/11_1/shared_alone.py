@@ -1,9 +1,0 @@
-# status: WRONG
-# words: (128, 256, 64, 4, 3); not into registers; hint 3
-# exercise 11.1: the budget
-def budget(block_m, block_n, block_k, warps, stages):
-    shared = (block_m * block_k + block_k * block_n) * BYTES * stages
-    threads = WARP * warps
-    sums = block_m * block_n / threads
-    fits = shared <= SHARED
-    return shared, sums, fits

@@ -1,9 +1,0 @@
-# status: WRONG
-# words: Both take as long here; hint 3
-# exercise 11.2: which roof
-def step(rows, columns, depth):
-    arithmetic = 2 * rows * columns * depth / FLOPS
-    written = (rows + columns) * depth
-    read = rows * depth + rows // WGMMA_ROWS * columns * depth
-    shared = (written + read) * BYTES / BANDWIDTH
-    return arithmetic, shared, "arithmetic" if arithmetic > shared else "shared memory"

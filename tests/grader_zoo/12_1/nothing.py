@@ -1,7 +1,0 @@
-# status: WRONG
-# words: return; hint 1
-# exercise 12.1: waves
-def used(m, n, block_m, block_n, sms):
-    tiles = -(-m // block_m) * -(-n // block_n)
-    waves = -(-tiles // sms)
-    tiles / (waves * sms)
