@@ -20,7 +20,7 @@ NAMES = {
     "kit.unsigned": "unsigned",
     "kit.variants": "edited matmul_with without",
     "machine": "backend device",
-    "measure": "counters order_counters results search",
+    "measure": "counters results search",
     "measure.bench": "bench equal_threads time_interleaved",
     "measure.claims": "claim claims_table",
     "measure.sizes": "compare measure",
