@@ -1,7 +1,7 @@
 """Kernels whose memory accesses are counted twice: by a GPU's counters and by the interpreter.
 
 `CASES` lists the launches. `tools/take_counters.py` takes a GPU's counters of each, and
-`test_simt_hardware.py` compares them with a trace. Values are small integers, so that every order
+`test_hardware.py` compares them with a trace. Values are small integers, so that every order
 of adding gives the same sum and results compare exactly.
 
 A compiler may leave out, move or widen accesses; these kernels are written so that on compute

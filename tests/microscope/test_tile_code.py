@@ -363,11 +363,11 @@ def test_what_the_compiler_says_is_passed_on():
 
 
 def test_what_a_pass_writes_to_standard_error_is_gathered(capfd):
-    said = []
-    with tile_code._said_by_passes(said):
+    errors = []
+    with tile_code._errors_of_passes(errors):
         os.write(2, b"/a/b.py:7:3: error: 'op' does not fit\nmodule {\n  error in a dump\n}\n")
         os.write(2, b"/a/b.py:1:0: error: a pass failed\n")
-    assert said == ["'op' does not fit", "a pass failed"]
+    assert errors == ["'op' does not fit", "a pass failed"]
     print("after", file=sys.stderr, flush=True)
     assert capfd.readouterr().err == "after\n"
 

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 from numba import cuda, float32, int64, njit, uint64
-from test_simt_values import same, type_of
+from test_values import same, type_of
 
 from tiled_matmul.microscope.cuda import kinds, stands_for, trace
 from tiled_matmul.microscope.cuda.kinds import ARRAY, OTHER, SHAPE, STRIDES, Natural, Unsigned, join
