@@ -7,6 +7,9 @@ SHELL := bash
 
 PYTHON ?= python3
 JOBS ?= 2
+# How many processes share the GPU in test-gpu: each takes a core and about 1 GB of its memory.
+GPU_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 12 ? n : 12)))
+CHAPTER_JOBS ?= $(shell n=$(GPU_JOBS); echo $$(((n + 1) / 2)))
 PORT ?= 8000
 ARTIFACTS ?= _artifacts
 # OFFLINE=1: a GPU machine with no network, which has torch, triton, numba, numba-cuda, matplotlib
@@ -38,6 +41,9 @@ endif
 PYTEST = $(RUN) -m pytest
 NBVAL = $(PYTEST) -c tests/notebooks/nbval.ini --rootdir=.
 ON_GPU = TILED_MATMUL_BACKEND=gpu
+# What files of results are called here, such as "h200".
+GPU = $$($(RUN) tools/machine_name.py)
+COUNT = $(ON_GPU) $(RUN) tools/take_counters.py
 SIMULATED = TILED_MATMUL_BACKEND=simulator
 NOT_RUN = _build/not_run.txt
 PARALLEL = -n $(JOBS) --dist loadfile
@@ -83,14 +89,16 @@ doctor: $(READY) ## what machine this is, and what it lacks
 
 bench: $(READY) ## time the ladder here, into results/<GPU>.json or RESULTS=, and the interpreter
 	@mkdir -p results; results="$(RESULTS)"; \
-	: "$${results:=results/$$($(RUN) tools/machine_name.py).json}"; set -x; $(RUN) -m tiled_matmul bench --json "$$results"
-	$(RUN) tools/bench_interpreter.py --json results/interpreter/$$($(RUN) tools/machine_name.py).json
+	: "$${results:=results/$(GPU).json}"; set -x; $(RUN) -m tiled_matmul bench --json "$$results"
+	$(RUN) tools/bench_interpreter.py --json results/interpreter/$(GPU).json
 
 ## On a GPU machine; OFFLINE=1 where it has no network
 
 test-gpu: $(READY) chapters-exist gpu-tests-exist ## GPU tests, and all chapters by strict nbval
-	$(ON_GPU) $(PYTEST) -m gpu $(GPU_TESTS)
-	$(ON_GPU) $(NBVAL) --nbval $(CHAPTERS)
+	$(ON_GPU) $(PYTEST) -m "gpu and not alone" -n $(GPU_JOBS) --dist worksteal $(GPU_TESTS)
+	$(ON_GPU) $(NBVAL) --nbval -n $(CHAPTER_JOBS) --dist loadfile $(CHAPTERS)
+	@# What is timed, or fills the GPU, has it to itself.
+	$(ON_GPU) $(PYTEST) -m "gpu and alone" -n 0 $(GPU_TESTS)
 
 notebooks-gpu: $(READY) chapters-exist ## run all chapters here, store outputs and stamps
 	$(ON_GPU) $(RUN) -m tiled_matmul notebooks run --all
@@ -99,25 +107,23 @@ bench-bfloat16: $(READY) ## time Triton's rungs in bfloat16, into results/<GPU>.
 	@mkdir -p results
 	$(ON_GPU) $(RUN) -m tiled_matmul bench --dtype bfloat16 --rungs $$($(RUN) -c \
 		"from tiled_matmul.ladder import LADDER; print(*(r.name for r in LADDER if r.in_triton), sep=',')") \
-		--json "$(or $(RESULTS),results/$$($(RUN) tools/machine_name.py).json)"
+		--json "$(or $(RESULTS),results/$(GPU).json)"
 
 counters: $(READY) ## Nsight Compute's counters of every rung, into results/counters/<GPU>.json
-	$(ON_GPU) $(RUN) tools/take_ladder_counters.py \
-		--out results/counters/$$($(RUN) tools/machine_name.py).json
-	$(ON_GPU) $(RUN) tools/take_ladder_counters.py --dtype float16 \
-		--out results/counters/$$($(RUN) tools/machine_name.py)-float16.json
-	for size in $(COUNTED); do $(ON_GPU) $(RUN) tools/take_ladder_counters.py --dtype float16 \
-		--size $$size --rungs triton_split_k,triton_best --out \
-		results/counters/$$($(RUN) tools/machine_name.py)-$$size-float16.json || exit 1; done
-	$(ON_GPU) $(RUN) tools/take_order_counters.py \
-		--out results/order/$$($(RUN) tools/machine_name.py).json
+	$(COUNT) ladder --out results/counters/$(GPU).json
+	$(COUNT) ladder --dtype float16 --out results/counters/$(GPU)-float16.json
+	for size in $(COUNTED); do \
+		$(COUNT) ladder --dtype float16 --size $$size --rungs triton_split_k,triton_best \
+			--out results/counters/$(GPU)-$$size-float16.json || exit 1; \
+	done
+	$(COUNT) order --out results/counters/order-$(GPU).json
 
 search: $(READY) ## settings of the best rung against cuBLAS, into results/search/<GPU>.json
-	$(ON_GPU) $(RUN) tools/search.py --out results/search/$$($(RUN) tools/machine_name.py).json
+	$(ON_GPU) $(RUN) tools/search.py --out results/search/$(GPU).json
 
 sanitize: $(READY) ## memcheck and racecheck of every rung, into results/sanitizer/<GPU>.json
 	$(ON_GPU) $(RUN) tools/sanitize.py \
-		--out results/sanitizer/$$($(RUN) tools/machine_name.py).json
+		--out results/sanitizer/$(GPU).json
 
 gpu-refresh: $(READY) ## all that a GPU machine is asked for; pack it into ARTIFACTS=
 	@mkdir -p "$(ARTIFACTS)/logs"; rm -f "$(ARTIFACTS)"/logs/*.log; \

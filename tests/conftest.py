@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compiled_once import forget_unused, kept
 
 from tiled_matmul.kit.backend import select
 from tiled_matmul.machine import backend
+from tiled_matmul.microscope.compiled import cuda, triton
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -75,6 +77,28 @@ def few_settings(pytestconfig: pytest.Config) -> Iterator[None]:
         for name, kept in (("SPACE", (0, 6)), ("SMALL_SPACE", (0, 2))):
             space = getattr(triton_tuned, name)
             patch.setattr(triton_tuned, name, tuple(space[i] for i in kept))
+        yield
+
+
+@pytest.fixture(scope="session")
+def compile_cache(pytestconfig: pytest.Config) -> Path:
+    """The folder in which `compiled_once.kept` keeps what compilers make."""
+    folder = pytestconfig.cache.mkdir("compiled")
+    forget_unused(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compile_once(compile_cache: Path) -> Iterator[None]:
+    """The processes that compile for the simulators start once for each new question."""
+    start = cuda.elsewhere
+
+    def elsewhere(module: str, given: bytes) -> Any:
+        return kept(compile_cache, module.encode() + given, lambda: start(module, given))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuda, "elsewhere", elsewhere)
+        patch.setattr(triton, "elsewhere", elsewhere)
         yield
 
 

@@ -1,6 +1,7 @@
 """A file of counters with made-up numbers, for tests: what a GPU would have said."""
 
 from tiled_matmul.measure import counters
+from tiled_matmul.models.program_order import BLOCK
 
 GPU = "NVIDIA H200"
 NUMBERS = {
@@ -38,11 +39,43 @@ def kernel(leave_out=(), **changes):
     }
 
 
-def file(rungs, size=4096, gpu=GPU, unknown=()):
-    """Return what a file holds; `rungs` maps names to lists of stored kernels."""
+def file(launches, size=4096, gpu=GPU, unknown=()):
+    """Return what a file of the ladder holds; `launches` maps rungs to lists of stored kernels."""
     return {
         "provenance": dict.fromkeys(counters.PROVENANCE, "x") | {"gpu": gpu},
-        "problem": {"m": size, "n": size, "k": size, "dtype": "float32"},
+        "setting": {"m": size, "n": size, "k": size, "dtype": "float32"},
         "unknown": list(unknown),
-        "rungs": rungs,
+        "launches": launches,
+    }
+
+
+ORDER_NUMBERS = {
+    "time_ns": 1_500_000,
+    "dram_read_bytes": 4 * 2 * 8192 * 8192 * 2,
+    "dram_write_bytes": 100,
+    "l2_read_sectors": 1000,
+    "l2_tex_read_sectors": 900,
+    "l2_hit_pct": 81.5,
+}
+
+
+def order_kernel(leave_out=(), **changes):
+    """Return one kernel of a file of orders as it is stored."""
+    numbers = ORDER_NUMBERS | changes
+    return {
+        "name": "triton_swizzled_kernel",
+        "grid": [2048, 1, 1],
+        "counters": {
+            counters.METRICS[name]: value
+            for name, value in numbers.items()
+            if name not in leave_out
+        },
+    }
+
+
+def order_file(launches, gpu=GPU, unknown=(), block=BLOCK):
+    """Return what a file of orders holds; `launches` maps (edge, GROUP_M) to a stored kernel."""
+    return file({}, gpu=gpu, unknown=unknown) | {
+        "setting": {"dtype": "float16", "block": list(block)},
+        "launches": {counters.order_label(*place): [kernel] for place, kernel in launches.items()},
     }

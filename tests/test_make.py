@@ -167,6 +167,8 @@ def test_what_the_wheelhouse_names_is_locked():
     lock = wheelhouse.read_lock(ROOT / "requirements.lock")
     settings = PYPROJECT["tool"]["wheelhouse"]
     assert set(settings["carried"]) <= lock.keys()
+    # `make test-gpu` runs with workers there.
+    assert {"pytest-xdist", "execnet"} <= set(settings["carried"])
     assert not set(settings["carried"]) & set(settings["present"])
 
 
@@ -239,6 +241,16 @@ def test_no_gpu_tests_is_an_error(checkout):
     assert "no file in tests/ has a test marked gpu" in done.stderr
 
 
+def test_gpu_tests_share_the_gpu_but_for_those_that_need_it_alone(checkout):
+    (checkout / "chapters/01.ipynb").touch()
+    (checkout / "tests/test_x.py").write_text("# mark.gpu\n")
+    done = run("make", "-n", "test-gpu", "GPU_JOBS=12", cwd=checkout)
+    tests, chapters, alone = [line for line in done.stdout.splitlines() if "pytest" in line]
+    assert '-m "gpu and not alone" -n 12 --dist worksteal tests/test_x.py' in tests
+    assert "--nbval -n 6 --dist loadfile chapters/01.ipynb" in chapters
+    assert '-m "gpu and alone" -n 0 tests/test_x.py' in alone
+
+
 @pytest.mark.parametrize("target", ["test", "book", "lab", "wheelhouse", "test-colab"])
 def test_offline_is_refused_where_a_network_is_needed(checkout, target):
     done = run("make", "-n", target, "OFFLINE=1", cwd=checkout)
@@ -294,7 +306,8 @@ def test_results_are_named_after_the_gpu(gpu, name):
 
 def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
     """Run a gpu test that fails wherever it runs, and a plain one, under tests/conftest.py."""
-    shutil.copy(ROOT / "tests/conftest.py", tmp_path)
+    for name in ("conftest.py", "compiled_once.py"):
+        shutil.copy(ROOT / "tests" / name, tmp_path)
     (tmp_path / "test_it.py").write_text(
         "import pytest\n@pytest.mark.gpu\ndef test_gpu(): assert False\ndef test_cpu(): pass\n"
         "@pytest.mark.skipif(True, reason='no sandbox')\ndef test_sandbox(): assert False\n"
@@ -330,56 +343,53 @@ def test_gpu_tests_alone_never_pass_without_a_gpu(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def judge(folder: Path, cells: dict[str, tuple[str, str]], *options: str) -> dict[str, str]:
-    """Judge notebooks of one cell each as the chapters are judged; return {name: outcome}.
+def judge(folder: Path, cells: list[tuple[str, str]], *options: str) -> list[str]:
+    """Judge a notebook of these cells as the chapters are judged; return each cell's outcome.
 
-    cells: {notebook's name: (source of its cell, stored output)}.
+    A cell is (its source, its stored output).
     """
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    for name, (source, stored) in cells.items():
-        cell = {
+    written = [
+        {
             "cell_type": "code",
-            "id": "cell",
+            "id": f"cell-{number}",
             "metadata": {},
-            "execution_count": 1,
+            "execution_count": number + 1,
             "source": source,
             "outputs": [{"output_type": "stream", "name": "stdout", "text": stored}],
         }
-        metadata = {"kernelspec": kernel}
-        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": [cell]}
-        (folder / f"{name}.ipynb").write_text(json.dumps(notebook))
+        for number, (source, stored) in enumerate(cells)
+    ]
+    metadata = {"kernelspec": kernel}
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": written}
+    file = folder / "judged.ipynb"
+    file.write_text(json.dumps(notebook))
     settings = ROOT / "tests/notebooks/nbval.ini"
     command = (sys.executable, "-m", "pytest", "-c", settings, "--rootdir", folder, "-rA")
-    done = run(*command, *options, *(folder / f"{name}.ipynb" for name in cells))
-    verdict = r"^(PASSED|FAILED|ERROR) (?:\S*/)?(\w+)\.ipynb"
-    outcomes = re.findall(verdict, done.stdout, re.MULTILINE)
-    assert len(outcomes) == len(cells), done.stdout + done.stderr
-    assert done.returncode == any(outcome != "PASSED" for outcome, _ in outcomes)
-    return {name: outcome for outcome, name in outcomes}
+    done = run(*command, *options, file)
+    verdict = r"^(PASSED|FAILED|ERROR) \S*judged\.ipynb::Cell (\d+)"
+    outcomes = {int(cell): outcome for outcome, cell in re.findall(verdict, done.stdout, re.M)}
+    assert sorted(outcomes) == list(range(len(cells))), done.stdout + done.stderr
+    assert done.returncode == any(outcome != "PASSED" for outcome in outcomes.values())
+    return [outcomes[number] for number in range(len(cells))]
 
 
-def test_strict_nbval_compares_every_output(tmp_path):
-    cells = {"same": ("print(2)", "2\n"), "other": ("print(2.50)", "2.51\n")}
-    outcomes = judge(tmp_path, cells, "--nbval")
-    assert outcomes == {"same": "PASSED", "other": "FAILED"}
+def test_strict_nbval_compares_every_output_and_stops_a_cell_that_hangs(tmp_path):
+    cells = [
+        ("print(2)", "2\n"),
+        ("print(2.50)", "2.51\n"),
+        ("import time; time.sleep(600)", ""),
+    ]
+    outcomes = judge(tmp_path, cells, "--nbval", "--nbval-cell-timeout=2")
+    assert outcomes == ["PASSED", "FAILED", "FAILED"]
 
 
-def test_lax_nbval_compares_marked_cells_and_stops_at_errors(tmp_path):
+def test_lax_nbval_compares_marked_cells_and_reports_errors(tmp_path):
     marked = "# NBVAL_CHECK_OUTPUT\nprint(2.50)"
-    cells = {
-        "unmarked": ("print(2)", "3\n"),
-        "marked_same": (marked, "2.5\n"),
-        "marked_other": (marked, "2.51\n"),
-        "raises": ("print(1); 1 / 0", "1\n"),
-    }
-    assert judge(tmp_path, cells, "--nbval-lax") == {
-        "unmarked": "PASSED",
-        "marked_same": "PASSED",
-        "marked_other": "FAILED",
-        "raises": "FAILED",
-    }
-
-
-def test_nbval_stops_a_cell_that_hangs(tmp_path):
-    cells = {"hangs": ("import time; time.sleep(600)", "")}
-    assert judge(tmp_path, cells, "--nbval", "--nbval-cell-timeout=2") == {"hangs": "FAILED"}
+    cells = [
+        ("print(2)", "3\n"),
+        (marked, "2.5\n"),
+        (marked, "2.51\n"),
+        ("print(1); 1 / 0", "1\n"),
+    ]
+    assert judge(tmp_path, cells, "--nbval-lax") == ["PASSED", "PASSED", "FAILED", "FAILED"]

@@ -371,7 +371,7 @@ def test_metadata_of_the_wrong_kind_is_one_fault(book, value):
     [
         ("", "not JSON"),
         ("[" * 100_000, "not JSON"),
-        ('{"cells": [], "metadata": {"x": NaN}, "nbformat": 4}', "NaN is no number"),
+        ('{"cells": [], "metadata": {"x": NaN}, "nbformat": 4}', "NaN is not a JSON number"),
         ("{", "not JSON"),
         ("[]", 'no "cells"'),
         ('{"cells": [], "metadata": {}}', 'no "nbformat"'),

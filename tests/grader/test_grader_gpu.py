@@ -44,7 +44,11 @@ def gpu():
         yield there
 
 
-@pytest.mark.parametrize("name", KERNELS)
+# The points for speed are for a speed that is measured.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.alone) if exercise(n).speed else n for n in KERNELS],
+)
 def test_the_solution_has_all_points(name, gpu):
     found = judge(exercise(name), ANSWERS[name], gpu=gpu, confined=pool.sandbox_works())
     print(f"{name}: {found.evidence.get('speed', '')}")
@@ -73,6 +77,7 @@ def test_27_a_fault_while_it_is_timed(gpu):
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
+@pytest.mark.alone
 def test_21_28_a_kernel_without_an_end_is_ended(gpu):
     began = time.monotonic()
     found = judge(GUARD, large("while True:\n                pass"), gpu=gpu)
@@ -81,6 +86,7 @@ def test_21_28_a_kernel_without_an_end_is_ended(gpu):
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
+@pytest.mark.alone
 def test_28_a_deadlock_is_ended(gpu):
     """Thread 0 waits for a value that the others store after a barrier that it never reaches."""
     source = NAIVE.replace(
@@ -186,6 +192,7 @@ real.synchronize = lambda: None
 """
 
 
+@pytest.mark.alone
 def test_30_a_slow_answer_is_slow_even_if_it_patches_the_clock(gpu):
     fair = judge(exercise("07.1"), ANSWERS["07.1"], gpu=gpu)
     source = slowed()
@@ -247,6 +254,7 @@ def test_26_forged_machine_code_is_refused(gpu):
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
+@pytest.mark.alone
 def test_the_command_line_and_the_notebook(tmp_path, capsys):
     from tiled_matmul.__main__ import main
     from tiled_matmul.grader import check

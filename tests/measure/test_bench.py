@@ -299,6 +299,7 @@ def test_a_smaller_problem_that_is_refused_is_left_out_of_the_estimate(stand_in_
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_run_is_estimated_on_the_gpu():
     from tiled_matmul.ladder import rung
 
@@ -311,6 +312,7 @@ def test_a_run_is_estimated_on_the_gpu():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_small_products_are_timed_as_calls_in_a_row_and_large_ones_are_not():
     import torch
 
@@ -323,6 +325,7 @@ def test_small_products_are_timed_as_calls_in_a_row_and_large_ones_are_not():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.parametrize("size", [512, 2048])
 def test_cublas_against_itself_is_even(size):
     import torch

@@ -123,6 +123,7 @@ def test_tf32_is_off_within_and_restored_after():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_the_flush_hides_what_a_launch_costs_the_host():
     import torch
     from numba import cuda
@@ -163,6 +164,7 @@ def test_what_cannot_be_captured_is_refused():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_replay_does_all_the_calls_and_spares_what_launches_cost():
     import torch
 
@@ -176,6 +178,7 @@ def test_a_replay_does_all_the_calls_and_spares_what_launches_cost():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_the_cache_is_flushed():
     # 8 MB fit into every L2; read from memory they take at least their bytes over the bandwidth.
     import torch
@@ -187,6 +190,7 @@ def test_the_cache_is_flushed():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_calls_in_a_row_leave_out_the_flush_and_the_price_of_a_launch():
     import torch
     from numba import cuda

@@ -1,34 +1,19 @@
-"""A GPU's counters of each rung: what is read is whole, and the program that takes them."""
+"""A GPU's counters of each rung, and of each order: what is read is whole."""
 
-import importlib.util
 import json
-import sys
 
 import pytest
-from counters_example import file, kernel
+from counters_example import file, kernel, order_file, order_kernel
 
-from tiled_matmul import ROOT
 from tiled_matmul.measure import counters
 
-MARK = "launch::_3clocals_3e::end_of_rung"
-
-
-@pytest.fixture(scope="module")
-def tool():
-    tools = str(ROOT / "tools")
-    sys.path.insert(0, tools)
-    try:
-        path = ROOT / "tools" / "take_ladder_counters.py"
-        spec = importlib.util.spec_from_file_location("take_ladder_counters", path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    finally:
-        sys.path.remove(tools)
+SUBSETS = ("order", "patterns")
 
 
 def write(path, stored):
-    text = counters.as_text(*(stored[key] for key in ("provenance", "problem", "unknown", "rungs")))
+    text = counters.as_text(
+        *(stored[key] for key in ("provenance", "setting", "unknown", "launches"))
+    )
     path.write_text(text)
     return path
 
@@ -42,7 +27,7 @@ def test_a_file_comes_back_as_it_was_stored(tmp_path):
         *(4096, 4096, 4096, "float32"),
         "NVIDIA H200",
     )
-    assert list(found.rungs) == ["cublas", "a"] and "a" in found and "b" not in found
+    assert list(found.launches) == ["cublas", "a"] and "a" in found and "b" not in found
     assert found.unknown == ("x__y.sum",)
     assert found["a"]["registers"] == 64 and found["cublas"]["registers"] == 32
     assert found["a"].kernels[0].grid == (4, 2, 1)
@@ -62,7 +47,7 @@ def test_what_follows_from_the_counters():
         "time_ms": 2.0,
     }
     assert {name: counted[name] for name in wanted} == wanted
-    assert set(wanted) == set(counters.DERIVED)
+    assert {*wanted, "l2_read_bytes"} == set(counters.DERIVED)
 
 
 def test_without_multiply_adds_there_is_nothing_for_each_of_them():
@@ -102,7 +87,7 @@ def test_unknown_rungs_are_quoted():
         (file({"a": [kernel(registers=float("nan"))]}), "must be a number of 0 or more, got nan"),
         (file({"a": [kernel(registers=True)]}), "must be a number of 0 or more, got True"),
         (file({"a": [kernel()]}, gpu=""), "the provenance lacks gpu"),
-        ({"rungs": {}}, "is not a file of counters: KeyError"),
+        ({"launches": {}}, "is not a file of counters: KeyError"),
         ([], "is not a file of counters"),
     ],
 )
@@ -125,11 +110,13 @@ def test_unreadable_files_are_value_errors(tmp_path):
 def test_every_file_of_the_checkout_loads_and_knows_the_ladder():
     from tiled_matmul.ladder import LADDER
 
-    for path in counters.COUNTERS.glob("*.json"):
+    paths = [p for p in counters.COUNTERS.glob("*.json") if p.stem.split("-")[0] not in SUBSETS]
+    assert paths
+    for path in paths:
         found = counters.load(path)
         rungs = {rung.name for rung in LADDER if (rung.device, rung.dtype) == ("gpu", found.dtype)}
-        assert counters.BASELINE in found and len(found.rungs) > 1
-        assert set(found.rungs) <= rungs | {counters.BASELINE}
+        assert counters.BASELINE in found and len(found.launches) > 1
+        assert set(found.launches) <= rungs | {counters.BASELINE}
         assert path.name.endswith(f"-{found.dtype}.json") == (found.dtype != "float32")
 
 
@@ -156,82 +143,88 @@ def test_all_products_of_a_dtype_the_largest_first(monkeypatch, tmp_path):
         ("t4-float16.json", 2048, "float16"),
     ):
         stored = file({"cublas": [kernel()]}, size)
-        stored["problem"]["dtype"] = dtype
+        stored["setting"]["dtype"] = dtype
         write(tmp_path / name, stored)
     assert [each.n for each in counters.taken("float16")] == [1024, 512]
     assert [each.n for each in counters.taken("float32")] == [4096]
     write(tmp_path / "h200-again-float16.json", stored)
-    stored["problem"] |= dict.fromkeys("mnk", 512)
+    stored["setting"] |= dict.fromkeys("mnk", 512)
     write(tmp_path / "h200-again-float16.json", stored)
     with pytest.raises(ValueError, match="counted in two files"):
         counters.taken("float16")
 
 
-# The program that takes them
+# Orders of programs
 
 
-def rows(*names):
-    return [{"Kernel Name": name} for name in names]
+def test_a_file_of_orders_comes_back_as_it_was_stored(tmp_path):
+    launches = {(8192, 8): order_kernel(), (8192, 1): order_kernel(time_ns=3_000_000)}
+    stored = order_file(launches, unknown=["x__y.sum"])
+    path = write(tmp_path / "a.json", stored)
+    assert json.loads(path.read_text()) == stored
+    orders = counters.load(path)
+    assert (orders.gpu, orders.dtype, orders.block) == ("NVIDIA H200", "float16", (128, 256, 64))
+    assert (orders.edges, orders.groups(8192), orders.groups(4096)) == ((8192,), (1, 8), ())
+    assert orders.unknown == ("x__y.sum",)
+    assert orders.find(8192, 1).time_ms == 3.0 and orders.find(8192, 8)["l2_hit_pct"] == 81.5
+    assert orders.find(8192, 8).longest.grid == (2048, 1, 1)
+    assert orders.times(8192, 8) == 4
 
 
-def test_kernels_are_told_apart_by_the_empty_one_between_them(tool):
-    printed = rows("gemm", "reduce", MARK, "naive", MARK)
-    found = [
-        (name, [row["Kernel Name"] for row in part]) for name, part in tool.split(printed, "ab")
-    ]
-    assert found == [("a", ["gemm", "reduce"]), ("b", ["naive"])]
+def test_bytes_from_the_l2_leave_out_what_its_halves_exchange_where_that_is_known():
+    unknown = order_kernel(leave_out=["l2_tex_read_sectors"])
+    orders = counters.parse(order_file({(8192, 8): order_kernel(), (8192, 1): unknown}))
+    assert orders.find(8192, 8).l2_read_bytes == 900 * 32
+    assert orders.find(8192, 1).l2_read_bytes == 1000 * 32
+
+
+def renamed(label):
+    """Return a file of orders whose one launch has this label."""
+    return order_file({}) | {"launches": {label: [order_kernel()]}}
 
 
 @pytest.mark.parametrize(
-    "printed",
+    ("stored", "message"),
     [
-        rows("gemm", MARK),
-        rows("gemm", MARK, MARK),
-        rows("gemm", MARK, "naive"),
-        rows("gemm", MARK, "naive", MARK, "other", MARK),
-        rows(),
+        (order_file({}), "nothing was counted"),
+        (
+            order_file({(8192, 8): order_kernel(leave_out=["dram_read_bytes"])}),
+            "GROUP_M=8 lacks dram__bytes_read.sum",
+        ),
+        (order_file({(8192, 8): order_kernel(time_ns="32")}), "0 or more, got '32'"),
+        (order_file({(8192, 8): order_kernel(l2_hit_pct=float("nan"))}), "0 or more, got nan"),
+        (renamed("N=0 GROUP_M=8"), "must be called as .* is, got 'N=0 GROUP_M=8'"),
+        (renamed("N=8192 GROUP_M=True"), "got 'N=8192 GROUP_M=True'"),
+        (order_file({(8192, 8): order_kernel()}, gpu=""), "the provenance lacks gpu"),
+        (order_file({(8192, 8): order_kernel()}, block=(128, 256)), "three positive integers"),
     ],
 )
-def test_rows_that_do_not_fit_are_shown(tool, printed):
-    with pytest.raises(tool.CountersError, match="2 functions were launched"):
-        list(tool.split(printed, "ab"))
+def test_what_is_no_file_of_orders_is_refused(tmp_path, stored, message):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(stored))
+    with pytest.raises(ValueError, match=message) as caught:
+        counters.load(path)
+    assert str(path) in str(caught.value)
 
 
-def test_a_row_is_stored(tool, capsys):
-    row = {"Kernel Name": "k", "Grid Size": "(4, 2, 1)", "Block Size": "(256, 1, 1)"}
-    row |= {"smsp__inst_executed.sum": "1,536", "lts__t_bytes.sum": "2.5"}
-    row |= {"lts__t_sectors.sum": "n/a"}
-    stored = tool.stored("a", row, [name for name in row if "__" in name])
-    assert stored == {
-        "name": "k",
-        "grid": [4, 2, 1],
-        "block": [256, 1, 1],
-        "counters": {"smsp__inst_executed.sum": 1536, "lts__t_bytes.sum": 2.5},
-    }
-    assert "a: no number for lts__t_sectors.sum: 'n/a'" in capsys.readouterr().out
-    with pytest.raises(tool.CountersError, match="a: no number for dram__bytes_read.sum: ''"):
-        tool.stored("a", row, ["dram__bytes_read.sum"])
+def test_an_order_that_was_not_counted_is_quoted():
+    orders = counters.parse(order_file({(8192, 8): order_kernel()}))
+    with pytest.raises(ValueError, match="no counters of N=8192 GROUP_M=2; there are N=8192 GR"):
+        orders.find(8192, 2)
+    with pytest.raises(ValueError, match="clock_hz was not counted of N=8192 GROUP_M=8; there"):
+        orders.find(8192, 8)["clock_hz"]
 
 
-def test_counters_that_ncu_does_not_know_are_told(tool):
-    known = {name.split(".")[0] for name in counters.METRICS.values()}
-    assert tool.choose(known) == (list(counters.METRICS.values()), [])
-    taken, unknown = tool.choose(known - {"lts__t_bytes"})
-    assert unknown == ["lts__t_bytes.sum"] and "lts__t_bytes.sum" not in taken
-    # Those that the course needs are asked for in any case.
-    assert tool.choose(set())[0] == list(counters.NEEDED.values())
+def test_the_orders_are_none_before_they_were_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr(counters, "COUNTERS", tmp_path)
+    assert counters.order() is None
+    (tmp_path / "order-h200.json").write_text(json.dumps(order_file({(8192, 8): order_kernel()})))
+    assert counters.order().edges == (8192,)
+    assert counters.taken("float16") == []
 
 
-def test_counters_that_ncu_refuses_are_left_out_the_second_time(tool):
-    text = "==ERROR== Failed to find metric regex:^lts__t_bytes(\\.|$)\n==PROF== lts__t_sectors\n"
-    taken = ["lts__t_bytes.sum", "lts__t_sectors.sum", "gpu__time_duration.sum"]
-    assert tool.refused(text, taken) == ["lts__t_bytes.sum"]
-    assert tool.refused("==ERROR== Failed to find metric gpu__time_duration", taken) == []
-
-
-def test_sizes_are_an_edge_or_three(tool):
-    assert tool.sizes("4096") == (4096,) * 3
-    assert tool.sizes("512x512x16384") == (512, 512, 16384)
-    for text in ("0", "x", "4096x2", "1x2x3x4", "-5", "1x0x1"):
-        with pytest.raises(tool.argparse.ArgumentTypeError, match="wanted N or MxNxK"):
-            tool.sizes(text)
+def test_every_file_of_orders_in_the_checkout_loads():
+    paths = list(counters.COUNTERS.glob("order-*.json"))
+    assert paths
+    for path in paths:
+        assert {1, 8} <= set(counters.load(path).groups(8192)), path

@@ -23,6 +23,7 @@ def test_the_kernel_reads_the_counter_of_its_own_multiprocessor():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.skipif(not backend.select().on_gpu, reason="there is no GPU")
 def test_a_gpu_counts_on_between_two_kernels():
     count_cycles()

@@ -81,6 +81,7 @@ def test_without_a_gpu_there_is_nothing_to_load():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_product_makes_the_gpu_draw_power():
     import torch
 

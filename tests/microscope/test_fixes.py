@@ -1,11 +1,11 @@
-"""mended.py: bfloat16 in Triton's interpreter is what it is on a GPU."""
+"""fixes.py: bfloat16 in Triton's interpreter is what it is on a GPU."""
 
 import numpy as np
 import pytest
 import torch
 
 from tiled_matmul.kit.backend import select
-from tiled_matmul.microscope.triton import fixes as mended
+from tiled_matmul.microscope.triton import fixes
 
 pytestmark = pytest.mark.skipif(select().on_gpu, reason="the interpreter is switched off")
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(select().on_gpu, reason="the interpreter is swit
 def test_every_bfloat16_is_widened_as_torch_does_it():
     bits = np.arange(2**16, dtype=np.uint16)
     theirs = torch.from_numpy(bits.view(np.int16)).view(torch.bfloat16).float().numpy()
-    np.testing.assert_array_equal(mended.widened(bits), theirs)
+    np.testing.assert_array_equal(fixes.widened(bits), theirs)
 
 
 def test_every_float32_is_rounded_as_torch_does_it():
@@ -23,15 +23,15 @@ def test_every_float32_is_rounded_as_torch_does_it():
     bits = np.concatenate([bits, between, between + 1, between - 1])
     values = bits.view(np.float32)
     theirs = torch.from_numpy(values.copy()).bfloat16().float().numpy()
-    np.testing.assert_array_equal(mended.widened(mended.narrowed(values)), theirs)
+    np.testing.assert_array_equal(fixes.widened(fixes.narrowed(values)), theirs)
 
 
 def test_kernels_multiply_and_round_bfloat16():
     import triton
     import triton.language as tl
 
-    mended.mend()
-    mended.mend()  # once more changes nothing
+    fixes.apply_fixes()
+    fixes.apply_fixes()  # once more changes nothing
 
     @triton.jit
     def kernel(a, b, c, d):

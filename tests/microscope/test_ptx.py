@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from compiled_once import kept
 from ladder_ptx import ALIGNED, CAPABILITIES, Compiled
 
 from tiled_matmul import ROOT
@@ -66,14 +67,16 @@ def compiled(folder: Path, *parts: tuple[str, ...]) -> list[Compiled]:
 
 
 @pytest.fixture(scope="module")
-def ladder(tmp_path_factory) -> list[Compiled]:
-    return compiled(tmp_path_factory.mktemp("ptx"), ("0", "2"), ("1", "2"))
+def ladder(tmp_path_factory, compile_cache) -> list[Compiled]:
+    folder, halves = tmp_path_factory.mktemp("ptx"), (("0", "2"), ("1", "2"))
+    return kept(compile_cache, b"the ladder's PTX", lambda: compiled(folder, *halves))
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory) -> dict[str, Compiled]:
+def planted(tmp_path_factory, compile_cache) -> dict[str, Compiled]:
     folder = tmp_path_factory.mktemp("planted")
-    return {one.rung: one for one in compiled(folder, ("planted",))}
+    made = kept(compile_cache, b"planted PTX", lambda: compiled(folder, ("planted",)))
+    return {one.rung: one for one in made}
 
 
 def faults(one: Compiled) -> list[str]:

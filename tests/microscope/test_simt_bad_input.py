@@ -337,10 +337,10 @@ def test_arguments_of_shared_arrays():
 
 def test_a_while_loop_without_an_end():
     kernel = written(["i = 0", "while i < 10:", "    out[0] = i", "    i += 0"])
-    match = "the loop in line 3 of kernel took more than 1,000 turns in one block"
+    match = "the loop in line 3 of kernel ran more than 1,000 iterations in one block"
     with pytest.raises(StepLimit, match=match):
         trace(kernel, 1, 1, out(), max_steps=1000)
-    with pytest.raises(StepLimit, match=f"line 3 of kernel took more than {MAX_STEPS:,} turns"):
+    with pytest.raises(StepLimit, match=f"line 3 of kernel ran more than {MAX_STEPS:,} iterations"):
         run(kernel, 1, 1, out())
 
 
@@ -495,10 +495,10 @@ def test_what_does_not_fit_is_named_with_its_line(statement, what):
         ("out[4 / 2] = 1", "an index must be an integer, and this is float64"),
         ("out[0, 0] = 1", "2 indices for an array with 1 axes"),
         ("out[0][1] = 1", "is no array"),
-        ("out[0] = out", r"no number: an array of shape \[8\] of float32"),
-        ("x = out + 1", r"no number: an array of shape \[8\] of float32; arithmetic"),
-        ("x = out[0] & 3", "wants integers, got float32"),
-        ("x = 1 << 2.0", "wants integers"),
+        ("out[0] = out", r"not a number: an array of shape \[8\] of float32"),
+        ("x = out + 1", r"not a number: an array of shape \[8\] of float32; arithmetic"),
+        ("x = out[0] & 3", "needs integers, got float32"),
+        ("x = 1 << 2.0", "needs integers"),
         ("if out: x = 1", "neither true nor false"),
         ("out[0] = 'text'", "number"),
         ("out[0] = None", "number"),
@@ -621,21 +621,26 @@ def kernel(out, n):
     for k in range(n):
         out[(i + k) % out.size] = k
 
-t = trace(kernel, 100, 100, np.zeros(4096, "float32"), 1000)
-# getrusage would tell the peak of the process that started this one, if that was higher.
-peak_kb = int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-print(t.global_stores.lanes, peak_kb // 1024)
+def peak_kb():
+    # getrusage would tell the peak of the process that started this one, if that was higher.
+    return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+
+peaks = []
+for n in (100, 200):
+    t = trace(kernel, 100, 100, np.zeros(4096, "float32"), n)
+    assert t.global_stores.lanes == n * 10_000
+    peaks.append(peak_kb() / 1024)
+print(*peaks)
 """
 
 
-def test_ten_million_accesses_stay_under_a_gigabyte(tmp_path):
-    """The slowest test of simt/."""
+def test_ten_million_accesses_would_stay_under_a_gigabyte(tmp_path):
+    """As the memory for one million and for two says: it grows by so much for each further one."""
     file = tmp_path / "long.py"
     file.write_text(LONG)
     done = subprocess.run(
         [sys.executable, str(file)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
-    lanes, peak_mb = map(int, done.stdout.split())
-    assert lanes == 10_000_000
-    assert peak_mb < 1024
+    one_mb, two_mb = map(float, done.stdout.split())
+    assert 0 < two_mb - one_mb and one_mb + 9 * (two_mb - one_mb) < 1024, (one_mb, two_mb)

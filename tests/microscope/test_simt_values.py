@@ -546,7 +546,7 @@ def test_random_expressions_equal_njit():
 
 @pytest.mark.parametrize("text", ["1 & x", "x | 1", "x ^ 2", "1 << x", "x >> 1", "~x"])
 def test_bitwise_operators_refuse_floats(text):
-    with pytest.raises(TypingError, match="wants integers, got float32"):
+    with pytest.raises(TypingError, match="needs integers, got float32"):
         interpreted(written(text), column("float32", (1.5,)))
     with pytest.raises(numba.TypingError):
         njit(written(text))(np.float32(1.5))

@@ -77,5 +77,5 @@ def test_loads_are_told_from_their_first_to_their_last_sample():
     shown = figures.loads(runs, "Random numbers cost clocks")
     assert "zeros: from 1980 MHz and 300 W to 1700 MHz and 400 W; random: from" in shown.alt
     assert "Over 0.5 seconds." in shown.alt and "The limit is 700 W." in shown.alt
-    with pytest.raises(ValueError, match="told no clock"):
+    with pytest.raises(ValueError, match="reported no clock"):
         figures.loads({"zeros": Load(1.0, samples=(Sample(0, 1.0),))}, "Nothing")

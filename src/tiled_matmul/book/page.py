@@ -102,7 +102,7 @@ def ladder_table(records: Sequence[Any]) -> Table:
     )
 
 
-class Source:
+class Listing:
     """Code, highlighted as `lexer` ("python" or "diff") if the front end shows HTML."""
 
     def __init__(self, code: str, lexer: str = "python") -> None:
@@ -120,12 +120,12 @@ class Source:
         return highlight(self.code, get_lexer_by_name(self.lexer), HtmlFormatter())
 
 
-def show_source(function: Callable) -> Source:
+def show_source(function: Callable) -> Listing:
     """Return the source of a function or kernel, including its decorators."""
-    return Source(inspect.getsource(function_of(function)))
+    return Listing(inspect.getsource(function_of(function)))
 
 
-def changes(before: Callable, after: Callable) -> Source:
+def changes(before: Callable, after: Callable) -> Listing:
     """Return the diff of the bodies of two functions or kernels.
 
     Removed lines begin with "-", added lines with "+". "..." stands for lines that both have.
@@ -136,7 +136,7 @@ def changes(before: Callable, after: Callable) -> Source:
         if line.startswith(("---", "+++")):
             continue
         shown.append("    ..." if line.startswith("@@") else line)
-    return Source("\n".join(shown) or "nothing differs", "diff")
+    return Listing("\n".join(shown) or "nothing differs", "diff")
 
 
 def _body(function: Callable) -> list[str]:

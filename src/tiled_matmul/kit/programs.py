@@ -13,10 +13,10 @@ import triton.language as tl
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.microscope.cuda.hardware import MAX_GRID
-from tiled_matmul.microscope.triton.fixes import mend
+from tiled_matmul.microscope.triton.fixes import apply_fixes
 
 if select().name == "simulator":
-    mend()
+    apply_fixes()
 
 SMALLEST_BLOCK = 16  # tl.dot takes nothing smaller along K
 LONGEST_NUMBER = 2**31  # a program counts tiles and steps with 32 bits

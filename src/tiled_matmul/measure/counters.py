@@ -1,8 +1,9 @@
-"""What a GPU's counters say of each rung, at one size: `results/counters/*.json`.
+"""What a GPU's counters say of launches: `results/counters/*.json`, under names of our own.
 
-`tools/take_ladder_counters.py` takes them with NVIDIA's `ncu`; this reads them, under names of our
-own. Caches are flushed before each launch that is counted, and the clock is left as it is, so the
-time is near that of the bench but is not it: where speed is meant, records of the bench are.
+`tools/take_counters.py` takes them with NVIDIA's `ncu`. A file holds either every rung of the
+ladder at one problem, or one Triton kernel with its programs in several orders. Caches are flushed
+before each launch that is counted, and the clock is left as it is, so the time is near that of the
+bench but is not it: where speed is meant, records of the bench are.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +19,13 @@ from typing import Any
 
 from tiled_matmul import ROOT
 from tiled_matmul.files import load_as
+from tiled_matmul.models.program_order import Setting
 
 COUNTERS = ROOT / "results" / "counters"
 BASELINE = "cublas"
-LANES = 32
+LANES, SECTOR_BYTES = 32, 32
 
-# What the course's figures need of every GPU, by our names.
+# Our names for Nsight Compute's. First what the figures on the ladder need of every GPU.
 NEEDED = {
     "time_ns": "gpu__time_duration.sum",
     "load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
@@ -48,7 +51,8 @@ WELCOME = {
     "l2_sectors": "lts__t_sectors.sum",
     "l2_read_sectors": "lts__t_sectors_op_read.sum",
     "l2_write_sectors": "lts__t_sectors_op_write.sum",
-    # What multiprocessors ask the L2 for, after neighbours' requests were put together, and get.
+    # What multiprocessors ask the L2 for ("tex"), after neighbours' requests were put together, and
+    # what arrives. The L2's halves ask each other, too ("ltcfabric").
     "l2_tex_read_sectors": "lts__t_sectors_srcunit_tex_op_read.sum",
     "arrived_bytes": "l1tex__m_xbar2l1tex_read_bytes.sum",
     "shared_load_requests": "smsp__sass_inst_executed_op_shared_ld.sum",
@@ -81,8 +85,37 @@ WELCOME |= {
     f"stall_{reason}": f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
     for reason in STALLS
 }
-METRICS = NEEDED | WELCOME
+ORDER_NEEDED = ("time_ns", "dram_read_bytes", "dram_write_bytes", "l2_read_sectors")
+ORDER_WELCOME = {
+    "l2_sm_sectors": "lts__t_sectors_srcunit_tex.sum",
+    "l2_sm_missed_sectors": "lts__t_sectors_srcunit_tex_lookup_miss.sum",
+    "l2_fabric_sectors": "lts__t_sectors_srcunit_ltcfabric.sum",
+    "l2_hit_pct": "lts__t_sector_hit_rate.pct",
+    "l2_read_hit_pct": "lts__t_sector_op_read_hit_rate.pct",
+}
+METRICS = NEEDED | WELCOME | ORDER_WELCOME
 PROVENANCE = ("gpu", "compute_capability", "driver", "versions", "date", "commit")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Nsight Compute's counters: those without which a file is of no use, and helpful others."""
+
+    needed: tuple[str, ...]
+    welcome: tuple[str, ...]
+
+
+LADDER = Wanted(tuple(NEEDED.values()), tuple(WELCOME.values()))
+ORDER = Wanted(
+    tuple(METRICS[name] for name in ORDER_NEEDED),
+    tuple(
+        METRICS[name]
+        for name in (
+            *("l2_bytes", "l2_tex_read_sectors", *ORDER_WELCOME, "dram_pct", "l2_pct"),
+            *("clock_hz", "registers", "occupancy_pct"),
+        )
+    ),
+)
 
 # What is computed from the counters. Instructions are counted for each warp, FMAs for each thread.
 DERIVED: dict[str, Callable[[Mapping[str, float]], float]] = {
@@ -99,27 +132,32 @@ DERIVED: dict[str, Callable[[Mapping[str, float]], float]] = {
     "sectors_per_load": lambda v: v["load_sectors"] / v["load_requests"],
     "dram_bytes": lambda v: v["dram_read_bytes"] + v["dram_write_bytes"],
     "time_ms": lambda v: v["time_ns"] / 1e6,
+    # What the L2's halves exchange is counted too where it is not told apart.
+    "l2_read_bytes": lambda v: (
+        SECTOR_BYTES * v["l2_tex_read_sectors" if "l2_tex_read_sectors" in v else "l2_read_sectors"]
+    ),
 }
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One launch: its name as `ncu` prints it, its grid and block as (x, y, z)."""
+    """One kernel of a launch: its name as `ncu` prints it, its grid and block as (x, y, z)."""
 
     name: str
     grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    block: tuple[int, int, int] | None
     values: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Counted:
-    """One rung's counters. `counted["registers"]` is a number, by the names of METRICS and DERIVED.
+    """One launch's counters. `counted["registers"]` is a number, by the names of METRICS, DERIVED.
 
-    Where a rung launches several kernels, sums are of all and the rest is the longest one's.
+    `label` is a rung's name, or a setting such as "N=4096 GROUP_M=8". Where the launch runs several
+    kernels, sums are of all of them and the rest is the longest one's.
     """
 
-    rung: str
+    label: str
     kernels: tuple[Kernel, ...]
 
     @property
@@ -129,16 +167,16 @@ class Counted:
     @property
     def values(self) -> dict[str, float]:
         """All that was counted and all that follows from it."""
-        found = dict(self.longest.values)
-        for name in found:
+        numbers = dict(self.longest.values)
+        for name in numbers:
             if METRICS[name].endswith(".sum"):
-                found[name] = sum(kernel.values[name] for kernel in self.kernels)
+                numbers[name] = sum(kernel.values[name] for kernel in self.kernels)
         for name, compute in DERIVED.items():
             try:
-                found[name] = compute(found)
+                numbers[name] = compute(numbers)
             except (KeyError, ZeroDivisionError):  # no cp.async, no shared memory, no FMA
                 continue
-        return found
+        return numbers
 
     def __contains__(self, name: str) -> bool:
         return name in self.values
@@ -148,43 +186,70 @@ class Counted:
         values = self.values
         if name not in values:
             there = ", ".join(values)
-            raise ValueError(f"{name} was not counted of {self.rung}; there are {there}")
+            raise ValueError(f"{name} was not counted of {self.label}; there are {there}")
         return values[name]
+
+    @property
+    def time_ms(self) -> float:
+        return self["time_ms"]
+
+    @property
+    def l2_read_bytes(self) -> float:
+        """Bytes read from the L2, those that its halves exchange included where not told apart."""
+        return self["l2_read_bytes"]
 
 
 @dataclass(frozen=True)
-class LadderCounters:
-    """The counters of all rungs at one problem on one GPU, in the ladder's order, cuBLAS first.
+class Counters:
+    """All launches of one file, on one GPU, in the file's order. `setting` is common to all.
 
     `unknown` are the counters that were asked for and that this `ncu` did not know.
     """
 
     provenance: Mapping[str, Any]
-    m: int
-    n: int
-    k: int
-    dtype: str
+    setting: Mapping[str, Any]
     unknown: tuple[str, ...]
-    rungs: Mapping[str, Counted]
+    launches: Mapping[str, Counted]
 
     @property
     def gpu(self) -> str:
         return self.provenance["gpu"]
 
-    def __contains__(self, rung: str) -> bool:
-        return rung in self.rungs
+    @property
+    def dtype(self) -> str:
+        return self.setting["dtype"]
 
-    def __getitem__(self, rung: str) -> Counted:
-        """Return a rung's counters; raise ValueError that lists the counted ones for another."""
-        if rung not in self.rungs:
-            raise ValueError(f"no counters of {rung}; there are {', '.join(self.rungs)}")
-        return self.rungs[rung]
+    def __contains__(self, label: str) -> bool:
+        return label in self.launches
+
+    def __getitem__(self, label: str) -> Counted:
+        """Return a launch's counters; raise ValueError that lists the counted ones for another."""
+        if label not in self.launches:
+            raise ValueError(f"no counters of {label}; there are {', '.join(self.launches)}")
+        return self.launches[label]
+
+
+@dataclass(frozen=True)
+class LadderCounters(Counters):
+    """The counters of all rungs at one problem, in the ladder's order, cuBLAS first."""
+
+    @property
+    def m(self) -> int:
+        return self.setting["m"]
+
+    @property
+    def n(self) -> int:
+        return self.setting["n"]
+
+    @property
+    def k(self) -> int:
+        return self.setting["k"]
 
     def table(self, names: Sequence[str], rungs: Sequence[str] | None = None) -> Any:
         """Return a Table, a line a rung, a column for each of `names`; None where there is none."""
         from tiled_matmul.microscope.table import table
 
-        chosen = list(self.rungs) if rungs is None else rungs
+        chosen = list(self.launches) if rungs is None else rungs
         return table(
             [
                 {"rung": rung} | {name: self[rung].values.get(name) for name in names}
@@ -193,71 +258,132 @@ class LadderCounters:
         )
 
 
-def load(path: str | os.PathLike) -> LadderCounters:
+@dataclass(frozen=True)
+class OrderCounters(Counters):
+    """The counters of `ladder/triton_swizzled.py` at some edges of square matrices and GROUP_M.
+
+    All launches have tiles of `block`, (BLOCK_M, BLOCK_N, BLOCK_K).
+    """
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        return tuple(self.setting["block"])
+
+    @property
+    def edges(self) -> tuple[int, ...]:
+        return tuple(sorted({edge for edge, _ in map(order_of, self.launches)}))
+
+    def groups(self, edge: int) -> tuple[int, ...]:
+        """Return the GROUP_M that were counted at an edge."""
+        places = map(order_of, self.launches)
+        return tuple(sorted(group_m for counted, group_m in places if counted == edge))
+
+    def find(self, edge: int, group_m: int) -> Counted:
+        """Return one launch; raise ValueError that lists the counted ones for another."""
+        return self[order_label(edge, group_m)]
+
+    def times(self, edge: int, group_m: int) -> float:
+        """Return how often A and B were read from memory: bytes counted over those of both."""
+        compulsory = Setting(edge, edge, edge, self.block).compulsory_bytes
+        return self.find(edge, group_m)["dram_read_bytes"] / compulsory
+
+
+def order_label(edge: int, group_m: int) -> str:
+    """Return what a launch of an order is called in a file: "N=4096 GROUP_M=8"."""
+    return f"N={edge} GROUP_M={group_m}"
+
+
+def order_of(label: str) -> tuple[int, int]:
+    """Return (edge, GROUP_M) of such a label. Raises ValueError for any other text."""
+    match = re.fullmatch(r"N=([1-9]\d*) GROUP_M=([1-9]\d*)", label)
+    if not match:
+        raise ValueError(f"a launch must be called as {order_label(4096, 8)!r} is, got {label!r}")
+    return int(match[1]), int(match[2])
+
+
+def load(path: str | os.PathLike) -> LadderCounters | OrderCounters:
     """Read a file of counters. Raises ValueError naming the file and what is wrong in it."""
     return load_as(path, parse, "counters")
 
 
-def parse(stored: Mapping[str, Any]) -> LadderCounters:
-    """Return what a file holds. Raises ValueError for a rung that lacks what NEEDED names."""
+def parse(stored: Mapping[str, Any]) -> LadderCounters | OrderCounters:
+    """Return what a file holds. Raises ValueError for a launch that lacks what it needs."""
     missing = [key for key in PROVENANCE if not stored["provenance"].get(key)]
     if missing:
         raise ValueError(f"the provenance lacks {', '.join(missing)}")
-    rungs = {
-        rung: Counted(rung, tuple(_kernel(rung, kernel) for kernel in kernels))
-        for rung, kernels in stored["rungs"].items()
+    setting, unknown = stored["setting"], tuple(stored["unknown"])
+    keys, kind, wanted = ("m", "n", "k"), LadderCounters, LADDER
+    if "block" in setting:
+        keys, kind, wanted = (), OrderCounters, ORDER
+        block = setting["block"]
+        if len(block) != 3 or not all(type(size) is int and size > 0 for size in block):
+            raise ValueError(f"block must be three positive integers, got {block!r}")
+        for label in stored["launches"]:
+            order_of(label)
+    for key in (*keys, "dtype"):
+        setting[key]  # a KeyError names what is missing
+    launches = {
+        label: Counted(label, tuple(_kernel(label, kernel, wanted) for kernel in kernels))
+        for label, kernels in stored["launches"].items()
     }
-    for rung, counted in rungs.items():
+    if not launches:
+        raise ValueError("nothing was counted")
+    for label, counted in launches.items():
         if not counted.kernels:
-            raise ValueError(f"{rung} has no kernel")
-    problem = stored["problem"]
-    sizes = {key: problem[key] for key in ("m", "n", "k", "dtype")}
-    return LadderCounters(
-        stored["provenance"], **sizes, unknown=tuple(stored["unknown"]), rungs=rungs
-    )
+            raise ValueError(f"{label} has no kernel")
+    return kind(stored["provenance"], setting, unknown, launches)
 
 
-def _kernel(rung: str, stored: Mapping[str, Any]) -> Kernel:
+def _kernel(label: str, stored: Mapping[str, Any], wanted: Wanted) -> Kernel:
     values = {}
     for name, metric in METRICS.items():
         value = stored["counters"].get(metric)
-        if value is None and name in NEEDED:
-            raise ValueError(f"{rung} lacks {metric}")
+        if value is None and metric in wanted.needed:
+            raise ValueError(f"{label} lacks {metric}")
         if value is None:
             continue
         fine = isinstance(value, int | float) and not isinstance(value, bool)
         if not fine or not math.isfinite(value) or value < 0:
-            raise ValueError(f"{rung}: {metric} must be a number of 0 or more, got {value!r}")
+            raise ValueError(f"{label}: {metric} must be a number of 0 or more, got {value!r}")
         values[name] = value
-    return Kernel(stored["name"], tuple(stored["grid"]), tuple(stored["block"]), values)
+    block = stored.get("block")
+    return Kernel(stored["name"], tuple(stored["grid"]), block and tuple(block), values)
 
 
-def as_text(provenance: Mapping, problem: Mapping, unknown: Sequence[str], rungs: Mapping) -> str:
-    """Return a file's text: JSON, a line a rung. `rungs` maps each to its kernels as stored."""
-    lines = [f"  {json.dumps(rung)}: {json.dumps(kernels)}" for rung, kernels in rungs.items()]
+def as_text(
+    provenance: Mapping, setting: Mapping, unknown: Sequence[str], launches: Mapping
+) -> str:
+    """Return a file's text: JSON, a line a launch. `launches` maps each to its stored kernels."""
+    lines = [f"  {json.dumps(label)}: {json.dumps(kernels)}" for label, kernels in launches.items()]
     return (
         f'{{\n"provenance": {json.dumps(provenance, indent=1)},\n'
-        f'"problem": {json.dumps(problem)},\n'
+        f'"setting": {json.dumps(setting)},\n'
         f'"unknown": {json.dumps(unknown)},\n'
-        '"rungs": {\n' + ",\n".join(lines) + "\n}\n}\n"
+        '"launches": {\n' + ",\n".join(lines) + "\n}\n}\n"
     )
 
 
 def reference(dtype: str = "float32") -> LadderCounters:
-    """Return the reference GPU's counters, those that the book's prose speaks of."""
+    """Return the reference GPU's counters of the ladder, those that the book's prose speaks of."""
     return load(COUNTERS / ("h200.json" if dtype == "float32" else f"h200-{dtype}.json"))
 
 
+def order() -> OrderCounters | None:
+    """Return the reference GPU's counters of orders, or None where they have not been taken yet."""
+    path = COUNTERS / "order-h200.json"
+    return load(path) if path.exists() else None
+
+
 def taken(dtype: str, folder: os.PathLike | None = None) -> list[LadderCounters]:
-    """Return all counters of the reference GPU in one dtype, the largest product first.
+    """Return the reference GPU's counters of the ladder in one dtype, the largest product first.
 
     There is one file for each product, `h200.json` and `h200-….json`; where none has been taken
     yet, the list is empty. Raises ValueError as `load` does, and for one product in two files.
     """
-    found = [load(path) for path in sorted(Path(folder or COUNTERS).glob("h200*.json"))]
-    found = [each for each in found if each.dtype == dtype]
-    products = [(each.m, each.n, each.k) for each in found]
+    files = [load(path) for path in sorted(Path(folder or COUNTERS).glob("h200*.json"))]
+    of_dtype = [each for each in files if each.dtype == dtype]
+    products = [(each.m, each.n, each.k) for each in of_dtype]
     twice = {product for product in products if products.count(product) > 1}
     if twice:
         raise ValueError(f"counted in two files: {twice.pop()} in {dtype}")
-    return sorted(found, key=lambda each: -each.m * each.n * each.k)
+    return sorted(of_dtype, key=lambda each: -each.m * each.n * each.k)

@@ -1,4 +1,4 @@
-"""See: kernels run or compiled without a GPU, with every access and every instruction in view.
+"""See: run or compile kernels without a GPU, and inspect every access and every instruction.
 
 May import: models, machine. Front doors: `cuda.trace`, `triton.trace_tiles`, `compiled`.
 """

@@ -1,4 +1,4 @@
-"""Tables: HTML where that can be shown, aligned text elsewhere."""
+"""Tables, shown as HTML or as aligned text, and counts in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Table:
-    """Rows shown as HTML where that is possible and as aligned text elsewhere."""
+    """Rows, shown as HTML by a notebook and as aligned text elsewhere."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None) -> None:
         self.columns = list(columns or (rows[0] if rows else ()))
@@ -43,15 +43,21 @@ class Table:
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Table:
-    """Return a table of `rows`, dictionaries by column title; `columns` picks and orders them.
+    """Return a table of `rows`, which map column titles to values.
 
-    Floats are shown to three significant digits. Raises ValueError if a row lacks a column.
+    `columns` selects and orders the columns; None takes those of the first row. Floats are shown to
+    three significant digits. Raises ValueError if a row lacks a column.
     """
     return Table(rows, columns)
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun: "1 sector", "2 sectors", "1,024 sectors"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _style(cell: str, numeric: bool, tag: str) -> str:
-    # On a phone, short cells had rather scroll out of sight than be broken into pieces.
+    # On a phone, short cells scroll instead of breaking into several lines.
     wrap = ";white-space:nowrap" if tag == "td" and len(cell) <= 24 else ""
     return f"text-align:{'right' if numeric else 'left'}{wrap}"
 

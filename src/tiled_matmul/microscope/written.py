@@ -1,4 +1,4 @@
-"""From a kernel back to the function that somebody wrote."""
+"""Find the Python function behind a kernel."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 
 def function_of(kernel: Any) -> Callable:
-    """Return the Python function that a kernel was made of, before any loop was unrolled.
+    """Return the Python function of a kernel, as it was before its loops were unrolled.
 
-    `kernel` is one of Numba's (`py_func`), one of Triton's (`fn`, under `autotune` too), or a plain
-    function.
+    `kernel` is a kernel of Numba or of Triton, with or without `autotune`, or a plain function.
     """
     function = getattr(kernel, "py_func", kernel)
     while hasattr(function, "fn"):

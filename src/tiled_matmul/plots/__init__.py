@@ -1,4 +1,4 @@
-"""Every figure of the course, drawn from records, traces and models; nothing is computed here.
+"""Show: every figure of the course, drawn from records, traces and models.
 
 May import: measure and what lies below it. Front doors: one function for each figure.
 """

@@ -1,4 +1,4 @@
-"""Figures of chapter 6: which banks a warp's words lie in, and what each remedy was worth."""
+"""Figures of chapter 6: the banks of a warp's words, and the gain from each fix."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.ticker import FuncFormatter, NullLocator
-
 from tiled_matmul.microscope.cuda.hardware import BANK_BYTES, BANKS
+from tiled_matmul.microscope.table import plural
 from tiled_matmul.plots import microscope, style
+from tiled_matmul.plots.microscope import ROW_BYTES
 
-LINE_BYTES = BANKS * BANK_BYTES
 MARKS = (
     ("only sectors counted", style.A, "s"),
     ("only wavefronts counted", style.B, "D"),
@@ -20,18 +19,18 @@ MARKS = (
 
 @style.styled
 def bank_maps(requests: Sequence[Any], names: Sequence[str], columns: int) -> style.Figure:
-    """Draw a shared array as it lies over the banks, and what each of `requests` wants of it.
+    """Draw a shared array over the banks, with the words that each of `requests` accesses.
 
-    A column is a bank, a row 128 bytes. `columns` of each row of the array are used, the rest is
-    padding and drawn grey. Red words share their bank with another word that is wanted. Raises
-    ValueError for no requests, a number of names that is not theirs, or a request to global memory.
+    A column is a bank, a row is 128 bytes. `columns` of each row of the array are used; the rest is
+    padding, drawn grey. Red words share their bank with another accessed word. Raises ValueError
+    without requests, if `names` has another length, or for a request to global memory.
     """
     if not requests or len(requests) != len(names):
         raise ValueError(f"{len(requests)} requests and {len(names)} names; both are wanted, alike")
     for request in requests:
         if request.array.space != "shared":
             raise ValueError(f"{request.array.name} lies in {request.array.space} memory")
-    rows = max(-(-_size(request) // LINE_BYTES) for request in requests)
+    rows = max(-(-_size(request) // ROW_BYTES) for request in requests)
     fig, axes = style.draw(
         0.75 + (style.WIDTH / len(requests) - 0.2) * (rows + 4) / BANKS,
         columns=len(requests),
@@ -41,13 +40,13 @@ def bank_maps(requests: Sequence[Any], names: Sequence[str], columns: int) -> st
         style.bare(ax, BANKS, rows + 3)
         _bank_map(ax, request, columns)
         ax.set_title(name, fontsize=8)
-    costs = [microscope.counted(request.wavefronts, "wavefront") for request in requests]
+    costs = [plural(request.wavefronts, "wavefront") for request in requests]
     fig.supxlabel("a column: a bank; a row: 128 bytes; grey: padding", fontsize=8)
     finding = f"The same column of a tile: {' or '.join(costs)}"
     style.title(fig, finding)
     described = "; ".join(
         f"{name}: the {len(set(request.addresses))} elements that the warp wants lie in "
-        f"{microscope.counted(_banks(request), 'bank')}, {cost}"
+        f"{plural(_banks(request), 'bank')}, {cost}"
         for name, request, cost in zip(names, requests, costs, strict=True)
     )
     return style.finish(fig, f"{finding}. {described}.")
@@ -57,7 +56,7 @@ def _bank_map(ax: Any, request: Any, columns: int) -> None:
     size = request.array.itemsize
     wide = size / BANK_BYTES
     pitch = request.array.shape[-1]
-    height = _size(request) / LINE_BYTES
+    height = _size(request) / ROW_BYTES
     crowded = microscope.crowded(request)
     color = microscope.colors([request.array])[request.array.id]
     padding = [
@@ -67,8 +66,8 @@ def _bank_map(ax: Any, request: Any, columns: int) -> None:
     ]
     microscope.draw_boxes(ax, padding, facecolor=style.MUTED, alpha=0.6, lw=0)
     for late in (False, True):
-        wanted = [_box(a, wide) for a in set(request.addresses) if (a in crowded) == late]
-        microscope.draw_boxes(ax, wanted, facecolor=style.FAULT if late else color, lw=0)
+        words = [_box(a, wide) for a in set(request.addresses) if (a in crowded) == late]
+        microscope.draw_boxes(ax, words, facecolor=style.FAULT if late else color, lw=0)
     frame = [(0, 0, BANKS, height)]
     microscope.draw_boxes(ax, frame, fill=False, edgecolor=style.MUTED, lw=0.8, ls=(0, (3, 1.5)))
     for bank in (0, 8, 16, 24, 31):
@@ -76,15 +75,12 @@ def _bank_map(ax: Any, request: Any, columns: int) -> None:
 
 
 def _box(address: int, wide: float) -> tuple[float, float, float, float]:
-    row, offset = divmod(address, LINE_BYTES)
+    row, offset = divmod(address, ROW_BYTES)
     return offset / BANK_BYTES + 0.08, row + 0.08, wide - 0.16, 0.84
 
 
 def _size(request: Any) -> int:
-    elements = 1
-    for extent in request.array.shape:
-        elements *= extent
-    return elements * request.array.itemsize
+    return math.prod(request.array.shape) * request.array.itemsize
 
 
 def _banks(request: Any) -> int:
@@ -98,19 +94,18 @@ def halves(
     wavefronts: Mapping[str, float],
     times_ms: Mapping[str, float] | None,
 ) -> style.Figure:
-    """Draw what each variant of a kernel should cost by two counts, and what it did cost.
+    """Draw the cost of each variant of a kernel, as two counts predict it and as measured.
 
-    The three map the same names to numbers; each is drawn as a multiple of its own for the last
-    name, in which everything is mended. `times_ms` is None where there is no clock. Raises
-    ValueError where the names differ.
+    The three arguments map the same names to numbers. Each number is drawn as a multiple of that
+    for the last name, the variant in which everything is fixed. `times_ms` is None without a
+    clock. Raises ValueError if the names differ.
     """
-    counts = [sectors, wavefronts]
-    given = [*counts, *([times_ms] if times_ms is not None else [])]
+    series = [sectors, wavefronts, *([times_ms] if times_ms is not None else [])]
     names = list(sectors)
-    if any(list(each) != names for each in given):
-        raise ValueError(f"the variants differ: {', '.join(str(list(each)) for each in given)}")
+    if any(list(each) != names for each in series):
+        raise ValueError(f"the variants differ: {', '.join(str(list(each)) for each in series)}")
     fig, ax = style.draw(1.1 + 0.42 * len(names))
-    relative = [{name: each[name] / each[names[-1]] for name in names} for each in given]
+    relative = [{name: each[name] / each[names[-1]] for name in names} for each in series]
     for line, name in enumerate(names):
         values = [each[name] for each in relative]
         ax.hlines(line, min(values), max(values), color=style.MUTED, lw=1, alpha=0.6)
@@ -131,8 +126,7 @@ def halves(
     ax.set(xscale="log", xlim=(least / 1.25, most * 1.3), ylim=(len(names) - 0.4, -0.6))
     ticks = [tick for tick in (1, 2, 4, 8, 16, 32) if tick <= most * 1.3]
     ax.set_xticks(ticks)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_locator(NullLocator())
+    style.plain_numbers(ax.xaxis)
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel(f"times as much as “{names[-1]}”, logarithmic")
@@ -156,17 +150,17 @@ def halves(
 
 
 def _nearer(sectors: Mapping, wavefronts: Mapping, times: Mapping) -> str:
-    """Return which count is nearer to the time in each variant but the last, "" where they vary."""
-    found = {
+    """Return the count that is nearer to the time in every variant, or "" if it varies."""
+    nearer = {
         min(("sectors", sectors[n]), ("wavefronts", wavefronts[n]), key=lambda c: _apart(c[1], t))[
             0
         ]
         for n, t in times.items()
         if sectors[n] != wavefronts[n]
     }
-    return found.pop() if len(found) == 1 else ""
+    return nearer.pop() if len(nearer) == 1 else ""
 
 
 def _apart(x: float, y: float) -> float:
-    """How far apart are two numbers on a logarithmic axis?"""
+    """Return the distance of two numbers on a logarithmic axis."""
     return abs(math.log(x / y))

@@ -1,7 +1,7 @@
 """The whole climb in one figure: each rung's share of cuBLAS, and the counter that explains it.
 
-Rates are the bench's records; the counters come from runs under a profiler, at a size of their own,
-which the figure names. Nothing is drawn that is in neither.
+Rates come from the records of `bench`; the counters come from runs under a profiler, at another
+size, which the figure names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tiled_matmul.measure.counters import LadderCounters
 from tiled_matmul.measure.results import Record
 from tiled_matmul.plots import style
-from tiled_matmul.plots.rates import PREFIXES, title_of
+from tiled_matmul.plots.rates import PREFIXES, size_text, title_of
 
 
 def _count(value: float) -> str:
@@ -47,7 +47,7 @@ WORDS: dict[str, tuple[str, Callable[[float], str]]] = {
     "issue_pct": ("of cycles issue an instruction", _percent),
     "fma_pipe_pct": ("of multiply-add rate used", _percent),
 }
-# The counter that a step was made for; any other step shows how busy the arithmetic is.
+# The counter that a rung improves; other rungs show how busy the arithmetic units are.
 EXPLAINED_BY = {
     "cuda_naive": "sectors_per_load",
     "cuda_coalesced": "sectors_per_load",
@@ -83,10 +83,10 @@ def climb(
     """Draw each record as a bar, its length the share of cuBLAS, a counter written on it.
 
     `records` are of one problem, in the order of the climb; the baseline may be among them, and
-    ticks mark its rate. A step shows its counter before (of the record above) and after.
-    `explained_by` names another counter for a rung than EXPLAINED_BY does. Raises ValueError for no
-    rung, records of several problems or of other machines than the counters, or a counter that
-    WORDS or the file does not have.
+    ticks mark its rate. A rung shows its counter before (in the record above) and after.
+    `explained_by` overrides EXPLAINED_BY for some rungs. Raises ValueError without a rung, for
+    records of several problems or of another machine than the counters, and for a counter that is
+    not in WORDS or was not counted.
     """
     climbed = [record for record in records if record.rung != record.baseline]
     if not climbed:
@@ -123,13 +123,9 @@ def climb(
         spoken.append(f"{name} {share} ({why})")
         above = record.rung
     ax.set(xlim=(0, reach), ylim=(len(records) - 0.4, -0.5), yticks=[])
-    ticks = [tick / 4 for tick in range(int(reach * 4) + 1)]
-    ax.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks])
-    ax.spines["left"].set_visible(False)
-    size = _size(records[0].m, records[0].n, records[0].k)
-    counted = _size(counters.m, counters.n, counters.k)
-    there = "" if counted == size else f"; counters at {counted}"
-    ax.set_xlabel(f"share of cuBLAS's rate, {size}, {records[0].dtype}{there}")
+    size, counted = size_text(records[0]), size_text(counters)
+    other = "" if counted == size else f"; counters at {counted}"
+    style.share_axis(ax, reach, f"share of cuBLAS's rate, {size}, {records[0].dtype}{other}")
     low, high = min(r.ratio for r in climbed), max(r.ratio for r in climbed)
     title = finding or f"From {100 * low:.2g}% of cuBLAS to {100 * high:.3g}%, and what changed"
     style.title(fig, title)
@@ -142,10 +138,10 @@ def explanation(
     above: str | None = None,
     explained_by: Mapping[str, str] = EXPLAINED_BY,
 ) -> str:
-    """Return a rung's counter in words, "sectors loaded 34 G → 2.1 G" with that of `above` first.
+    """Return a rung's counter in words, such as "sectors loaded: 34 G → 2.1 G".
 
-    A rung without counters gets "". Raises ValueError for a counter that is not known, or that was
-    not counted of a rung.
+    The first number is that of the rung `above`, if it has the counter. The text is "" for a rung
+    without counters. Raises ValueError for a counter that is unknown or was not counted.
     """
     if rung not in counters:
         return ""
@@ -161,7 +157,3 @@ def explanation(
     if text is _percent:
         return f"{before}{value} {words}"
     return f"{words}: {before}{value}"
-
-
-def _size(m: int, n: int, k: int) -> str:
-    return f"{m}³" if m == n == k else f"{m}×{n}×{k}"

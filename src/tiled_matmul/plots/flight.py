@@ -1,6 +1,6 @@
-"""Copies in flight: when each tile is copied and multiplied, what the waiting costs, warp tiles.
+"""Figures of chapter 8: schedules of copies and products, the cost of waiting, warp tiles.
 
-The schedules and the maps are drawn from traces, the bill from times.
+Schedules and maps are drawn from traces, the cost of waiting from times.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ COPY, MULTIPLY = style.OTHERS[0], style.C
 
 @dataclass(frozen=True)
 class Flight:
-    """One tile of K: the phase in which its copy is begun, and those in which it is used.
+    """One tile of K: the phase in which its copy begins, and the phases of its first and last use.
 
-    A phase is what lies between two barriers.
+    A phase is the time between two barriers.
     """
 
     tile: int
@@ -32,17 +32,17 @@ class Flight:
 
     @property
     def ahead(self) -> int:
-        """How many phases lie between the beginning and the first use; 1 is the next one."""
+        """The number of phases from the begin of the copy to the first use; 1 is the next phase."""
         return self.first_use - self.begun
 
 
 def flights(t: Any, n: int, k: int, tile_k: int, block: tuple[int, ...] = (0, 0)) -> list[Flight]:
     """Return the flight of each tile of K that one block of a matmul's trace multiplies.
 
-    The kernel loads from `a` (M, K) and `b` (K, N), flat or not, stores to shared memory and reads
-    from there; a tile is `tile_k` columns of `a`. Between two barriers it begins one tile, or
-    several by asynchronous copies. Raises ValueError for a kernel that carries several through
-    registers there, or that loads nothing.
+    The kernel loads from `a` (M, K) and `b` (K, N), flat or not, stores to shared memory and loads
+    from there; a tile is `tile_k` columns of `a`. In one phase it begins one tile, or several with
+    asynchronous copies. Raises ValueError for a kernel that copies several tiles in one phase
+    without asynchronous copies, or that loads nothing.
     """
     accesses = accesses_of(t, block)
     op = np.array([site.op for site in t.sites])[accesses["site"]]
@@ -51,7 +51,7 @@ def flights(t: Any, n: int, k: int, tile_k: int, block: tuple[int, ...] = (0, 0)
     a, b = (array_named(t, name) for name in "ab")
     loads = ~shared & (op == "load")
     from_a, from_b = (loads & (accesses["array"] == info.id) for info in (a, b))
-    tile = np.full(accesses.size, -1)  # that a load belongs to, and a store to shared memory
+    tile = np.full(accesses.size, -1)  # the tile of each load, and of each store to shared memory
     tile[from_a] = accesses["element"][from_a] % k // tile_k
     tile[from_b] = accesses["element"][from_b] // n // tile_k
     begun: dict[int, int] = {}  # tile: phase
@@ -63,14 +63,14 @@ def flights(t: Any, n: int, k: int, tile_k: int, block: tuple[int, ...] = (0, 0)
             tile[stores] = tiles[0]
         elif not asynchronous[fetched].all():
             raise ValueError(f"{t.name} copies {tiles.size} tiles of {tile_k} in phase {phase}")
-        else:  # an asynchronous copy's store follows its load, if it has one
+        else:  # the store of an asynchronous copy follows its load, if it has one
             same = accesses["thread"][stores] == accesses["thread"][stores - 1]
             tile[stores] = np.where(same, tile[stores - 1], -1)
         for which in tiles.tolist():
             begun.setdefault(which, phase)
     if not begun:
         raise ValueError(f"{t.name} loads nothing from a and b in block {block}")
-    latest: dict[tuple[int, int], int] = {}  # (array, element): the tile that was last stored there
+    latest: dict[tuple[int, int], int] = {}  # (array, element): the last tile stored there
     uses: dict[int, list[int]] = {}
     for phase in range(int(accesses["phase"].max()) + 1):
         now = (accesses["phase"] == phase) & shared
@@ -84,27 +84,27 @@ def flights(t: Any, n: int, k: int, tile_k: int, block: tuple[int, ...] = (0, 0)
 
 
 def _elements(t: Any, accesses: np.ndarray) -> list[tuple[int, int]]:
-    """Return the different (array, element) of some accesses, every one of a wide access."""
+    """Return the distinct (array, element) of some accesses, with all elements of wide ones."""
     sizes = np.array([info.itemsize for info in t.arrays])[accesses["array"]]
-    found = set()
+    elements = set()
     for offset in range(int((accesses["width"] // sizes).max(initial=0))):
         wide = accesses["width"] // sizes > offset
-        found |= set(
+        elements |= set(
             zip(
                 accesses["array"][wide].tolist(),
                 (accesses["element"][wide] + offset).tolist(),
                 strict=True,
             )
         )
-    return sorted(found)
+    return sorted(elements)
 
 
 @style.styled
 def schedules(kernels: Mapping[str, Sequence[Flight]], finding: str | None = None) -> style.Figure:
-    """Draw for each kernel, from phase to phase, which tile is copied and which multiplied.
+    """Draw for each kernel and phase which tiles are copied and which one is multiplied.
 
-    `kernels` maps a title to the flights of a trace. `finding` is the title; without it, it says
-    which kernels copy while they multiply. Raises ValueError for nothing to draw.
+    `kernels` maps a title to the flights of a trace. `finding` is the title; by default the title
+    names the kernels that copy while they multiply. Raises ValueError without tiles.
     """
     if not kernels or not all(kernels.values()):
         raise ValueError("there is no tile to draw")
@@ -150,7 +150,7 @@ def schedules(kernels: Mapping[str, Sequence[Flight]], finding: str | None = Non
 
 
 def overlapping(flown: Sequence[Flight]) -> int:
-    """Return in how many phases one tile is under way while another one is multiplied."""
+    """Return the number of phases in which one tile is copied and another one is multiplied."""
     under_way = {p for each in flown for p in range(each.begun, each.first_use)}
     used = {p for each in flown for p in range(each.first_use, each.last_use + 1)}
     return len(under_way & used)
@@ -176,9 +176,10 @@ def _box(ax: Any, x: float, line: int, width: float, color: str, alpha: float) -
 
 @style.styled
 def bill(kernels: Mapping[str, tuple[float, float]], finding: str) -> style.Figure:
-    """Draw how long kernels take, and how long they take when they read nothing.
+    """Draw the times of kernels, and their times without loads from global memory.
 
     `kernels` maps a title to (time in ms, time in ms without its copies). `finding` is the title.
+    Raises ValueError without kernels.
     """
     if not kernels:
         raise ValueError("there is no time to draw")
@@ -201,7 +202,11 @@ def bill(kernels: Mapping[str, tuple[float, float]], finding: str) -> style.Figu
 
 @dataclass(frozen=True)
 class WarpTile:
-    """What one warp of a block owns and reads: rows and columns are sets of places in its tile."""
+    """What one warp owns and loads in its block's tile of `shape`.
+
+    `owned` holds (row, column) in C's tile; `rows` of A's tile and `columns` of B's tile are loaded
+    for one k, in `wavefronts` wavefronts.
+    """
 
     owned: frozenset[tuple[int, int]]
     rows: frozenset[int]
@@ -211,11 +216,11 @@ class WarpTile:
 
 
 def warp_tile(t: Any, warp: int = 0, block: tuple[int, ...] = (0, 0)) -> WarpTile:
-    """Return which elements of C a warp stores, and what it reads from the tiles for one k.
+    """Return which elements of C a warp stores, and what it loads from the tiles for one k.
 
-    `t` traces a matmul whose tiles of A are stored by columns, as the rungs with thread tiles do;
-    C is one block in size. The arrays are named `c`, `a_tile` and `b_tile`; `wavefronts` are those
-    of one k. Raises ValueError for a warp that stores or reads nothing.
+    `t` is a trace of a matmul with one block, whose tiles of A are stored by columns, as in the
+    rungs with thread tiles. The arrays are named `c`, `a_tile` and `b_tile`. Raises ValueError for
+    a warp that stores nothing or loads nothing.
     """
     owned: set[tuple[int, int]] = set()
     read: dict[str, set[int]] = {"a_tile": set(), "b_tile": set()}
@@ -240,9 +245,10 @@ def warp_tile(t: Any, warp: int = 0, block: tuple[int, ...] = (0, 0)) -> WarpTil
 
 @style.styled
 def warp_maps(kernels: Mapping[str, WarpTile], finding: str | None = None) -> style.Figure:
-    """Draw side by side what one warp owns of a block's tile, and what it reads for one k.
+    """Draw side by side what one warp owns of a block's tile, and what it loads for one k.
 
-    `finding` is the title; without it, it compares what the warps read.
+    `kernels` maps a title to a warp tile. `finding` is the title; by default the title compares the
+    numbers of loaded elements.
     """
     tallest = max(tile.shape[0] / tile.shape[1] for tile in kernels.values())
     fig, axes = style.draw(1.1 + 3.8 * tallest / len(kernels), 1, len(kernels), squeeze=False)
@@ -257,15 +263,14 @@ def warp_maps(kernels: Mapping[str, WarpTile], finding: str | None = None) -> st
             ((left, 0, width, strip), style.B),
             ((left, top, width, height), style.C),
         )
-        for (x, y, w, h), color in frames:
-            look = {"fill": False, "edgecolor": color, "lw": 1.2, "clip_on": False}
-            ax.add_patch(Rectangle((x, y), w, h, **look))
+        for box, color in frames:
+            style.frame(ax, *box, color, 1.2)
         for row, column, h, w in _rectangles(tile.owned, tile.shape):
-            _fill(ax, left + column, top + row, w, h, style.C)
+            style.fill(ax, left + column, top + row, w, h, style.C, 0.8)
         for row, _, h, _ in _rectangles({(row, 0) for row in tile.rows}, (height, 1)):
-            _fill(ax, 0, top + row, strip, h, style.A)
+            style.fill(ax, 0, top + row, strip, h, style.A, 0.8)
         for _, column, _, w in _rectangles({(0, column) for column in tile.columns}, (1, width)):
-            _fill(ax, left + column, 0, w, strip, style.B)
+            style.fill(ax, left + column, 0, w, strip, style.B, 0.8)
         size = len(tile.rows) + len(tile.columns)
         sizes.append(size)
         text = f"{name}\n{len(tile.rows)} of A + {len(tile.columns)} of B\n"
@@ -282,12 +287,7 @@ def warp_maps(kernels: Mapping[str, WarpTile], finding: str | None = None) -> st
 
 
 def _rectangles(places: Any, shape: tuple[int, int]) -> list[tuple[int, int, int, int]]:
-    """Return the places as few rectangles: (row, column, height, width)."""
+    """Return rectangles that cover the places: (row, column, height, width)."""
     cells = np.zeros(shape, dtype=bool)
     cells[tuple(np.array(sorted(places)).T)] = True
     return rectangles(cells)
-
-
-def _fill(ax: Any, x: float, y: float, width: float, height: float, color: str) -> None:
-    look = {"facecolor": color, "alpha": 0.8, "lw": 0, "clip_on": False}
-    ax.add_patch(Rectangle((x, y), width, height, **look))

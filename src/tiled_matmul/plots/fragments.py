@@ -1,4 +1,4 @@
-"""Tiles as a whole: who owns what in three kernels, a fragment product, blocks, and rounding."""
+"""Figures of chapter 9: owners in three kernels, a fragment product, block sizes, rounding."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LOOKS = ((style.A, "o", "-"), (style.FAULT, "s", "-"), (style.OTHERS[1], "^", "-
 def owners(edge: int = 4, at: tuple[int, int] = (1, 2)) -> style.Figure:
     """Draw one step along K for a tile of edge × edge in Loops 4, in CUDA and in Triton.
 
-    Black is what one unit of the program's text has to do with: a product, a thread, a program.
-    `at` is the (row, column) of the element in focus. Raises ValueError if it is not in the tile.
+    Black elements belong to one unit of the source: a product, a thread, a program. `at` is the
+    (row, column) of the element in focus. Raises ValueError if it is not in the tile.
     """
     row, col = at
     if not (0 <= row < edge and 0 <= col < edge):
@@ -61,7 +61,7 @@ def owners(edge: int = 4, at: tuple[int, int] = (1, 2)) -> style.Figure:
 
 @style.styled
 def fragment_product(lane: int = 9) -> style.Figure:
-    """Draw the 16×8×16 product of one `mma.sync`, and what one of the 32 lanes holds of it.
+    """Draw the 16×8×16 product of one `mma.sync`, and the elements that one of 32 lanes holds.
 
     Raises ValueError as `fragments.held`.
     """
@@ -105,8 +105,8 @@ def errors_by_k(
 ) -> style.Figure:
     """Draw errors against K on logarithmic axes, under the bound that the check allows.
 
-    `bound` maps K to what is allowed, `errors` a kernel's name to {K: its largest error}, all of
-    them relative to |A|·|B|. Raises ValueError for no kernel, or an error that is not positive.
+    `bound` maps K to the allowed error, `errors` maps a kernel's name to {K: its largest error};
+    all are relative to |A|·|B|. Raises ValueError without kernels, or for an error of 0 or less.
     """
     if not errors or any(not value > 0 for line in errors.values() for value in line.values()):
         raise ValueError(f"errors against K have to be positive, got {errors!r}")
@@ -125,8 +125,7 @@ def errors_by_k(
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
     ax.set_xlabel("K, products in a sum")
     ax.set_ylabel("largest error, relative to |A|·|B|")
-    ax.grid(True)
-    ax.set_axisbelow(True)
+    style.grid_lines(ax)
     ax.margins(y=0.15)
     fig.legend(loc="outside lower center", ncols=1 + len(errors))
     style.title(fig, finding)
@@ -141,10 +140,10 @@ def errors_by_k(
 def blocks(
     tried: Sequence[tuple[str, float | None, str]], finding: str, library: str = "cuBLAS"
 ) -> style.Figure:
-    """Draw the share of the library's rate that each block size reached.
+    """Draw the share of the library's rate that each block size reaches.
 
-    `tried` holds (name, share or None where there is no clock, a note to stand behind the name).
-    Raises ValueError for nothing tried.
+    `tried` holds (name, share, note): the share is None without a clock, the note follows the name.
+    Raises ValueError if it is empty.
     """
     if not tried:
         raise ValueError("no block size was tried")

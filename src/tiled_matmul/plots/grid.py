@@ -1,4 +1,4 @@
-"""Figures of chapter 4: who owns which element, what a warp asks for, and the first roofline."""
+"""Figures of chapter 4: owners of elements, the requests of a warp, and the first roofline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tiled_matmul.microscope.cuda.traffic import sector_elements
 from tiled_matmul.models import roofline as model
@@ -20,7 +19,7 @@ def owners(owner: Any, first: int, second: int) -> style.Figure:
 
     `owner` (9, 9) holds four decimal digits: block row, block column, thread row, thread column.
     `first` and `second` are two of these numbers; the first is outlined as the thread in focus, the
-    second as the one that is taken for it.
+    second as the one that is mistaken for it.
     """
     owner = np.asarray(owner)
     size, tile = owner.shape[0], 3
@@ -58,10 +57,10 @@ def owners(owner: Any, first: int, second: int) -> style.Figure:
 
 @style.styled
 def writers(without: Any, guarded: Any, rows: int, columns: int) -> style.Figure:
-    """Draw how many threads wrote each place of a flat buffer, without a guard and with one.
+    """Draw how many threads wrote each element of a flat buffer, without a guard and with one.
 
-    Both arguments hold counts for consecutive elements; the first rows · columns of them are C, in
-    lines of `columns`. What follows belongs to somebody else.
+    `without` and `guarded` hold counts for consecutive elements; the first rows · columns of them
+    are C, in lines of `columns`. The rest is other memory.
     """
     counts = [np.asarray(without), np.asarray(guarded)]
     lines = -(-counts[0].size // columns)
@@ -97,11 +96,11 @@ def writers(without: Any, guarded: Any, rows: int, columns: int) -> style.Figure
 
 @style.styled
 def warp_requests(warps: Mapping[str, Sequence[Any]], shown: int = 16) -> style.Figure:
-    """Draw what one warp asks for at one k, for each way of dealing out C, side by side.
+    """Draw the requests of one warp at one k, for each mapping of threads to C, side by side.
 
-    `warps` maps a name to three requests of a trace: a load from A, one from B, a store to C. Full
-    colour is an element that a lane asked for, pale what its sector brings along. The first
-    `shown` rows and columns of each matrix are drawn.
+    `warps` maps a name to three requests of a trace: a load from A, one from B, a store to C. An
+    element that a lane accesses has full colour, the rest of its sector is pale. The first `shown`
+    rows and columns of each matrix are drawn.
     """
     fig, axes = style.draw(3.15, columns=2)
     gap, totals = 1.5, []
@@ -141,10 +140,10 @@ def warp_requests(warps: Mapping[str, Sequence[Any]], shown: int = 16) -> style.
 
 
 def _lit(request: Any, shown: int) -> dict:
-    """Which of the first shown × shown elements were asked for (1), which came along (0.3)?"""
+    """Return the opacity of the first shown × shown elements: 1 if accessed, 0.3 in the sectors."""
     columns = request.array.shape[1]
-    came = sector_elements(request.sectors, request.array.itemsize)
-    shade = {divmod(element, columns): 0.3 for element in came}
+    in_sectors = sector_elements(request.sectors, request.array.itemsize)
+    shade = {divmod(element, columns): 0.3 for element in in_sectors}
     shade.update(dict.fromkeys(request.indices, 1.0))
     return {(i, j): alpha for (i, j), alpha in shade.items() if i < shown and j < shown}
 
@@ -153,10 +152,10 @@ def _lit(request: Any, shown: int) -> dict:
 def time_against_sectors(
     asked: Mapping[str, int], times_ms: Mapping[str, float] | None
 ) -> style.Figure:
-    """Draw the time of some launches against the sectors that a warp asks for at each step.
+    """Draw the time of some launches against the sectors that a warp loads in each step.
 
-    `asked` maps a launch to its sectors, `times_ms` the same names to times, or is None where there
-    is no clock: then only the two predictions are drawn, "all from memory" and "all from a cache".
+    `asked` maps a launch to its sectors, `times_ms` maps the same names to times. Without a clock
+    it is None, and only two predictions are drawn: without a cache, and with a perfect cache.
     """
     fig, ax = style.draw(2.9)
     fewest, most = min(asked.values()), max(asked.values())
@@ -195,10 +194,9 @@ def roofline(
 ) -> style.Figure:
     """Draw a GPU's float32 roofline and some kernels under it.
 
-    `peak` is a device.Peak. A span is (name, low, high, tflops): the kernel's rate over the
-    intensities (FLOPs a byte) that its traffic may have, from all its requests going to memory to
-    the compulsory bytes only; low equals high where one is known. `ahead` names an intensity to
-    aim for.
+    `peak` is a device.Peak. A span is (name, low, high, tflops): the kernel's rate over the range
+    of its intensity (FLOPs per byte), from no cache hits to compulsory bytes only; low equals high
+    if the intensity is known. `ahead` is (name, intensity) of a goal.
     """
     fig, ax = style.draw(3.6)
     right = 4 * max(high for _, _, high, _ in spans)
@@ -234,8 +232,7 @@ def roofline(
     ax.set_ylim(floor, flat * 2.2)
     ax.set_xlim(left, right)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_locator(NullLocator())
+        style.plain_numbers(axis)
     ax.set_xlabel("FLOPs for each byte (open: as asked, full: compulsory)")
     ax.set_ylabel("TFLOP/s")
     title = "One thread an element: far under the flat roof"

@@ -1,7 +1,8 @@
-"""Figures of chapter 2: who touches what when, lines and sets, misses against time."""
+"""Figures of chapter 2: accesses over time, lines and sets, misses against time."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.ticker import LogLocator
@@ -9,15 +10,15 @@ from matplotlib.ticker import LogLocator
 from tiled_matmul.plots import style
 
 INNERMOST = {"j": style.A, "k": style.B, "i": style.FAULT}
-MARKERS = ("o", "s")  # of the two orders that share an innermost loop
+MARKERS = ("o", "s")  # for the two orders with the same innermost loop
 
 
 @style.styled
 def touches(visits: Mapping[str, Sequence[tuple[int, int, int]]], n: int) -> style.Figure:
-    """Draw which elements of n × n matrices the first iterations touch, the later the darker.
+    """Draw the elements of n × n matrices that the first iterations access, later ones darker.
 
-    `visits` maps each of six orders to its first (i, j, k); one column of panels for each
-    innermost loop.
+    `visits` maps each of the six orders to its first (i, j, k). There is one column of panels for
+    each innermost loop.
     """
     fig, axes = style.draw(3.5, 2, 3)
     fig.get_layout_engine().set(wspace=0.12, hspace=0.04)
@@ -50,9 +51,9 @@ def touches(visits: Mapping[str, Sequence[tuple[int, int, int]]], n: int) -> sty
 
 @style.styled
 def lines(rows: int, floats: int, across: int) -> style.Figure:
-    """Draw the lines that 16 touches fetch: along a row, and down a column.
+    """Draw the lines that `floats` accesses load, along a row and down a column.
 
-    The matrix is `rows` × (`floats` · `across`), a line holds `floats` elements.
+    The matrix is `rows` × (`floats` · `across`); a line holds `floats` elements.
     """
     columns = floats * across
     fig, axes = style.draw(4.6, 2)
@@ -82,7 +83,11 @@ def lines(rows: int, floats: int, across: int) -> style.Figure:
 
 @style.styled
 def sets(counts: Mapping[int, Sequence[int]], ways: int) -> style.Figure:
-    """Draw how many lines of a column want each set: `counts` maps the row length to them."""
+    """Draw how many lines of a column belong to each set.
+
+    `counts` maps each of two row lengths, in floats, to the number of lines in set 0, 1, …; a set
+    holds `ways` lines.
+    """
     fig, axes = style.draw(3.6, len(counts), sharex=True)
     for ax, (row, wanted) in zip(axes, counts.items(), strict=True):
         over = [style.FAULT if lines > ways else style.B for lines in wanted]
@@ -111,10 +116,10 @@ def sets(counts: Mapping[int, Sequence[int]], ways: int) -> style.Figure:
 def misses_and_times(
     misses: Mapping[int, Mapping[str, float]], times: Mapping[int, Mapping[str, float]]
 ) -> style.Figure:
-    """Draw time against misses, both for one innermost step, for two sizes N.
+    """Draw time against misses, both per innermost step, for two sizes N.
 
-    `misses` and `times` (nanoseconds) map N to the orders; the first N is drawn hollow, the second
-    filled, with an arrow from one to the other for each innermost loop.
+    `misses` and `times` (in nanoseconds) map N to {order: number}. The first N is drawn hollow, the
+    second filled, with an arrow from one to the other for each innermost loop.
     """
     fig, ax = style.draw(3.9)
     (small, large), orders = misses, list(next(iter(misses.values())))
@@ -131,7 +136,7 @@ def misses_and_times(
         if end[0] > 1.5 * start[0]:
             look = {"arrowstyle": "->", "color": color, "lw": 1, "shrinkA": 9, "shrinkB": 9}
             ax.annotate("", end, start, arrowprops=look)
-        # A pair that stays where it is has both sizes under its name.
+        # One name serves both sizes of a pair that does not move.
         sizes = (large,) if end[0] > 1.5 * start[0] else (small, large)
         ends = [times[n][order] for n in sizes for order in pair]
         below = loop == "k"
@@ -172,9 +177,10 @@ def misses_and_times(
 
 @style.styled
 def variants(times: Mapping[tuple[str, str], float], n: int) -> style.Figure:
-    """Draw bars: nanoseconds a step by (loops, variant), in the order given, grouped by loops.
+    """Draw bars of nanoseconds per step, grouped by loops.
 
-    The name of the loops begins with their order, and the innermost loop gives the colour.
+    `times` maps (loops, variant) to nanoseconds. The name of the loops begins with their order,
+    whose innermost loop gives the colour. `n` is the edge of the matrices.
     """
     groups = dict.fromkeys(loops for loops, _ in times)
     fig, ax = style.draw(0.8 + 0.25 * (len(times) + 1.2 * len(groups)))
@@ -200,8 +206,5 @@ def variants(times: Mapping[tuple[str, str], float], n: int) -> style.Figure:
 
 
 def _middle(values: Mapping[str, float], names: Sequence[str]) -> float:
-    """The geometric mean, which lies in the middle on a logarithmic axis."""
-    product = 1.0
-    for name in names:
-        product *= values[name]
-    return product ** (1 / len(names))
+    """Return the geometric mean, which lies in the middle on a logarithmic axis."""
+    return math.prod(values[name] for name in names) ** (1 / len(names))

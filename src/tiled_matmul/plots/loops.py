@@ -1,4 +1,4 @@
-"""Chapter 1's figures: one element of C, what a product costs, and what the order of a sum does."""
+"""Figures of chapter 1: one element of C, the cost of a product, rounding by the order of a sum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIT = 0.75
 
 @style.styled
 def row_times_column(m: int, n: int, k: int, i: int, j: int) -> style.Figure:
-    """Draw which elements C[i, j] needs: in the matrices, and where they lie in memory.
+    """Draw the elements that C[i, j] needs, in the matrices and in memory.
 
     A (m, k), B (k, n) and C (m, n) are row-major. Raises ValueError if C has no element [i, j].
     """
@@ -62,7 +62,7 @@ def row_times_column(m: int, n: int, k: int, i: int, j: int) -> style.Figure:
 
 @style.styled
 def work_and_data(problems: Sequence[Problem]) -> style.Figure:
-    """Draw the FLOPs, the compulsory bytes and their ratio for square problems, by their edge."""
+    """Draw the FLOPs, the compulsory bytes and their ratio against the edge of square problems."""
     edges = [problem.n for problem in problems]
     fig, (above, below) = style.draw(4.4, 2, sharex=True, height_ratios=(1.5, 1))
     middle = len(edges) // 2
@@ -93,7 +93,7 @@ def work_and_data(problems: Sequence[Problem]) -> style.Figure:
     below.set_xticks(edges, [str(edge) for edge in edges])
     below.minorticks_off()
     below.set_xlabel("edge N of square float32 matrices")
-    _grid(above, below)
+    style.grid_lines(above, below)
     style.title(fig, "Work outgrows data, so each byte has ever more to do")
     return style.finish(
         fig,
@@ -106,10 +106,10 @@ def work_and_data(problems: Sequence[Problem]) -> style.Figure:
 def rounding_errors(
     lengths: Sequence[int], errors: Mapping[str, Sequence[float]], bound: Sequence[float]
 ) -> style.Figure:
-    """Draw the errors of sums of K products, and the bound that no order of summing can exceed.
+    """Draw the errors of sums of K products, and the bound for any order of summation.
 
-    `errors` maps a name to the error at each of `lengths`; errors and `bound` are in units of u
-    times the sum of the products' sizes, u being the unit roundoff.
+    `errors` maps a name to the error at each of `lengths`, `bound` holds the bound there. The unit
+    is u · Σ|aₖbₖ|, where u is the unit roundoff. Raises ValueError for lists of other lengths.
     """
     for name, values in {**errors, "bound": bound}.items():
         if len(values) != len(lengths):
@@ -126,7 +126,7 @@ def rounding_errors(
     ax.set_xlabel("number of products K")
     ax.set_ylabel("error, in units of u · Σ|aₖbₖ|")
     ax.legend(loc="upper left", fontsize=style.FONT_SIZE - 1)
-    _grid(ax)
+    style.grid_lines(ax)
     style.title(fig, "Usual sums stay far below the bound; the worst one reaches it")
     last = ", ".join(f"{name} {values[-1]:.3g}" for name, values in errors.items())
     return style.finish(
@@ -138,9 +138,3 @@ def rounding_errors(
 
 def _arrow(ax: Axes, start: tuple, end: tuple) -> None:
     ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": style.INK, "lw": 1.2})
-
-
-def _grid(*axes: Axes) -> None:
-    for ax in axes:
-        ax.grid(True)
-        ax.set_axisbelow(True)

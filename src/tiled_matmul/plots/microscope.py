@@ -1,8 +1,8 @@
-"""Figures of a traced kernel: who touched which element, what a warp asked for, and when.
+"""Figures of a traced kernel: accesses to each element, a warp's requests, and a timeline.
 
 Everything is drawn from a `tiled_matmul.microscope.cuda.Trace`. An array has the colour of the
-matrix it is named after, and a shared array the colour of what is copied into it. Global memory has
-a plain frame, shared memory a dashed one.
+matrix in its name, and a shared array the colour of the matrix that is copied into it. Global
+memory has a plain frame, shared memory a dashed one.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from matplotlib.path import Path
 
 from tiled_matmul.microscope.cuda import hardware
 from tiled_matmul.microscope.cuda.hardware import BANK_BYTES, BANKS, SECTOR_BYTES, WARP
+from tiled_matmul.microscope.table import plural
 from tiled_matmul.plots import style
 
 DONE = {"load": "loaded", "store": "stored", "atomic": "updated"}
 DO = {"load": "load", "store": "store", "atomic": "update"}
-LINE_BYTES = BANK_BYTES * BANKS  # or four sectors: what a row of a warp's figure shows
+ROW_BYTES = BANK_BYTES * BANKS  # of a row in a warp's figure: one word of each bank, four sectors
 MOST_CELLS = 64  # rows and columns of a heat map
 MOST_LEVELS = 6
-MOST_THREADS = 64  # that a timeline draws one by one; of larger blocks it draws the warps
+MOST_THREADS = 64  # of a block whose threads a timeline draws; for larger ones it draws warps
 MOST_STEPS = 240
-LANES, ROWS, PITCH = 2.6, 7.0, 1.4  # a warp's figure downwards, in cells of four bytes
-MOST_CHARACTERS = 60  # that fit the width beside nothing else
-NUMBERED = 12  # matrices of so many columns have room for numbers
+LANES, ROWS, PITCH = 2.6, 7.0, 1.4  # vertical layout of a warp's figure, in cells of four bytes
+MOST_CHARACTERS = 60  # per line
+NUMBERED = 12  # the largest number of columns with room for numbers
 
 LEGENDS = {
     "global": "a row: 128 bytes; framed: a sector; pale: brought along",
@@ -40,25 +41,25 @@ Box = tuple[float, float, float, float]  # x, y, width, height
 
 
 def colors(arrays: Sequence, sites: Sequence = ()) -> dict[int, str]:
-    """Return {id: colour} for ArrayInfos of one trace; its `sites` tell what is copied where."""
-    found = {array.id: color for array in arrays if (color := _named_after(array.name))}
+    """Return {id: colour} for the ArrayInfos of one trace; its `sites` show the copies."""
+    by_id = {array.id: color for array in arrays if (color := _named_after(array.name))}
     stored = {site.array for site in sites if site.op != "load"}
-    free = [c for c in (style.A, style.B, style.C, *style.OTHERS) if c not in found.values()]
+    free = [c for c in (style.A, style.B, style.C, *style.OTHERS) if c not in by_id.values()]
     for array in arrays:
-        if array.id not in found and array.space == "global":
+        if array.id not in by_id and array.space == "global":
             result = array.name in stored and style.C in free
-            found[array.id] = style.C if result else (free or [style.MUTED])[0]
-            free = [color for color in free if color != found[array.id]]
+            by_id[array.id] = style.C if result else (free or [style.MUTED])[0]
+            free = [color for color in free if color != by_id[array.id]]
     ids = {array.name: array.id for array in arrays if array.space == "global"}
-    read = {s.line: found[ids[s.array]] for s in sites if s.op == "load" and s.array in ids}
+    read = {s.line: by_id[ids[s.array]] for s in sites if s.op == "load" and s.array in ids}
     copied = {s.array: read[s.line] for s in sites if s.op == "store" and s.line in read}
     for array in arrays:
-        found.setdefault(array.id, copied.get(array.name, (free or [style.MUTED])[0]))
-    return found
+        by_id.setdefault(array.id, copied.get(array.name, (free or [style.MUTED])[0]))
+    return by_id
 
 
 def array_named(t, name: str):
-    """Return the ArrayInfo of that name. Raises ValueError, which lists the arrays there are."""
+    """Return the ArrayInfo of that name. Raises ValueError, which lists the arrays."""
     for array in t.arrays:
         if array.name == name:
             return array
@@ -67,7 +68,7 @@ def array_named(t, name: str):
 
 
 def accesses_of(t, block: tuple[int, ...]) -> np.ndarray:
-    """Return `t.accesses` of one block. Raises ValueError for a block that made none."""
+    """Return `t.accesses` of one block. Raises ValueError for a block without accesses."""
     place = (*block, 0, 0)[:3]
     accesses = t.accesses(place) if place in t.blocks else np.empty(0)
     if not accesses.size:
@@ -84,10 +85,10 @@ def find_request(
     nth: int = 0,
     array: str | None = None,
 ):
-    """Return the Request that is number `nth`, from 0, of one warp.
+    """Return request number `nth`, from 0, of one warp.
 
-    `line`, a source line, and `array` leave out requests from elsewhere and for others. Raises
-    ValueError for a block, warp, line, array or number that does not occur.
+    `line`, a source line, and `array`, a name, restrict the requests that count. Raises ValueError
+    for a block, warp, line, array or number that does not occur.
     """
     accesses_of(t, block)
     warps = -(-math.prod(t.block) // WARP)
@@ -95,81 +96,81 @@ def find_request(
         raise ValueError(f"there is no warp {warp}; a block has warps 0 to {warps - 1}")
     if array is not None:
         array_named(t, array)
-    asked = t.requests(block=block, warp=warp)
+    requests = t.requests(block=block, warp=warp)
     where = f"warp {warp} of block {tuple(block)}"
-    lines = sorted({request.site.line for request in asked})
+    lines = sorted({request.site.line for request in requests})
     if line is not None and line not in lines:
         listed = ", ".join(map(str, lines)) or "none"
         raise ValueError(f"{where} touches no array at line {line}; lines where it does: {listed}")
-    found = [
+    chosen = [
         request
-        for request in asked
+        for request in requests
         if line in (None, request.site.line) and array in (None, request.array.name)
     ]
-    if not 0 <= nth < len(found):
+    if not 0 <= nth < len(chosen):
         at = "" if line is None else f" at line {line}"
         to = "" if array is None else f" for {array}"
         raise ValueError(
-            f"there is no request {nth}{to}{at}; {where} makes {len(found)}, from 0 on"
+            f"there is no request {nth}{to}{at}; {where} makes {len(chosen)}, from 0 on"
         )
-    return found[nth]
+    return chosen[nth]
 
 
 def counts(t, array: str, op: str = "load", block: tuple[int, ...] | None = None) -> np.ndarray:
-    """Return how often threads touched each element, in the array's shape.
+    """Return how often threads accessed each element, in the array's shape.
 
     `op` is "load", "store" or "atomic". Only the threads of `block` count; None stands for all
-    blocks that were followed. Raises ValueError for an unknown array, op or block.
+    traced blocks. Raises ValueError for an unknown array, op or block.
     """
     info = array_named(t, array)
     if op not in DONE:
         raise ValueError(f"op must be one of {', '.join(map(repr, DONE))}, not {op!r}")
     accesses = t.accesses() if block is None else accesses_of(t, block)
-    wanted = [site.id for site in t.sites if site.op == op]
-    mine = accesses[(accesses["array"] == info.id) & np.isin(accesses["site"], wanted)]
-    each = mine["width"] // info.itemsize  # of one access; more than one where it is a vector's
+    sites = [site.id for site in t.sites if site.op == op]
+    rows = accesses[(accesses["array"] == info.id) & np.isin(accesses["site"], sites)]
+    each = rows["width"] // info.itemsize  # elements of an access, more than one for a vector
     first = np.repeat(np.cumsum(each) - each, each)
-    elements = np.repeat(mine["element"], each) + np.arange(first.size) - first
+    elements = np.repeat(rows["element"], each) + np.arange(first.size) - first
     touched = np.bincount(elements, minlength=math.prod(info.shape))
     return touched.reshape(info.shape)
 
 
 def reads_per_store(t, accesses: np.ndarray) -> tuple[int, int] | None:
-    """Return the fewest and the most reads of an element between two stores to it.
+    """Return the fewest and the most loads of an element of shared memory after a store to it.
 
-    Only shared arrays count, and of them what is stored at all; None if nothing is. Atomic
-    operations are neither.
+    Only elements with stores count; the result is None without stores. Atomic operations do not
+    count.
     """
     shared = [array.id for array in t.arrays if array.space == "shared"]
     stores = [site.id for site in t.sites if site.op == "store"]
     loads = [site.id for site in t.sites if site.op == "load"]
-    mine = accesses[np.isin(accesses["array"], shared) & np.isin(accesses["site"], stores + loads)]
-    mine = mine[np.lexsort((mine["element"], mine["array"]))]  # stable: time stays in order
-    stored = np.isin(mine["site"], stores)
+    rows = accesses[np.isin(accesses["array"], shared) & np.isin(accesses["site"], stores + loads)]
+    rows = rows[np.lexsort((rows["element"], rows["array"]))]  # stable: time stays in order
+    stored = np.isin(rows["site"], stores)
     if not stored.any():
         return None
     number = np.cumsum(stored)
-    another = np.ones(mine.size, dtype=bool)
-    another[1:] = (mine["array"][1:] != mine["array"][:-1]) | (
-        mine["element"][1:] != mine["element"][:-1]
+    another = np.ones(rows.size, dtype=bool)
+    another[1:] = (rows["array"][1:] != rows["array"][:-1]) | (
+        rows["element"][1:] != rows["element"][:-1]
     )
-    # How many stores there were, to any element, before the first access of this one.
+    # The number of stores, to any element, before the first access to this element.
     earlier = np.maximum.accumulate(np.where(another, number - stored, 0))
     reads = np.bincount(number[~stored & (number > earlier)] - 1, minlength=number[-1])
     return int(reads.min()), int(reads.max())
 
 
 def rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Cover the true cells of a 2-D array with (row, column, rows, columns), sorted."""
-    found, growing = [], {}
+    """Return sorted boxes (row, column, rows, columns) that cover the true cells of a 2-D array."""
+    boxes, growing = [], {}
     for row in range(cells.shape[0] + 1):
         runs = _runs(cells[row]) if row < cells.shape[0] else []
         for start, end in [run for run in growing if run not in runs]:
             first = growing.pop((start, end))
-            found.append((first, start, row - first, end - start))
+            boxes.append((first, start, row - first, end - start))
         for run in runs:
             growing.setdefault(run, row)
-    return sorted(found)
+    return sorted(boxes)
 
 
 def in_rows(values: np.ndarray) -> np.ndarray:
@@ -187,10 +188,10 @@ def in_rows(values: np.ndarray) -> np.ndarray:
 
 @style.styled
 def heat_map(t, array: str, op: str = "load", block: tuple[int, ...] | None = None) -> style.Figure:
-    """Draw how often threads touched each element of an array; arguments and errors as `counts`.
+    """Draw how often threads accessed each element of an array; arguments and errors as `counts`.
 
-    Vectors are drawn in lines of 32. Of a matrix with more than 64 rows or columns, a square stands
-    for several elements and shows their average.
+    A vector is drawn in lines of 32. In a matrix of more than 64 rows or columns, a square shows
+    the average of several elements.
     """
     info = array_named(t, array)
     touched = counts(t, array, op, block)
@@ -246,18 +247,18 @@ def warp_view(
     nth: int = 0,
     array: str | None = None,
 ) -> style.Figure:
-    """Draw what one instruction of one warp asks of memory; arguments as `find_request`."""
+    """Draw the memory accesses of one instruction of a warp; arguments as `find_request`."""
     return warp_views([find_request(t, line, block, warp, nth, array)], [""])
 
 
 @style.styled
 def warp_views(requests: Sequence, names: Sequence[str]) -> style.Figure:
-    """Draw what each of `requests` asks of memory, one below the other, each under its name.
+    """Draw the memory accesses of each of `requests`, one below the other, with its name.
 
-    The lanes stand on top; a row below is 128 bytes of memory of which at least one was wanted.
-    Full colour is what a lane wanted, pale what its sector brings along, and in the colour of
-    faults what a bank of shared memory can deliver only after something else. Raises ValueError
-    for no requests, or a number of names that is not theirs.
+    The lanes are on top; each row below is 128 bytes of memory with at least one access. Accessed
+    elements have full colour, the rest of their sector is pale, and words that wait for another
+    word of their bank have the colour of faults. Raises ValueError without requests, or if `names`
+    has another length.
     """
     if not requests or len(requests) != len(names):
         raise ValueError(f"{len(requests)} requests and {len(names)} names; both are wanted, alike")
@@ -291,11 +292,11 @@ def warp_views(requests: Sequence, names: Sequence[str]) -> style.Figure:
 
 @style.styled
 def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
-    """Draw what the threads of a block touch, program time running right, barriers as lines.
+    """Draw the accesses of a block's threads; program time runs right, barriers are lines.
 
-    In blocks of more than 64 threads, a row is a warp. A step is one access instruction of a warp;
-    phases that end after 240 steps are left out, and the figure says so. Raises ValueError for a
-    block that was not followed.
+    In blocks of more than 64 threads, a row is a warp. A step is one access instruction of a warp.
+    Phases that end after 240 steps are left out, and the figure says so. Raises ValueError for a
+    block that was not traced.
     """
     accesses = accesses_of(t, block)
     threads = math.prod(t.block)
@@ -309,9 +310,9 @@ def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
     drawn: dict[str, list[str]] = {}
     for ax, space in zip(axes[:, 0], spaces, strict=True):
         for info in [array for array in t.arrays if array.space == space]:
-            mine = (accesses["array"] == info.id) & (step < last)
+            selected = (accesses["array"] == info.id) & (step < last)
             cells = np.zeros((rows, last), dtype=bool)
-            cells[accesses[unit][mine], step[mine]] = True
+            cells[accesses[unit][selected], step[selected]] = True
             boxes = [(x, y, w, h) for y, x, h, w in rectangles(cells)]
             draw_boxes(ax, boxes, facecolor=shades[info.id], lw=0)
             drawn.setdefault(shades[info.id], []).append(info.name)
@@ -337,13 +338,13 @@ def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
     style.title(fig, finding)
     return style.finish(
         fig,
-        f"{finding}. Time runs right over {counted(len(ends), 'phase')}, which barriers part; each "
-        f"row is one of {counted(rows, unit)}. {'; '.join(summary)}.",
+        f"{finding}. Time runs right over {plural(len(ends), 'phase')}, which barriers part; each "
+        f"row is one of {plural(rows, unit)}. {'; '.join(summary)}.",
     )
 
 
 def _request(ax: Axes, request, name: str) -> None:
-    """Draw one panel of `warp_views`; its unit is a cell of four bytes."""
+    """Draw one panel of `warp_views`; the unit of length is a cell of four bytes."""
     color = colors([request.array])[request.array.id]
     shared = request.array.space == "shared"
     left, bottom = ax.get_xlim()[0], ax.get_ylim()[0]
@@ -367,49 +368,49 @@ def _request(ax: Axes, request, name: str) -> None:
         ax.text(-0.6, tops[row] + 0.5, label, ha="right", **middle)
     size = request.array.itemsize
     firsts = sorted(set(request.addresses))
-    wanted = {address: _cell(address, request.width, tops) for address in firsts}
+    boxes = {address: _cell(address, request.width, tops) for address in firsts}
     covered = {first + byte for first in firsts for byte in range(0, request.width, size)}
     lines = []
     for lane, address in zip(request.lanes, request.addresses, strict=True):
-        x, y, width, _ = wanted[address]
+        x, y, width, _ = boxes[address]
         lines += [(lane + 0.5, LANES + 1), (x + width / 2, y)]
     codes = [Path.MOVETO, Path.LINETO] * len(request.lanes)
     ax.add_patch(PathPatch(Path(lines, codes), fill=False, ec=color, lw=0.6, alpha=0.7))
     if shared:
         red = crowded(request)
-        late = [box for address, box in wanted.items() if address in red]
-        good = [box for address, box in wanted.items() if address not in red]
+        late = [box for address, box in boxes.items() if address in red]
+        good = [box for address, box in boxes.items() if address not in red]
         frames = [(0, y, BANKS, 1) for y in tops.values()]
         draw_boxes(ax, frames, **_frame("shared", 0.5), edgecolor=style.MUTED)
         draw_boxes(ax, [_inset(box) for box in good], facecolor=color, lw=0)
         draw_boxes(ax, [_inset(box) for box in late], facecolor=style.FAULT, lw=0)
         return
     starts = [sector * SECTOR_BYTES for sector in request.sectors]
-    came = [start + offset for start in starts for offset in range(0, SECTOR_BYTES, size)]
-    pale = [_cell(address, size, tops) for address in came if address not in covered]
+    loaded = [start + offset for start in starts for offset in range(0, SECTOR_BYTES, size)]
+    pale = [_cell(address, size, tops) for address in loaded if address not in covered]
     frames = [(*_cell(start, size, tops)[:2], SECTOR_BYTES / BANK_BYTES, 1) for start in starts]
     draw_boxes(ax, [_inset(box) for box in pale], facecolor=color, alpha=0.35, lw=0)
-    draw_boxes(ax, [_inset(box) for box in wanted.values()], facecolor=color, lw=0)
+    draw_boxes(ax, [_inset(box) for box in boxes.values()], facecolor=color, lw=0)
     draw_boxes(ax, frames, **_frame("global", 0.7), edgecolor=style.INK)
 
 
 def _inset(box: Box) -> Box:
-    """Return the box with a margin, so that neighbours can be told apart."""
+    """Return the box with a margin, so that neighbours are distinguishable."""
     x, y, width, height = box
     return x + 0.1 * width, y + 0.1, 0.8 * width, height - 0.2
 
 
 def _cell(address: int, size: int, tops: dict[int, float]) -> Box:
-    """Return where an element of `size` bytes at `address` is drawn, given the rows' places."""
-    row, offset = divmod(address, LINE_BYTES)
+    """Return the box of an element of `size` bytes at `address`, given the tops of the rows."""
+    row, offset = divmod(address, ROW_BYTES)
     return offset / BANK_BYTES, tops[row], size / BANK_BYTES, 1
 
 
 def _row_labels(request) -> dict[int, str]:
-    """Return {row of 128 bytes: the first element in it that is wanted}, sorted by row."""
+    """Return {row of 128 bytes: the first accessed element in it}, sorted by row."""
     labels: dict[int, str] = {}
     for address, lane in sorted((address, i) for i, address in enumerate(request.addresses)):
-        labels.setdefault(address // LINE_BYTES, _label(request, lane))
+        labels.setdefault(address // ROW_BYTES, _label(request, lane))
     return labels
 
 
@@ -419,19 +420,19 @@ def _label(request, lane: int) -> str:
 
 
 def _bottom(request) -> float:
-    """Return where the panel of a request ends."""
+    """Return the y coordinate at which the panel of a request ends."""
     banks = 1.6 if request.array.space == "shared" else 0.2
     return ROWS + PITCH * len(_row_labels(request)) + banks
 
 
 def _words(request) -> list[int]:
-    """Return the different words of four bytes that a request wants."""
+    """Return the distinct words of four bytes that a request accesses."""
     offsets = range(0, request.width, BANK_BYTES)
     return sorted({(a + byte) // BANK_BYTES for a in request.addresses for byte in offsets})
 
 
 def crowded(request) -> set[int]:
-    """Return the addresses whose banks have to deliver another word in the same go."""
+    """Return the addresses whose bank must deliver another word in the same request."""
     lane, address = np.array(request.lanes), np.array(request.addresses)
     ones = np.ones(lane.size, dtype=int)
     loads = np.full(lane.size, request.site.op == "load")
@@ -440,10 +441,10 @@ def crowded(request) -> set[int]:
 
 
 def _cost(request) -> str:
-    lanes = counted(len(request.lanes), "lane")
+    lanes = plural(len(request.lanes), "lane")
     if request.array.space == "shared":
         banks = len({word % BANKS for word in _words(request)})
-        return f"{lanes}, {counted(banks, 'bank')}: {_short_cost(request)}"
+        return f"{lanes}, {plural(banks, 'bank')}: {_short_cost(request)}"
     one = "s" if len(request.lanes) == 1 else ""
     does = {"load": f"ask{one} for", "store": f"store{one} to", "atomic": f"update{one}"}
     return f"{lanes} {does[request.site.op]} {_short_cost(request)}"
@@ -451,13 +452,11 @@ def _cost(request) -> str:
 
 def _short_cost(request) -> str:
     if request.array.space == "shared":
-        return counted(request.wavefronts, "wavefront")
-    return counted(len(request.sectors), "sector")
+        return plural(request.wavefronts, "wavefront")
+    return plural(len(request.sectors), "sector")
 
 
-def counted(number: int, noun: str) -> str:
-    """Return "1 sector", "2 sectors"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+counted = plural  # the name that chapter 5 imports
 
 
 def times(number: int) -> str:
@@ -479,7 +478,7 @@ def _heat_finding(name: str, touched: np.ndarray, done: str) -> str:
 
 
 def reuse_finding(t, accesses: np.ndarray, who: str) -> str:
-    """Say in a sentence how often what is loaded is used; `who` made the accesses."""
+    """Return a sentence on how often loaded elements are used; `who` names the accessing unit."""
     reads = reads_per_store(t, accesses)
     if reads:
         low, high = reads
@@ -491,14 +490,14 @@ def reuse_finding(t, accesses: np.ndarray, who: str) -> str:
     different = len(np.unique(np.stack([loads["array"], loads["element"]], axis=1), axis=0))
     again = loads.size / different
     often = times(int(again)) if again == int(again) else f"{again:.3g} times on average"
-    return f"The {who} loads {counted(different, 'different element')}, each {often}"
+    return f"The {who} loads {plural(different, 'different element')}, each {often}"
 
 
 def _steps(accesses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return where each phase starts and ends, and the place of each access, in steps.
+    """Return the start and end of each phase, and the time of each access, in steps.
 
-    A step is an access instruction of a warp. All warps start a phase together, and between two
-    phases one step is left free.
+    A step is an access instruction of a warp. All warps start a phase together, and one empty step
+    separates two phases.
     """
     keys = np.stack([accesses["phase"], accesses["warp"], accesses["request"]], axis=1)
     requests, which = np.unique(keys, axis=0, return_inverse=True)
@@ -514,7 +513,7 @@ def _steps(accesses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _phases(t, accesses: np.ndarray) -> list[str]:
-    """Say what is done in which phases: "phases 0, 2: load a, store sa"."""
+    """Return the accesses of the phases in words: "phases 0, 2: load a, store sa"."""
     keys = np.stack([accesses["phase"], accesses["site"]], axis=1)
     pairs, first = np.unique(keys, axis=0, return_index=True)
     done: dict[int, dict[str, None]] = {}
@@ -543,12 +542,12 @@ def _coarser(shown: np.ndarray) -> tuple[np.ndarray, int]:
     padded[: shown.shape[0], : shown.shape[1]] = shown
     squares = padded.reshape(rows, edge, columns, edge).swapaxes(1, 2).reshape(rows, columns, -1)
     there = ~np.isnan(squares)
-    with np.errstate(invalid="ignore"):  # a square that lies behind a vector's end has no average
+    with np.errstate(invalid="ignore"):  # a square past the end of a vector has no average
         return np.where(there, squares, 0).sum(axis=2) / there.sum(axis=2), edge
 
 
 def _levels(shown: np.ndarray) -> list[tuple[str, np.ndarray, float]]:
-    """Return (numbers in words, which cells have them, opacity), from few to many."""
+    """Return (range of numbers, mask of its cells, opacity), in ascending order."""
     values = np.unique(shown[~np.isnan(shown)])
     groups = [values[i : i + 1] for i in range(values.size)]
     if values.size > MOST_LEVELS:

@@ -1,19 +1,19 @@
-"""Figures of chapter 10: the order of programs, what is alive together, what memory delivers.
+"""Figures of chapter 10: the order of programs, their waves, and the traffic to memory.
 
-Orders are drawn from the model in `order.py`; counted bytes come from `order_counters`.
+Orders are drawn from `models.program_order`; counted bytes come from `counters.order()`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from tiled_matmul.microscope.table import plural
 from tiled_matmul.models.program_order import Setting, Wave
 from tiled_matmul.plots import style
-from tiled_matmul.plots.microscope import counted, rectangles
+from tiled_matmul.plots.microscope import rectangles
 from tiled_matmul.plots.walk import GAP, WIDTH, Panel, Step, Walk
 
 NUMBERED = 12  # with so many columns of tiles at most, each tile gets its program's number
@@ -23,10 +23,10 @@ PALEST, DARKEST = 0.06, 0.5
 
 @style.styled
 def orders(settings: Mapping[str, Setting], finding: str) -> style.Figure:
-    """Draw side by side which tiles of C run together in a first wave, and what they want.
+    """Draw side by side the tiles of C in the first wave, and the tiles of A and B that it loads.
 
-    `settings` maps a name to a launch. Where there are few tiles, each bears its program's number;
-    the first wave is drawn in full, the later the paler. A's rows lie left of C, B's columns above.
+    `settings` maps a name to a launch. If there are few tiles, each shows its program's number. The
+    first wave has full colour, later waves are paler. A's rows lie left of C, B's columns above.
     """
     fig, axes = style.draw(1.3 + 3.6 / len(settings), 1, len(settings), squeeze=False)
     spoken = []
@@ -35,12 +35,12 @@ def orders(settings: Mapping[str, Setting], finding: str) -> style.Figure:
         _launch(ax, setting, first)
         bytes_text = size_text(setting.step_bytes(first))
         text = f"{name}\n{len(first.rows)} of A + {len(first.columns)} of B"
-        text += f"\n= {counted(first.tiles, 'tile')}, {bytes_text}"
+        text += f"\n= {plural(first.tiles, 'tile')}, {bytes_text}"
         ax.text(_strip(setting), _strip(setting) + setting.m * 1.03, text, va="top", fontsize=8)
         spoken.append(
-            f"{name}: the first {counted(first.programs, 'program')} want "
-            f"{counted(len(first.rows), 'tile row')} of A and "
-            f"{counted(len(first.columns), 'tile column')} of B, {bytes_text} in a step"
+            f"{name}: the first {plural(first.programs, 'program')} want "
+            f"{plural(len(first.rows), 'tile row')} of A and "
+            f"{plural(len(first.columns), 'tile column')} of B, {bytes_text} in a step"
         )
     style.title(fig, finding)
     return style.finish(
@@ -60,7 +60,7 @@ def size_text(nbytes: float) -> str:
 
 
 def _strip(setting: Setting) -> float:
-    """How wide A's strip and how high B's is drawn, with the gap to C."""
+    """Return the width of A's strip and the height of B's, including the gap to C."""
     return 0.2 * max(setting.m, setting.n)
 
 
@@ -78,8 +78,7 @@ def _launch(ax, setting: Setting, first: Wave) -> None:
 
     def fill(x, y, width, height, color, alpha):
         width, height = min(width, corner + setting.n - x), min(height, corner + setting.m - y)
-        look = {"facecolor": color, "alpha": alpha, "lw": 0, "clip_on": False}
-        ax.add_patch(Rectangle((x, y), width, height, **look))
+        style.fill(ax, x, y, width, height, color, alpha)
 
     for wave in range(int(wave_of.max()) + 1):
         alpha = 0.8 if wave == 0 else DARKEST - (DARKEST - PALEST) * (wave - 1) / last
@@ -95,9 +94,8 @@ def _launch(ax, setting: Setting, first: Wave) -> None:
         ((corner, 0, setting.n, thick), style.B),
         ((corner, corner, setting.n, setting.m), style.C),
     )
-    for (x, y, width, height), color in frames:
-        look = {"fill": False, "edgecolor": color, "lw": 1.2, "clip_on": False}
-        ax.add_patch(Rectangle((x, y), width, height, **look))
+    for box, color in frames:
+        style.frame(ax, *box, color, 1.2)
     if numbered:
         look = {"color": style.INK, "lw": 0.4, "alpha": 0.5}
         for row in range(1, tiles_m):
@@ -119,11 +117,11 @@ def by_group(
     found: Mapping[int, Mapping[int, float]],
     finding: str,
 ) -> style.Figure:
-    """Draw tiles alive in a step, and how often memory delivers A and B, against GROUP_M.
+    """Draw the tiles in a step, and how often A and B are read from memory, against GROUP_M.
 
-    Each argument maps an edge N of square matrices to {GROUP_M: number}: `tiles` different tiles in
-    a step, `model` and `found` the bytes read from memory over those of A and B, as the model has
-    it and as a GPU counted it; `found` may be empty, or lack some.
+    Each mapping goes from the edge N of square matrices to {GROUP_M: number}: `tiles` are the
+    distinct tiles in a step; `model` and `found` are the bytes read from memory over those of A and
+    B, by the model and as counted on a GPU. `found` may be incomplete or empty.
     """
     fig, (above, below) = style.draw(4.6, 2, sharex=True, height_ratios=(1, 1.5))
     groups = sorted({group for line in model.values() for group in line})
@@ -144,10 +142,9 @@ def by_group(
     below.set(yscale="log", ylabel="times that A and B\ncome from memory")
     below.set_xticks(range(len(groups)), [str(group) for group in groups])
     below.set_xlabel("GROUP_M (1 is row by row)")
-    below.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100) if tick <= 1.5 * _highest(model, found)]
     below.set_yticks(ticks)
-    below.yaxis.set_minor_locator(NullLocator())
+    style.plain_numbers(below.yaxis)
     keys = [below.plot([], [], "o", ls="-", color=style.INK, mfc="none", label="model")[0]]
     if any(found.values()):
         keys.append(below.plot([], [], "o", ls="none", color=style.INK, label="counted")[0])
@@ -155,19 +152,22 @@ def by_group(
     fig.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
     style.title(fig, finding)
     words = "; ".join(
-        f"N = {edge}: "
-        + ", ".join(
-            f"{line[group]:.3g}"
-            + (f" (counted {found[edge][group]:.3g})" if group in found.get(edge, {}) else "")
-            + f" at {group}"
-            for group in sorted(line)
-        )
+        f"N = {edge}: {_in_words(line, found.get(edge, {}), sorted(line))}"
         for edge, line in model.items()
     )
     return style.finish(
         fig,
         f"{finding}. Times that A and B are read from memory, by GROUP_M. {words}. Above, the "
         "different tiles of A and B that the programs alive want in one step.",
+    )
+
+
+def _in_words(line: Mapping[int, float], counts: Mapping[int, float], at: Sequence[int]) -> str:
+    """Return a line's values at some places, with the counted ones where they exist."""
+    return ", ".join(
+        f"{line[x]:.3g}{f' (counted {counts[x]:.3g})' if x in counts else ''} at {x}"
+        for x in at
+        if x in line
     )
 
 
@@ -183,11 +183,11 @@ def by_size(
     finding: str,
     found: Mapping[str, Mapping[int, float]] | None = None,
 ) -> style.Figure:
-    """Draw how often A and B come from memory against the edge N, one line an order.
+    """Draw how often A and B are read from memory against the edge N, one line for each order.
 
-    `times` maps a name to {N: times}, at most four of them, by the model, and `found` those of
-    these that a GPU counted; `limit` {N: times} from which on memory takes longer than the
-    arithmetic, drawn dashed; `marks` maps a label to an N.
+    `times` maps at most four names to {N: times}, by the model, and `found` likewise as counted on
+    a GPU. `limit` is the {N: times} above which memory takes longer than the arithmetic, drawn
+    dashed. `marks` maps a label to an N.
     """
     fig, ax = style.draw(3.9)
     found = {name: line for name, line in (found or {}).items() if line}
@@ -217,15 +217,7 @@ def by_size(
     fig.legend(loc="outside lower center", ncols=2, fontsize=8)
     style.title(fig, finding)
     words = "; ".join(
-        f"{name}: "
-        + ", ".join(
-            f"{line[edge]:.3g}"
-            + (f" (counted {found[name][edge]:.3g})" if edge in found.get(name, {}) else "")
-            + f" at {edge}"
-            for edge in shown
-            if edge in line
-        )
-        for name, line in times.items()
+        f"{name}: {_in_words(line, found.get(name, {}), shown)}" for name, line in times.items()
     )
     dashed = ", ".join(f"{limit[edge]:.3g} at {edge}" for edge in shown if edge in limit)
     return style.finish(
@@ -236,16 +228,16 @@ def by_size(
 
 
 def order_walk(settings: Mapping[str, Setting], title: str, who: str) -> Walk:
-    """Return the waves of up to two launches, side by side as an animation: A, B and C in tiles.
+    """Return an animation of the waves of one or two launches, side by side: A, B and C in tiles.
 
-    A step is a wave. All launches have the same tiles and as many programs alive. Raises ValueError
-    for launches that do not.
+    A step is a wave. `who` describes the launches. Raises ValueError unless the launches have the
+    same tiles and the same number of programs alive.
     """
-    given = list(settings.values())
-    if len({(setting.tiles, setting.alive) for setting in given}) != 1 or len(given) > 2:
+    launches = list(settings.values())
+    if len({(each.tiles, each.alive) for each in launches}) != 1 or len(launches) > 2:
         raise ValueError("a walk is of one or two launches of the same tiles, as many alive")
-    tiles_m, tiles_n, steps = given[0].tiles
-    share = (WIDTH - GAP * (len(given) - 1)) / len(given)
+    tiles_m, tiles_n, steps = launches[0].tiles
+    share = (WIDTH - GAP * (len(launches) - 1)) / len(launches)
     cell = (share - GAP) / (steps + tiles_n)
     panels: list[Panel] = []
     for number, name in enumerate(settings):
@@ -260,7 +252,7 @@ def order_walk(settings: Mapping[str, Setting], title: str, who: str) -> Walk:
         for label, color, rows, columns, x, y in places:
             index = len(panels)
             panels.append(Panel(index, label, "global", color, rows, columns, x, y, cell))
-    waves = [setting.waves for setting in given]
+    waves = [setting.waves for setting in launches]
     frames = []
     for number in range(len(waves[0])):
         lit, words = [], []
@@ -269,8 +261,8 @@ def order_walk(settings: Mapping[str, Setting], title: str, who: str) -> Walk:
             lit += _lit(4 * launch, setting, wave)
             new = wave.tiles - (_shared(wave, before) if before else 0)
             words.append(
-                f"{name}: {counted(len(wave.rows), 'strip')} of A and "
-                f"{counted(len(wave.columns), 'strip')} of B, {new} of them new"
+                f"{name}: {plural(len(wave.rows), 'strip')} of A and "
+                f"{plural(len(wave.columns), 'strip')} of B, {new} of them new"
             )
         name = f"Wave {number + 1} of {len(waves[0])}"
         frames.append(Step(name, f"{'; '.join(words)}.", (), tuple(lit)))
@@ -278,13 +270,13 @@ def order_walk(settings: Mapping[str, Setting], title: str, who: str) -> Walk:
 
 
 def _shared(wave: Wave, before: Wave) -> int:
-    """How many strips two waves have in common."""
+    """Return how many strips two waves have in common."""
     rows = set(wave.rows) & set(before.rows)
     return len(rows) + len(set(wave.columns) & set(before.columns))
 
 
 def _lit(panel: int, setting: Setting, wave: Wave) -> list[tuple[int, ...]]:
-    """Return what a wave lights in three panels: whole strips of A and B, and its tiles of C."""
+    """Return the lit boxes of a wave in three panels: its strips of A and B, its tiles of C."""
     tiles_m, tiles_n, steps = setting.tiles
     lit = []
     for offset, which, shape in (

@@ -1,4 +1,4 @@
-"""Figures of a traced Triton kernel: which tiles a program loads and stores, and who reads a tile.
+"""Figures of a traced Triton kernel: the tiles of one program, and the readers of each tile.
 
 Everything is drawn from a `tiled_matmul.microscope.triton.TileTrace`. A lies left of C and B above
 it, so that K runs along A's row and down B's column.
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from tiled_matmul.microscope.table import plural
 from tiled_matmul.plots import style
 
 GAP = 0.09  # between matrices, of the longer edge of the picture
@@ -20,11 +21,11 @@ ROOM = 0.045  # of the picture's width: what a number needs
 
 @style.styled
 def tile_walk(t, program: int | tuple[int, ...] = 0) -> style.Figure:
-    """Draw the tiles of A and B that one program loads, numbered by step, and those of C it stores.
+    """Draw the tiles of A and B that one program loads, numbered by step, and its tiles of C.
 
-    Where a tile sticks out of its matrix it is drawn dashed, and in the colour of a fault if the
-    program asks for any of what is there. Rows that wrap around are drawn where they are read.
-    Raises ValueError for a program that did not run, and for a kernel that multiplies no A by B.
+    The part of a tile outside its matrix is drawn dashed, and in the colour of a fault if the
+    program accesses any of it. Rows that wrap around are drawn where they are read. Raises
+    ValueError for a program that did not run, and for a kernel that is not a matmul.
     """
     place = t.program(program)
     a, b, c = matrices(t)
@@ -60,10 +61,10 @@ def tile_walk(t, program: int | tuple[int, ...] = 0) -> style.Figure:
 
 @style.styled
 def who_reads(t, *arrays: str) -> style.Figure:
-    """Draw how many programs load each tile of some arrays; of A and B, if none is named.
+    """Draw how many programs load each tile of the named arrays, by default of A and B.
 
-    Where tiles overlap, their pieces are counted. Raises ValueError for an array that there is not
-    or that no program loads.
+    If tiles overlap, their parts are counted separately. Raises ValueError for an array that does
+    not exist or that no program loads.
     """
     chosen = [t.array(name) for name in arrays] or list(matrices(t)[:2])
     counts = [_readers(t, array) for array in chosen]
@@ -82,21 +83,20 @@ def who_reads(t, *arrays: str) -> style.Figure:
             corner = x + cols[0], gap + rows[0]
             alpha = 0.1 + 0.7 * readers / most if readers else 0
             ax.add_patch(Rectangle(corner, *size, facecolor=color, alpha=alpha, lw=0))
-            look = {"fill": False, "edgecolor": color, "lw": 0.8, "clip_on": False}
-            ax.add_patch(Rectangle(corner, *size, **look))
+            style.frame(ax, *corner, *size, color, 0.8)
             if size[0] >= room * max(1, 0.7 * len(str(readers))) and size[1] >= room:
                 middle = corner[0] + size[0] / 2, corner[1] + size[1] / 2
                 ax.text(*middle, str(readers), ha="center", va="center_baseline", fontsize=8)
-        _frame(ax, array, color, x, gap)
+        style.frame(ax, x, gap, array.cols, array.rows, color)
         ax.text(x + array.cols / 2, gap / 2, array.name, ha="center", va="center")
         x += array.cols + gap
-    said = [
+    sentences = [
         f"{_span(counted.values())} programs load each tile of {chosen[0].name}"
         if number == 0
         else f"{_span(counted.values())} each tile of {array.name}"
         for number, (array, counted) in enumerate(zip(chosen, counts, strict=True))
     ]
-    finding = ", ".join(said)
+    finding = ", ".join(sentences)
     style.title(fig, finding)
     words = [
         f"{array.name}, {array.rows} by {array.cols}: {_each(counted.values())}"
@@ -106,9 +106,9 @@ def who_reads(t, *arrays: str) -> style.Figure:
 
 
 def matrices(t) -> tuple:
-    """Return the arrays A, B and C of a traced matmul: C is stored, A and B are read, sizes fit.
+    """Return the arrays A, B and C of a traced matmul: C is stored, A and B are loaded, sizes fit.
 
-    Raises ValueError, which lists the arrays, if there are none such.
+    Raises ValueError, which lists the arrays, if no three arrays fit.
     """
     stored = [array for array in t.arrays if t.tiles(array.name, "store")]
     loaded = [array for array in t.arrays if t.tiles(array.name)]
@@ -125,7 +125,7 @@ def matrices(t) -> tuple:
 
 
 def _three(a, b, c) -> tuple:
-    """Return a figure, its axes and where each matrix begins."""
+    """Return a figure, its axes and the upper left corner of each matrix."""
     gap = GAP * max(a.cols + b.cols, a.rows + b.rows)
     left, top = a.cols + gap, b.rows + gap
     width, height = left + b.cols, top + a.rows
@@ -142,7 +142,7 @@ def _three(a, b, c) -> tuple:
 
 
 def _events(t, array, op: str) -> list:
-    """Return the events of an array, and of other arguments that are the same memory."""
+    """Return the events of an array, and of other arguments that are the same matrix."""
     same = {
         other.name
         for other in t.arrays
@@ -153,18 +153,13 @@ def _events(t, array, op: str) -> list:
 
 
 def _outline(ax: Axes, t, array, color: str, op: str, x: float, y: float) -> None:
-    """Draw a matrix and, thinly, where all programs' tiles begin."""
+    """Draw the frame of a matrix, and thin lines where the tiles of all programs begin."""
     events = _events(t, array, op)
     for row in {event.rows[0] for event in events if 0 < event.rows[0] < array.rows}:
         ax.plot([x, x + array.cols], [y + row] * 2, color=color, lw=0.5, alpha=0.6)
     for col in {event.cols[0] for event in events if 0 < event.cols[0] < array.cols}:
         ax.plot([x + col] * 2, [y, y + array.rows], color=color, lw=0.5, alpha=0.6)
-    _frame(ax, array, color, x, y)
-
-
-def _frame(ax: Axes, array, color: str, x: float, y: float) -> None:
-    look = {"fill": False, "edgecolor": color, "lw": 1.5, "clip_on": False}
-    ax.add_patch(Rectangle((x, y), array.cols, array.rows, **look))
+    style.frame(ax, x, y, array.cols, array.rows, color)
 
 
 def _tile(ax: Axes, array, event, x: float, y: float, color: str, alpha: float) -> None:
@@ -176,7 +171,7 @@ def _tile(ax: Axes, array, event, x: float, y: float, color: str, alpha: float) 
             corner = x + across[0], y + down[0]
             size = across[1] - across[0], down[1] - down[0]
             ax.add_patch(Rectangle(corner, *size, facecolor=color, alpha=alpha, lw=0))
-    # What sticks out is drawn as far as there is room.
+    # The part outside is drawn as far as there is room.
     reach = 0.8 * GAP * max(abs(edge) for edge in (*ax.get_xlim(), *ax.get_ylim()))
     below = _beyond(event.rows, array.rows, reach, "rows" in wraps)
     beside = _beyond(event.cols, array.cols, reach, "cols" in wraps)
@@ -195,7 +190,7 @@ def _tile(ax: Axes, array, event, x: float, y: float, color: str, alpha: float) 
 def _beyond(
     span: tuple[int, int], size: int, reach: float, wraps: bool
 ) -> list[tuple[float, float]]:
-    """Return what of a range lies before 0 and past the end, as far as `reach`."""
+    """Return the parts of a range before 0 and past `size`, up to `reach` away."""
     if wraps:
         return []
     pieces = (
@@ -206,7 +201,7 @@ def _beyond(
 
 
 def _pieces(span: tuple[int, int], size: int, wraps: bool) -> list[tuple[int, int]]:
-    """Cut a range at the matrix's edge; what wraps around begins again at 0."""
+    """Return the parts of a range inside the matrix; a range that wraps continues at 0."""
     pieces = [(max(span[0], 0), min(span[1], size))]
     if wraps and span[1] > size:
         pieces.append((0, min(span[1] - size, size)))
@@ -214,7 +209,7 @@ def _pieces(span: tuple[int, int], size: int, wraps: bool) -> list[tuple[int, in
 
 
 def _number(ax: Axes, array, event, x: float, y: float) -> None:
-    """Write a tile's step into it, if there is room."""
+    """Write the step into a tile, if there is room."""
     rows = _pieces(event.rows, array.rows, False)
     cols = _pieces(event.cols, array.cols, False)
     room = ROOM * max(*ax.get_xlim(), ax.get_ylim()[0] * style.WIDTH / TALLEST)
@@ -229,7 +224,7 @@ def _count(t, array, place: tuple, op: str = "load") -> str:
         for event in _events(t, array, op)
         if event.program == place and (event.elements or event.outside)
     }
-    return f"{len(tiles)} tile{'s' * (len(tiles) != 1)}"
+    return plural(len(tiles), "tile")
 
 
 def _listed(events: Sequence, most: int = 8) -> str:

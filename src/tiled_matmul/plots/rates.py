@@ -1,12 +1,11 @@
-"""Figures of measured rates: the ladder that every chapter ends on, and rates against size.
-
-Both take records of `bench`, and draw nothing that is not in them.
-"""
+"""Figures of measured rates, from records of `bench`: the ladder, and rates against size."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from math import log10
+from typing import Any
 
 from matplotlib.ticker import FuncFormatter, LogLocator
 
@@ -16,16 +15,15 @@ from tiled_matmul.plots import style
 
 LIBRARIES = {"numpy": "NumPy's BLAS", "cublas": "cuBLAS"}
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
-LOOKS = ((style.A, "o"), (style.B, "s"), (style.OTHERS[1], "^"), (style.FAULT, "D"))
 
 
 @style.styled
 def ladder_figure(records: Sequence[Record], finding: str | None = None) -> style.Figure:
     """Draw each record's rate on one logarithmic scale, with its share of the baseline's rate.
 
-    Lines keep the order of `records`. The baseline of each size stands in as a record of its own,
-    as `bench` returns it; where there is only one, a tick on every line marks it. `finding` is the
-    title; without it the title says how near the best rung came. Raises ValueError for no record.
+    Lines keep the order of `records`. The baseline of each size is one of the records, as `bench`
+    returns them; if there is only one size, a tick on every line marks its rate. `finding` is the
+    title; by default the title names the best rung's share. Raises ValueError without records.
     """
     if not records:
         raise ValueError("there is no record to draw")
@@ -60,7 +58,7 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
     ax.set(xscale="log", xlim=(low, high), ylim=(len(records) - 0.6, -0.8), yticks=[])
     ax.spines["left"].set_visible(False)
     _si_axis(ax.xaxis)
-    where = f", {_size(records[0])}, {records[0].dtype}" if one_size else ""
+    where = f", {size_text(records[0])}, {records[0].dtype}" if one_size else ""
     ax.set_xlabel(f"FLOP/s, logarithmic{where}")
     title = finding or _best(records)
     style.title(fig, title)
@@ -76,8 +74,8 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
 def rates_by_size(records: Sequence[Record], finding: str) -> style.Figure:
     """Draw rates of square problems against their edge, one line for each rung.
 
-    `finding` is the title. Raises ValueError for no record, records of several dtypes, a record
-    that is not square, or one rung measured twice at a size.
+    `finding` is the title. Raises ValueError without records, for records of several dtypes, for a
+    problem that is not square, and for a rung with two records of one size.
     """
     dtypes = list(dict.fromkeys(record.dtype for record in records))
     if len(dtypes) > 1:
@@ -94,7 +92,7 @@ def rates_by_size(records: Sequence[Record], finding: str) -> style.Figure:
         raise ValueError("there is no record to draw")
     fig, ax = style.draw(3.6)
     edges = sorted({edge for line in lines.values() for edge in line})
-    looks = iter(LOOKS * (1 + len(lines) // len(LOOKS)))
+    looks = itertools.cycle(style.SERIES)
     for rung, line in lines.items():
         color, marker = (style.C, "v") if rung in LIBRARIES else next(looks)
         points = sorted(line.items())
@@ -115,8 +113,7 @@ def rates_by_size(records: Sequence[Record], finding: str) -> style.Figure:
     _si_axis(ax.yaxis)
     ax.set_xlabel(f"edge N of square {records[0].dtype} matrices")
     ax.set_ylabel("FLOP/s")
-    ax.grid(True)
-    ax.set_axisbelow(True)
+    style.grid_lines(ax)
     style.title(fig, finding)
     ends = "; ".join(
         f"{title_of(rung)} from {rate_text(line[min(line)])} at {min(line)} "
@@ -127,13 +124,13 @@ def rates_by_size(records: Sequence[Record], finding: str) -> style.Figure:
 
 
 def title_of(rung: str) -> str:
-    """Return a rung's title; for a library its name, and for an unknown rung what came."""
+    """Return the title of a rung or library, or an unknown name unchanged."""
     titles = {step.name: step.title for step in LADDER} | LIBRARIES
     return titles.get(rung, rung)
 
 
 def rate_text(flops_per_s: float) -> str:
-    """Return a rate for people: "3.2 MFLOP/s", "50.5 TFLOP/s"."""
+    """Return a rate with a prefix: "3.2 MFLOP/s", "50.5 TFLOP/s"."""
     return f"{_si(flops_per_s)}FLOP/s"
 
 
@@ -154,17 +151,18 @@ def _best(records: Sequence[Record]) -> str:
     return f"The best rung runs at {share_text(best)}: {title_of(best.rung)}"
 
 
-def _size(record: Record) -> str:
+def size_text(record: Any) -> str:
+    """Return the size of a record, or of anything with m, n and k: "4096³" or "64×64×4096"."""
     if record.m == record.n == record.k:
         return f"{record.n}³"
     return f"{record.m}×{record.n}×{record.k}"
 
 
 def _what(records: Sequence[Record]) -> Callable[[Record], str]:
-    """Return what names a record's problem among these: its size, and its dtype if they differ."""
+    """Return the function that names a record's problem: its size, and its dtype if they differ."""
     if len({record.dtype for record in records}) == 1:
-        return _size
-    return lambda record: f"{_size(record)} {record.dtype}"
+        return size_text
+    return lambda record: f"{size_text(record)} {record.dtype}"
 
 
 def _si(value: float) -> str:

@@ -1,9 +1,6 @@
-"""A thread's tile of C: what it loads for one k, and which elements of a block's tile it owns."""
+"""Figures of chapter 7: a thread's loads for one k, and the elements of C that it owns."""
 
 from __future__ import annotations
-
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
 from tiled_matmul.plots import style
 
@@ -14,7 +11,7 @@ FOUR = 4
 def outer_products(shapes: tuple[tuple[int, int], ...] = ((1, 1), (8, 1), (8, 8))) -> style.Figure:
     """Draw one step of k for threads with tiles of C of these (rows, columns), side by side.
 
-    Left of each tile the elements of A that are loaded, above it those of B.
+    The loaded elements of A lie left of each tile, those of B above it.
     """
     fig, ax = style.draw(2.7)
     gap, between, x = 0.6, 2.6, 0.0
@@ -35,7 +32,7 @@ def outer_products(shapes: tuple[tuple[int, int], ...] = ((1, 1), (8, 1), (8, 8)
         ax.text(middle, tallest + top + 0.5, text, **place)
         x = tile_x + columns + between
     style.bare(ax, x - between, tallest + 1 + gap + 4.4)
-    rows, columns, loads, products = max(ratios, key=lambda found: found[3] / found[2])
+    rows, columns, loads, products = max(ratios, key=lambda ratio: ratio[3] / ratio[2])
     finding = f"{loads} loads feed {products} multiplications in a tile of {rows}×{columns}"
     style.title(fig, finding)
     words = "; ".join(
@@ -51,10 +48,10 @@ def outer_products(shapes: tuple[tuple[int, int], ...] = ((1, 1), (8, 1), (8, 8)
 
 @style.styled
 def quads(rows: int = 8, columns: int = 8, thread: int = 35) -> style.Figure:
-    """Draw which elements of a block's tile one thread of 16 × 16 owns, and which its warp.
+    """Draw the elements of a block's tile that one thread of 16 × 16 owns, and those of its warp.
 
-    A thread has `rows` × `columns` elements, both multiples of 4, in quads of 4×4 that lie 64
-    apart. Raises ValueError for other numbers.
+    A thread owns `rows` × `columns` elements, in quads of 4×4 that lie 64 apart. Raises ValueError
+    unless both are multiples of 4 and `thread` is below 256.
     """
     if rows % FOUR or columns % FOUR or not 0 <= thread < 256:
         raise ValueError(
@@ -66,21 +63,21 @@ def quads(rows: int = 8, columns: int = 8, thread: int = 35) -> style.Figure:
     left = top = strip + gap
     style.bare(ax, left + width, top + height)
     lanes = range(thread // 32 * 32, thread // 32 * 32 + 32)
-    _frame(ax, 0, top, strip, height, style.A)
-    _frame(ax, left, 0, width, strip, style.B)
-    _frame(ax, left, top, width, height, style.C)
+    style.frame(ax, 0, top, strip, height, style.A)
+    style.frame(ax, left, 0, width, strip, style.B)
+    style.frame(ax, left, top, width, height, style.C)
     across = [FOUR * (lane % 16) for lane in lanes]
     down = sorted({FOUR * (lane // 16) for lane in lanes})
     for y in range(0, height, 64):
         for x in range(0, width, 64):
             size = (max(across) + FOUR - min(across), down[-1] + FOUR - down[0])
-            _fill(ax, left + x + min(across), top + y + down[0], *size, style.C, 0.25)
-            mine = (left + x + FOUR * (thread % 16), top + y + FOUR * (thread // 16))
-            _fill(ax, *mine, FOUR, FOUR, style.INK, 1)
+            style.fill(ax, left + x + min(across), top + y + down[0], *size, style.C, 0.25)
+            quad = (left + x + FOUR * (thread % 16), top + y + FOUR * (thread // 16))
+            style.fill(ax, *quad, FOUR, FOUR, style.INK, 1)
     for y in range(0, height, 64):
-        _fill(ax, 0, top + y + FOUR * (thread // 16), strip, FOUR, style.A, 1)
+        style.fill(ax, 0, top + y + FOUR * (thread // 16), strip, FOUR, style.A, 1)
     for x in range(0, width, 64):
-        _fill(ax, left + x + FOUR * (thread % 16), 0, FOUR, strip, style.B, 1)
+        style.fill(ax, left + x + FOUR * (thread % 16), 0, FOUR, strip, style.B, 1)
     ax.text(left + width / 2, top + height / 2, "C's tile", ha="center", va="center")
     ax.text(left + width, -1.5, "B's tile: one row of it", ha="right", va="bottom", fontsize=8)
     ax.text(0, top + height + 2, "A's: one column", ha="left", va="top", fontsize=8)
@@ -93,15 +90,3 @@ def quads(rows: int = 8, columns: int = 8, thread: int = 35) -> style.Figure:
         "the elements of its warp. Left of it a column of A's tile, above it a row of B's, with "
         "what the thread loads from them for one k.",
     )
-
-
-def _frame(ax: Axes, x: float, y: float, width: float, height: float, color: str) -> None:
-    look = {"fill": False, "edgecolor": color, "lw": 1.5, "clip_on": False}
-    ax.add_patch(Rectangle((x, y), width, height, **look))
-
-
-def _fill(
-    ax: Axes, x: float, y: float, width: float, height: float, color: str, alpha: float
-) -> None:
-    look = {"facecolor": color, "alpha": alpha, "lw": 0, "clip_on": False}
-    ax.add_patch(Rectangle((x, y), width, height, **look))

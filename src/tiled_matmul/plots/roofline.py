@@ -1,4 +1,4 @@
-"""The roofline twice: over the bytes of global memory, and over those of shared memory."""
+"""Rooflines of global memory and of shared memory, and occupancy against the rate."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tiled_matmul.models import roofline as model
 from tiled_matmul.plots import style
 
-LOOKS = ((style.A, "o"), (style.B, "s"), (style.OTHERS[1], "^"), (style.FAULT, "D"))
 LEVELS = ("global memory", "shared memory")
 
 
@@ -25,9 +23,9 @@ def two_roofs(
 ) -> style.Figure:
     """Draw kernels under the roof of global memory, and under that of shared memory.
 
-    `peak` is a device.Peak and `cc` its compute capability. `points` maps a kernel to (FLOPs for
-    each byte that it asks global memory for, FLOPs for each byte that its threads load from shared
-    memory, TFLOP/s). `library` is cuBLAS's rate, drawn as a line. `finding` is the title.
+    `peak` is a device.Peak and `cc` its compute capability. `points` maps a kernel to (FLOPs per
+    byte of its global requests, FLOPs per byte that its threads load from shared memory, TFLOP/s).
+    `library` is the rate of cuBLAS in TFLOP/s, drawn as a line. `finding` is the title.
     """
     fig, axes = style.draw(5.6, 2)
     flat = model.peak_tflops(peak)
@@ -40,7 +38,7 @@ def two_roofs(
         x = np.geomspace(left, right, 300)
         ax.loglog(x, [min(flat, flat * at / ridge) for at in x], color=style.INK, lw=1.8)
         ax.axhline(library, color=style.C, lw=1.2, ls=(0, (4, 3)))
-        for (kernel, point), (color, marker) in zip(points.items(), LOOKS, strict=False):
+        for (kernel, point), (color, marker) in zip(points.items(), style.SERIES, strict=False):
             label = kernel if not level else None
             ax.plot(point[level], point[2], marker, color=color, ms=7, ls="none", label=label)
         bandwidth = model.shared_bandwidth_gbps(peak, cc) if level else peak.bandwidth_gbps
@@ -50,8 +48,7 @@ def two_roofs(
         ax.text(right, flat * 1.08, f"{flat:.3g} TFLOP/s", ha="right", va="bottom")
         ax.set(xlim=(left, right), ylim=(bottom, flat * 2.6))
         for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_locator(NullLocator())
+            style.plain_numbers(axis)
         ax.set_xlabel(f"FLOPs for each byte asked of {name}")
         ax.set_ylabel("TFLOP/s")
     fig.legend(loc="outside lower center", ncols=2, fontsize=8)
@@ -72,9 +69,9 @@ def two_roofs(
 def occupancy_against_rate(
     tiles: Sequence[tuple[str, float, float | None]], finding: str
 ) -> style.Figure:
-    """Draw how full the multiprocessors are, and how fast the kernel is, for several thread tiles.
+    """Draw the occupancy and the rate of a kernel, for several thread tiles.
 
-    A tile is (name, occupancy from 0 to 1, share of cuBLAS or None where there is no clock).
+    A tile is (name, occupancy from 0 to 1, share of cuBLAS); the share is None without a clock.
     """
     fig, ax = style.draw(0.9 + 0.42 * len(tiles))
     for line, (_, full, share) in enumerate(tiles):

@@ -1,4 +1,4 @@
-"""A search: what each setting reached, at two sizes, and what it needs of a multiprocessor."""
+"""The figure of a search: the rate of each setting at some sizes, and the resources it needs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 from tiled_matmul.plots import style
 
-MOST_CHARACTERS = 64  # that fit a line
-LOOKS = ((style.A, "o"), (style.B, "s"), (style.OTHERS[1], "^"))
+MOST_CHARACTERS = 64  # per line
 
 
 @style.styled
 def trials(found: Sequence[Any], edges: Sequence[int], finding: str) -> style.Figure:
     """Draw the share of cuBLAS that each setting reached at square problems of these edges.
 
-    `found` are trials of `tiled_matmul.measure.search`, drawn in their order; those that were not
-    measured say why. `finding` is the title. Raises ValueError for no trial that was measured.
+    `found` are trials of `tiled_matmul.measure.search`, in the order in which they are drawn; one
+    that was not measured shows the reason. `finding` is the title. Raises ValueError if no trial
+    was measured.
     """
     measured = [trial for trial in found if trial.records]
     if not measured:
@@ -45,16 +45,13 @@ def trials(found: Sequence[Any], edges: Sequence[int], finding: str) -> style.Fi
         ax.hlines(line + 0.17, 0, max(shares), color=style.MUTED, lw=0.8, alpha=0.6)
         # Beside the marks only, so that no text is crossed out.
         ax.vlines(1, line + 0.02, line + 0.32, color=style.C, lw=2)
-        for (color, marker), share in zip(LOOKS, shares, strict=False):
+        for (color, marker), share in zip(style.SERIES, shares, strict=False):
             ax.plot(share, line + 0.17, marker, color=color, ms=6)
-        told = ", ".join(f"{s:.2f} at {e}" for e, s in zip(edges, shares, strict=True))
-        spoken.append(f"{name}: {told}")
+        reached = ", ".join(f"{s:.2f} at {e}" for e, s in zip(edges, shares, strict=True))
+        spoken.append(f"{name}: {reached}")
     ax.set(xlim=(0, reach * 1.03), ylim=(len(found) - 0.4, -0.6), yticks=[])
-    ticks = [tick / 4 for tick in range(int(reach * 4) + 1)]
-    ax.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks])
-    ax.spines["left"].set_visible(False)
-    ax.set_xlabel("share of cuBLAS's rate")
-    for (color, marker), edge in zip(LOOKS, edges, strict=False):
+    style.share_axis(ax, reach, "share of cuBLAS's rate")
+    for (color, marker), edge in zip(style.SERIES, edges, strict=False):
         ax.plot([], [], marker, color=color, ls="none", label=f"{edge}³")
     fig.legend(loc="outside lower center", ncols=len(edges), handletextpad=0.2)
     style.title(fig, finding)

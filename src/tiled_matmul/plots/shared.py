@@ -1,4 +1,4 @@
-"""Figures of chapter 5: who stages what, the puzzle's answers, speed-ups by size."""
+"""Figures of chapter 5: staging of tiles, the puzzle's answers, speed-ups by size."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from matplotlib.patches import Rectangle
 from tiled_matmul.plots import microscope, style
 
 GAP = 0.8
-LINES = ((style.A, "o"), (style.B, "s"), (style.OTHERS[1], "^"))
 
 
 @style.styled
 def staging(t: Any, thread: int, block: tuple[int, ...] = (0, 0)) -> style.Figure:
-    """Draw what one thread of a tiled kernel stages for its block, and what it then reads.
+    """Draw what one thread of a tiled kernel stages for its block, and what it then loads.
 
-    `t` is a trace of a kernel that stores to two shared arrays, A's tile first, and reads both in
-    the phase after; `thread` is its number in the block. Raises ValueError for another kernel.
+    `t` is a trace of a kernel that stores to two shared arrays, A's tile first, and loads from both
+    in the next phase; `thread` is its number in the block. Raises ValueError for another kernel.
     """
     accesses = microscope.accesses_of(t, block)
     shared = [info for info in t.arrays if info.space == "shared"]
@@ -28,8 +27,8 @@ def staging(t: Any, thread: int, block: tuple[int, ...] = (0, 0)) -> style.Figur
     edge = shared[0].shape[0]
     first = accesses[accesses["phase"] <= 1]
     all_stores, loads = (_touched(t, first, shared, op) for op in ("store", "load"))
-    mine = first[first["thread"] == thread]
-    stored, read = (_touched(t, mine, shared, op) for op in ("store", "load"))
+    own = first[first["thread"] == thread]
+    stored, read = (_touched(t, own, shared, op) for op in ("store", "load"))
     fig, axes = style.draw(2.6, columns=2)
     place = divmod(thread, t.block[0])
     steps = (("1  stage", all_stores, stored), ("2  use", stored, read))
@@ -71,14 +70,14 @@ def staging(t: Any, thread: int, block: tuple[int, ...] = (0, 0)) -> style.Figur
 
 
 def _touched(t: Any, accesses: np.ndarray, shared: Sequence, op: str) -> tuple[list[int], ...]:
-    """Return the elements that were stored or loaded, as often as they were, for each array."""
+    """Return for each array the elements stored or loaded, repeated for each access."""
     sites = [site.id for site in t.sites if site.op == op]
-    mine = accesses[np.isin(accesses["site"], sites)]
-    return tuple(mine["element"][mine["array"] == info.id].tolist() for info in shared)
+    own = accesses[np.isin(accesses["site"], sites)]
+    return tuple(own["element"][own["array"] == info.id].tolist() for info in shared)
 
 
 def _tile(ax: Any, edge: int, color: str, x: float, y: float, shade: Mapping) -> None:
-    """Draw a tile in shared memory: a dashed frame, as everywhere in the book."""
+    """Draw a tile in shared memory, with the dashed frame that marks shared memory."""
     style.matrix(ax, edge, edge, color, x=x, y=y, shade=dict(shade))
     frame = {"fill": False, "ec": style.INK, "lw": 1.2, "ls": (0, (3, 2)), "clip_on": False}
     ax.add_patch(Rectangle((x - 0.12, y - 0.12), edge + 0.24, edge + 0.24, **frame))
@@ -86,7 +85,7 @@ def _tile(ax: Any, edge: int, color: str, x: float, y: float, shade: Mapping) ->
 
 @style.styled
 def answers(c: Any, expected: Any, tile: int) -> style.Figure:
-    """Draw the numbers of C, cut into tiles, and mark those that are not as expected."""
+    """Draw the numbers of C, cut into tiles, and mark those that differ from `expected`."""
     c, expected = np.asarray(c), np.asarray(expected)
     rows, columns = c.shape
     wrong = ~(c == expected)
@@ -100,9 +99,7 @@ def answers(c: Any, expected: Any, tile: int) -> style.Figure:
         ax.text(j + 0.5, 0.8 * i + 0.42, f"{c[i, j]:g}", ha="center", va="center", fontsize=8)
     for i, j in np.ndindex(-(-rows // tile), -(-columns // tile)):
         height, width = min(tile, rows - i * tile), min(tile, columns - j * tile)
-        corner = (j * tile, 0.8 * i * tile)
-        look = {"fill": False, "ec": style.C, "lw": 1.5, "clip_on": False}
-        ax.add_patch(Rectangle(corner, width, 0.8 * height, **look))
+        style.frame(ax, j * tile, 0.8 * i * tile, width, 0.8 * height, style.C)
     bad = int(wrong.sum())
     finding = f"All {c.size} numbers are as expected"
     if bad:
@@ -120,9 +117,9 @@ def speedups(
     found: Mapping[str, Mapping[int, float]],
     expected: Sequence[tuple[tuple[int, int], tuple[float, float]]],
 ) -> style.Figure:
-    """Draw speed-ups against the size of the matrices, over the ranges that were expected.
+    """Draw speed-ups against the size of the matrices, with the expected ranges.
 
-    `found` maps a name to {N: times faster}, empty where there is no clock. `expected` holds
+    `found` maps a name to {N: speed-up}, which is empty without a clock. `expected` holds
     ((smallest N, largest N), (least, most)).
     """
     fig, ax = style.draw(3.4)
@@ -133,7 +130,7 @@ def speedups(
         ax.add_patch(box)
         ax.text((low * high) ** 0.5, 0.2, f"{least:g}–{most:g}", ha="center")
     lines = {name: line for name, line in found.items() if line}
-    for (name, line), (color, marker) in zip(lines.items(), LINES, strict=False):
+    for (name, line), (color, marker) in zip(lines.items(), style.SERIES, strict=False):
         points = sorted(line.items())
         ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=name)
     inside = [
@@ -158,10 +155,10 @@ def speedups(
         finding = f"{sum(inside)} of {len(inside)} speed-ups lie in the expected range (grey)"
         fig.legend(loc="outside lower center", ncols=2, fontsize=8, columnspacing=1)
     style.title(fig, finding)
-    said = [f"{a:g} to {b:g} from {low} to {high}" for (low, high), (a, b) in expected]
+    ranges = [f"{a:g} to {b:g} from {low} to {high}" for (low, high), (a, b) in expected]
     numbers = [
         f"{name}: {', '.join(f'{ratio:.2f} at {n}' for n, ratio in sorted(line.items()))}"
         for name, line in lines.items()
     ]
-    words = "; ".join([f"Expected: {', '.join(said)}", *numbers])
+    words = "; ".join([f"Expected: {', '.join(ranges)}", *numbers])
     return style.finish(fig, f"{finding}. {words}.")

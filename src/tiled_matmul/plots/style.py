@@ -1,9 +1,9 @@
-"""How every figure looks: one palette, ink that follows the page, text for a phone's width.
+"""The style of every figure, and the drawing helpers that the figures share.
 
-A figure is drawn with matplotlib at 4.5 inches, shown as SVG inside the page, and its ink is
-replaced by `currentColor`, so that it is dark on a light page and light on a dark one. Matrices
-keep one orientation: rows run down, columns run right, K runs along A's row and down B's column.
-Colours: Okabe & Ito, Color Universal Design (2008).
+A figure is 4.5 inches wide and shown as SVG inside the page. The colour of its ink is replaced by
+`currentColor`, so that it is dark on a light page and light on a dark one. Matrices keep one
+orientation: rows run down, columns run right, K runs along A's row and down B's column. Colours:
+Okabe & Ito, Color Universal Design (2008).
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from collections.abc import Callable
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure as MatplotlibFigure
-from matplotlib.patches import PathPatch
+from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 A, B, C = "#0072B2", "#E69F00", "#009E73"
 FAULT = "#D55E00"
 OTHERS = ("#56B4E9", "#CC79A7", "#F0E442")
 MUTED = "#808080"
+SERIES = ((A, "o"), (B, "s"), (OTHERS[1], "^"), (FAULT, "D"))  # colours and markers of lines
 INK = "#010203"  # stands for the page's own text colour until the SVG is made
 
-WIDTH = 4.5  # inches: 324 units, so that 9 units of text are 10 pixels on a phone of 390
+WIDTH = 4.5  # inches: 324 units, so that text of 9 units has 10 pixels on a phone of 390 pixels
 FONT_SIZE = 9
-TITLE_CHARACTERS = 48  # that fit the width in bold
+TITLE_CHARACTERS = 48  # in bold, per line
 
 STYLE = {
     "svg.fonttype": "none",
@@ -58,7 +61,7 @@ STYLE = {
 
 
 class Figure:
-    """An SVG with an alternative text, shown inside the page that a notebook or the book is."""
+    """An SVG with an alternative text, shown inside a notebook or a page of the book."""
 
     def __init__(self, svg: str, alt: str) -> None:
         self.svg = svg
@@ -72,7 +75,7 @@ class Figure:
 
 
 def styled(function: Callable) -> Callable:
-    """Decorate a plotting function so that all it draws is drawn in the course's style."""
+    """Decorate a plotting function so that it draws in the course's style."""
 
     @functools.wraps(function)
     def in_style(*args, **kwargs):
@@ -83,9 +86,9 @@ def styled(function: Callable) -> Callable:
 
 
 def draw(height: float, rows: int = 1, columns: int = 1, **subplots):
-    """Return (fig, axes) of the course's width, `height` inches high, inside a `styled` function.
+    """Return (fig, axes) of the course's width and `height` inches, in a `styled` function.
 
-    Arguments after that are those of matplotlib's `Figure.subplots`. The figure belongs to no
+    The other arguments are those of matplotlib's `Figure.subplots`. The figure belongs to no
     window and to no global state.
     """
     fig = MatplotlibFigure(figsize=(WIDTH, height), layout="constrained")
@@ -93,7 +96,7 @@ def draw(height: float, rows: int = 1, columns: int = 1, **subplots):
 
 
 def title(fig: MatplotlibFigure, finding: str) -> None:
-    """Write the finding over the whole figure, broken into lines that fit, of similar lengths."""
+    """Write the finding above the whole figure, in lines of similar length that fit."""
     lines = textwrap.wrap(finding, TITLE_CHARACTERS)
     for width in range(TITLE_CHARACTERS, 0, -1):
         narrower = textwrap.wrap(finding, width)
@@ -105,10 +108,7 @@ def title(fig: MatplotlibFigure, finding: str) -> None:
 
 
 def finish(fig: MatplotlibFigure, alt: str) -> Figure:
-    """Return the finished figure. `alt` says in words what is to be seen.
-
-    Raises ValueError if `alt` is empty.
-    """
+    """Return the finished figure; `alt` describes it. Raises ValueError if `alt` is empty."""
     if not alt.strip():
         raise ValueError("a figure needs an alternative text")
     buffer = io.StringIO()
@@ -118,12 +118,12 @@ def finish(fig: MatplotlibFigure, alt: str) -> Figure:
 
 
 def _inline(svg: str, alt: str) -> str:
-    """Make matplotlib's SVG file fit to stand inside an HTML page, next to other figures."""
+    """Return matplotlib's SVG in a form for an HTML page that has other figures, too."""
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r"<metadata>.*?</metadata>|<style .*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*\n\s*", " ", svg)
-    # Ids are the page's, not the figure's: make them this figure's own.
+    # Ids are global to a page, so they get a prefix that is unique to this figure.
     prefix = "f" + hashlib.sha256(svg.encode()).hexdigest()[:8] + "-"
     svg = re.sub(r'\bid="', f'id="{prefix}', svg)
     svg = re.sub(r'href="#|url\(#', lambda match: match[0] + prefix, svg)
@@ -162,8 +162,9 @@ def matrix(
 ) -> None:
     """Draw a rows × columns matrix with its upper left corner at (x, y).
 
-    `shade` maps (row, column) to an opacity from 0 to 1 (a dict, or a 2-D array); `tile` draws
-    heavier lines round tiles of (rows, columns); `label` is written above.
+    `cell` is the edge of an element. `shade` maps (row, column) to an opacity from 0 to 1, as a
+    dict or a 2-D array. `tile` draws heavier lines around tiles of (rows, columns); `label` is
+    written above.
     """
     if shade is not None and not isinstance(shade, dict):
         shade = {(i, j): shade[i][j] for i in range(rows) for j in range(columns)}
@@ -178,6 +179,43 @@ def matrix(
     _grid(ax, x, y, rows, columns, tile or (rows, columns), cell, edgecolor=color, lw=1.5)
     if label:
         ax.text(x + columns * cell / 2, y - 0.25 * cell, label, ha="center", va="bottom", color=INK)
+
+
+def fill(
+    ax: Axes, x: float, y: float, width: float, height: float, color: str, alpha: float
+) -> None:
+    """Draw a filled rectangle with its upper left corner at (x, y)."""
+    look = {"facecolor": color, "alpha": alpha, "lw": 0, "clip_on": False}
+    ax.add_patch(Rectangle((x, y), width, height, **look))
+
+
+def frame(
+    ax: Axes, x: float, y: float, width: float, height: float, color: str, line: float = 1.5
+) -> None:
+    """Draw the outline of a rectangle with its upper left corner at (x, y)."""
+    look = {"fill": False, "edgecolor": color, "lw": line, "clip_on": False}
+    ax.add_patch(Rectangle((x, y), width, height, **look))
+
+
+def grid_lines(*axes: Axes) -> None:
+    """Draw the grid of some axes behind their data."""
+    for ax in axes:
+        ax.grid(True)
+        ax.set_axisbelow(True)
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Write an axis's numbers without exponents, and leave out its minor ticks."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def share_axis(ax: Axes, reach: float, label: str) -> None:
+    """Mark quarters from 0% up to the share `reach` on the x axis, and name it."""
+    ticks = [tick / 4 for tick in range(int(reach * 4) + 1)]
+    ax.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks])
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel(label)
 
 
 def _squares(ax: Axes, corners: list, edge: float, **look) -> None:

@@ -1,4 +1,4 @@
-"""Figures of chapter 3: what is used again when, strips, sets, tile sizes, a register block."""
+"""Figures of chapter 3: reuse over time, strips, sets, tile sizes, a register block."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from matplotlib.path import Path
 from tiled_matmul.plots import style
 
 Visit = tuple[int, int, int]
-PAIR = (
-    (style.A, "o"),
-    (style.FAULT, "s"),
-)  # two lines: one in order, one in trouble
+PAIR = ((style.A, "o"), (style.FAULT, "s"))  # of two lines, the second of which has a problem
 
 
 @style.styled
 def reuse(orders: Mapping[str, Sequence[Visit]], finding: str) -> style.Figure:
-    """Draw which element of B each multiplication uses: time runs right, memory runs down.
+    """Draw the element of B that each multiplication uses; time runs right, memory runs down.
 
-    `orders` maps a name to its visits (i, j, k); all of the same problem.
+    `orders` maps a name to its visits (i, j, k), all of one problem. `finding` is the title.
     """
     fig, axes = style.draw(4.2, len(orders), squeeze=False, sharex=True)
     for ax, (name, visits) in zip(axes[:, 0], orders.items(), strict=True):
@@ -51,7 +48,7 @@ def strips(m: int, n: int, k: int, tile: int, at: tuple[int, int]) -> style.Figu
     """Draw the strip of A and the strip of B that one tile of C needs.
 
     The matrices have m × k, k × n and m × n elements; `at` is the (row, column) of the tile of C,
-    counted in tiles of `tile` × `tile`.
+    in tiles of `tile` × `tile`.
     """
     fig, ax = style.draw(4.1)
     gap = 1.5
@@ -87,10 +84,10 @@ def traffic(
     limits: Mapping[str, float],
     finding: str,
 ) -> style.Figure:
-    """Draw words fetched for each multiplication against the tile's edge T.
+    """Draw the words loaded per multiplication against the tile's edge T.
 
-    `counted` maps a name to {T: words for each multiplication}, at most two of them; `untiled` is
-    the same number without tiles; `limits` maps a label to the T at which a rule says stop.
+    `counted` maps one or two names to {T: words per multiplication}; `untiled` is that number
+    without tiles; `limits` maps a label to the largest T by some rule. `finding` is the title.
     """
     fig, ax = style.draw(3.9)
     edges = sorted({edge for line in counted.values() for edge in line})
@@ -126,10 +123,10 @@ def traffic(
 
 @style.styled
 def sets(counts: Mapping[str, Sequence[int]], ways: int, finding: str) -> style.Figure:
-    """Draw how many lines of a tile fall into each set of a cache that keeps `ways` in each.
+    """Draw how many lines of a tile belong to each set of a cache with `ways` lines in each.
 
-    `counts` maps a name to the number of lines in set 0, 1, …; one panel each. What does not fit is
-    drawn in the colour of a fault.
+    `counts` maps a name to the number of lines in set 0, 1, …; each has a panel. Lines that do not
+    fit have the colour of a fault. `finding` is the title.
     """
     fig, axes = style.draw(1.0 + 1.15 * len(counts), len(counts), squeeze=False, sharex=True)
     highest = max(max(line) for line in counts.values())
@@ -157,9 +154,10 @@ def sets(counts: Mapping[str, Sequence[int]], ways: int, finding: str) -> style.
 def measured(
     gflops: Mapping[str, Mapping[int, float]], untiled: float, finding: str
 ) -> style.Figure:
-    """Draw measured GFLOP/s of Loops 4 against the tile's edge, and the untiled loops as a line.
+    """Draw the measured GFLOP/s of Loops 4 against the tile's edge T.
 
-    `gflops` maps a name to {T: GFLOP/s}, at most two of them; `untiled` is the untiled loops' rate.
+    `gflops` maps one or two names to {T: GFLOP/s}; `untiled` is the rate of the untiled loops,
+    drawn as a line. `finding` is the title.
     """
     fig, ax = style.draw(3.5)
     _lines(ax, gflops)
@@ -181,10 +179,10 @@ def measured(
 
 @style.styled
 def register_block(edge: int, width: int) -> style.Figure:
-    """Draw edge × edge elements of A that wait in registers while rows of B and C pass by.
+    """Draw edge × edge elements of A that stay in registers while j runs along rows of B and C.
 
-    `width` columns of B and C are drawn, and one of them lit: what one step of j touches, with the
-    names that the kernel gives to the numbers, and below it the step as a trace.
+    `width` columns of B and C are drawn. The column that one step of j accesses is lit, with the
+    kernel's names for the numbers; below, the step is listed as a trace.
     """
     fig, ax = style.draw(4.3)
     gap, lit, trace = 1.0, width // 3, 0.8 * (edge + 2)

@@ -1,4 +1,4 @@
-"""Tuning: a setting's budget, a pipeline's copies and products, models, and a GPU under load."""
+"""Figures of chapter 11: shared memory of settings, pipelines, models, and a GPU under load."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LOOKS = ((style.A, "-"), (style.OTHERS[1], (0, (4, 2))), (style.FAULT, "-"), (st
 def budget(
     settings: Mapping[str, tuple[float, float, int]], limit: float, finding: str
 ) -> style.Figure:
-    """Draw what each setting takes of shared memory, tile by tile, and what a block may have.
+    """Draw the shared memory of each setting, tile by tile, and the limit of a block.
 
-    `settings` maps a name to (KiB of a tile of A, KiB of one of B, how many of each); `limit` is in
-    KiB. Raises ValueError without settings.
+    `settings` maps a name to (KiB of a tile of A, KiB of a tile of B, number of each); `limit` is
+    in KiB. `finding` is the title. Raises ValueError without settings.
     """
     if not settings:
         raise ValueError("there are no settings")
@@ -51,7 +51,7 @@ def budget(
 
 
 class Turn(NamedTuple):
-    """When one step's copy and its product begin and end; a product takes 1."""
+    """The (begin, end) of one step's copy and product, in units of a product's time."""
 
     copied: tuple[float, float]
     multiplied: tuple[float, float]
@@ -60,10 +60,10 @@ class Turn(NamedTuple):
 def pipeline(stages: int, copy: float, steps: int) -> list[Turn]:
     """Return the steps of a loop whose copies take `copy` times as long as a product.
 
-    As Triton orders them: with one stage a step is copied, then multiplied. With more, a product
-    begins once its copy is there and the product before is done; then the buffer of that one is
-    free, and the copy of the step that is stages - 1 further on sets out. Copies do not slow each
-    other down. Raises ValueError for less than one stage or step, or a copy that takes no time.
+    The order is Triton's. With one stage, each step is copied and then multiplied. With more, a
+    product begins after its copy and the previous product; then that product's buffer is free, and
+    the copy for the step stages - 1 later begins. Copies do not slow each other down. Raises
+    ValueError for fewer than one stage or step, or a copy that takes no time.
     """
     if stages < 1 or steps < 1 or not copy > 0:
         raise ValueError(f"no pipeline of {stages} stages, {steps} steps, copies of {copy}")
@@ -71,9 +71,9 @@ def pipeline(stages: int, copy: float, steps: int) -> list[Turn]:
     for k in range(steps):
         ahead = max(1, stages - 1)
         begun = turns[k - ahead].multiplied[stages == 1] if k >= ahead else 0.0
-        there = begun + copy
-        start = max(there, turns[k - 1].multiplied[1] if k else 0.0)
-        turns.append(Turn((begun, there), (start, start + 1.0)))
+        copied = begun + copy
+        start = max(copied, turns[k - 1].multiplied[1] if k else 0.0)
+        turns.append(Turn((begun, copied), (start, start + 1.0)))
     return turns
 
 
@@ -81,9 +81,10 @@ def pipeline(stages: int, copy: float, steps: int) -> list[Turn]:
 def pipelines(
     stages: Sequence[int], copy: float, steps: int, finding: str, until: float = 8.0
 ) -> style.Figure:
-    """Draw the first steps of loops with so many stages, below each other, up to a time `until`.
+    """Draw the first steps of loops with these numbers of stages, up to the time `until`.
 
-    The unit is a product's time, and a copy takes `copy` of them. Raises ValueError as `pipeline`.
+    The unit is a product's time; a copy takes `copy` units. `finding` is the title. Raises
+    ValueError as `pipeline`.
     """
     fig, axes = style.draw(0.8 + 1.1 * len(stages), len(stages), sharex=True, squeeze=False)
     spoken = []
@@ -114,29 +115,30 @@ def pipelines(
 
 @style.styled
 def against(shapes: Mapping[str, Mapping[str, tuple[float, float]]], finding: str) -> style.Figure:
-    """Draw for each shape what a model says of each setting, and what the clock says.
+    """Draw for each shape the predicted and the measured time of each setting.
 
-    `shapes` maps a shape to {setting: (model, clock)}, the same settings in all; both are drawn
-    over the least of their shape. Raises ValueError without shapes or for different settings.
+    `shapes` maps a shape to {setting: (model, clock)}, with the same settings for all; both are
+    drawn as multiples of the least of their shape. `finding` is the title. Raises ValueError
+    without shapes or for different settings.
     """
-    names = [list(found) for found in shapes.values()]
+    names = [list(times) for times in shapes.values()]
     if not names or not names[0] or any(each != names[0] for each in names):
         raise ValueError(f"shapes need the same settings, got {names}")
     fig, axes = style.draw(1.5 + 0.4 * len(names[0]), 1, len(shapes), sharey=True, squeeze=False)
     ratios = {}
-    for shape, found in shapes.items():
-        least = [min(pair[i] for pair in found.values()) for i in (0, 1)]
-        ratios[shape] = {name: (x / least[0], y / least[1]) for name, (x, y) in found.items()}
-    most = max(value for found in ratios.values() for pair in found.values() for value in pair)
-    for number, (ax, (shape, found)) in enumerate(zip(axes[0], ratios.items(), strict=True)):
-        for line, (name, (model, clock)) in enumerate(found.items()):
+    for shape, times in shapes.items():
+        least = [min(pair[i] for pair in times.values()) for i in (0, 1)]
+        ratios[shape] = {name: (x / least[0], y / least[1]) for name, (x, y) in times.items()}
+    most = max(value for pairs in ratios.values() for pair in pairs.values() for value in pair)
+    for number, (ax, (shape, pairs)) in enumerate(zip(axes[0], ratios.items(), strict=True)):
+        for line, (name, (model, clock)) in enumerate(pairs.items()):
             if not number:
                 ax.text(1, line - 0.1, name, va="bottom", fontsize=8)
             ax.plot([model, clock], [line + 0.15] * 2, color=style.MUTED, lw=1)
             ax.plot(model, line + 0.15, "o", color=style.INK, mfc="none", ms=6)
             ax.plot(clock, line + 0.15, "o", color=style.A, ms=4.5)
         ax.axvline(1, color=style.MUTED, ls="--", lw=0.8)
-        ax.set(xlim=(0.9, most * 1.06), ylim=(len(found) - 0.5, -0.8), yticks=[])
+        ax.set(xlim=(0.9, most * 1.06), ylim=(len(pairs) - 0.5, -0.8), yticks=[])
         ax.xaxis.set_major_locator(MultipleLocator(1 if most > 2.6 else 0.5))
         ax.spines["left"].set_visible(False)
         ax.set_title(shape, fontsize=style.FONT_SIZE, fontweight="normal")
@@ -149,27 +151,28 @@ def against(shapes: Mapping[str, Mapping[str, tuple[float, float]]], finding: st
     style.title(fig, finding)
     spoken = ". ".join(
         f"{shape}: "
-        + "; ".join(f"{n}, model {x:.2f}, clock {y:.2f}" for n, (x, y) in found.items())
-        for shape, found in ratios.items()
+        + "; ".join(f"{n}, model {x:.2f}, clock {y:.2f}" for n, (x, y) in pairs.items())
+        for shape, pairs in ratios.items()
     )
     return style.finish(fig, f"{finding}. Times the least of each shape. {spoken}.")
 
 
 @style.styled
 def loads(runs: Mapping[str, Load], finding: str) -> style.Figure:
-    """Draw a GPU's clock and power over the time of each run, as far as the driver told them.
+    """Draw a GPU's clock and power over the time of each run, as the driver reported them.
 
-    At most as many runs as LOOKS. Raises ValueError if there is none that it told both of.
+    At most len(LOOKS) runs are drawn. `finding` is the title. Raises ValueError if the driver did
+    not report both for any run.
     """
-    told = {
+    reported = {
         name: [s for s in run.samples if s.clock_mhz is not None and s.watts is not None]
         for name, run in runs.items()
     }
-    told = {name: samples for name, samples in told.items() if samples}
-    if not told:
-        raise ValueError("the driver told no clock and no power")
+    reported = {name: samples for name, samples in reported.items() if samples}
+    if not reported:
+        raise ValueError("the driver reported no clock and no power")
     fig, (above, below) = style.draw(4.2, 2, sharex=True)
-    for (name, samples), (color, dashes) in zip(told.items(), LOOKS, strict=False):
+    for (name, samples), (color, dashes) in zip(reported.items(), LOOKS, strict=False):
         at = [sample.at_s for sample in samples]
         look = {"color": color, "ls": dashes, "lw": 1.5}
         above.plot(at, [sample.clock_mhz for sample in samples], label=name, **look)
@@ -177,17 +180,17 @@ def loads(runs: Mapping[str, Load], finding: str) -> style.Figure:
     limits = {run.limit_watts for run in runs.values()} - {None}
     for watts in limits:
         below.axhline(watts, color=style.MUTED, ls="--", lw=1)
-    end = max(sample.at_s for samples in told.values() for sample in samples)
+    end = max(sample.at_s for samples in reported.values() for sample in samples)
     above.set(xlim=(0, end), ylabel="clock (MHz)")
     above.yaxis.set_major_locator(MaxNLocator(5))
-    top = max([*limits, *(sample.watts for each in told.values() for sample in each)])
+    top = max([*limits, *(sample.watts for each in reported.values() for sample in each)])
     below.set(ylim=(0, top * 1.08), ylabel="power (W)", xlabel="seconds")
-    fig.legend(loc="outside lower center", ncols=len(told), fontsize=8)
+    fig.legend(loc="outside lower center", ncols=len(reported), fontsize=8)
     style.title(fig, finding)
     spoken = "; ".join(
         f"{name}: from {samples[0].clock_mhz:.0f} MHz and {samples[0].watts:.0f} W to "
         f"{samples[-1].clock_mhz:.0f} MHz and {samples[-1].watts:.0f} W"
-        for name, samples in told.items()
+        for name, samples in reported.items()
     )
     limit = f" The limit is {max(limits):.0f} W." if limits else ""
     return style.finish(fig, f"{finding}. Over {end:.1f} seconds. {spoken}.{limit}")

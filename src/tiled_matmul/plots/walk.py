@@ -1,7 +1,7 @@
-"""A traced kernel step by step: which elements a block touches from barrier to barrier.
+"""An animation of a traced kernel: the elements that a block accesses, step by step.
 
-The animation is one piece of HTML that fetches nothing. Without a script, and on paper, it is a
-still figure with the steps as a list.
+The animation is a piece of HTML that needs no other file. Without scripts, and on paper, it is a
+still figure with a list of the steps.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from importlib.resources import files
 
 import numpy as np
 
+from tiled_matmul.microscope.table import plural
 from tiled_matmul.plots import microscope, style
 
-WIDTH = 324  # as wide as the figures, so that text of 10 units is as large as theirs
-GAP = 18  # round a matrix, with room for its name
+WIDTH = 324  # the width of the figures, so that text has the same size
+GAP = 18  # around a matrix, with room for its name
 MOST_CELL = 16
-FINEST = 3  # an element smaller than this gets no lines of its own
+FINEST = 3  # smaller elements are drawn without lines
 MOST_STEPS = 200
 MOST_LINES = 4
 SPEEDS = (0.5, 1, 2, 4)
@@ -29,7 +30,7 @@ KEYS = "Space plays and pauses, the left and right arrows step, Home and End jum
 
 @dataclass(frozen=True)
 class Panel:
-    """Where an array is drawn: its upper left corner, and the edge of an element."""
+    """The drawing of an array: its upper left corner (x, y) and the edge `cell` of an element."""
 
     array: int
     name: str
@@ -44,7 +45,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Step:
-    """One step: its name, what happens, the source lines, and for each panel what is lit.
+    """One step: its name, a sentence, the source lines, and the lit boxes of each panel.
 
     `lit` holds (panel, kind, row, column, rows, columns); kind is 0 for loads and 1 for stores.
     """
@@ -64,7 +65,7 @@ class Step:
 
 
 class Walk:
-    """The steps, shown as an animation where HTML is shown and as text elsewhere."""
+    """The steps, shown as an animation in HTML and as text elsewhere."""
 
     def __init__(self, title: str, who: str, panels: Sequence[Panel], steps: Sequence[Step]):
         self.title = title
@@ -74,7 +75,7 @@ class Walk:
 
     @property
     def still(self) -> int:
-        """The step to show where nothing moves: of those at global memory, the middlemost."""
+        """The step for a still figure: the middlemost one with accesses to global memory."""
         arrays = {i for i, panel in enumerate(self.panels) if panel.space == "global"}
         shows = [i for i, step in enumerate(self.steps) if arrays & {box[0] for box in step.lit}]
         middle = (len(self.steps) - 1) / 2
@@ -110,14 +111,14 @@ class Walk:
             f'<select class="walk-speed" aria-label="speed">{speeds}</select></div>'
             f'<div class="walk-caption" aria-live="polite">{still.html()}</div>'
             '<details style="margin:0;padding:0;border:0;background:none">'
-            f"<summary>All {microscope.counted(len(self.steps), 'step')} in words</summary>"
+            f"<summary>All {plural(len(self.steps), 'step')} in words</summary>"
             f"<ol>{items}</ol></details>"
             f'<script type="application/json" class="walk-data">{compact}</script>'
         )
         mark = hashlib.sha256(body.encode()).hexdigest()[:12]
         script = (assets / "walk.js").read_text(encoding="utf-8").replace("MARK", mark)
         css = (assets / "walk.css").read_text(encoding="utf-8")
-        # Lumino, under JupyterLab, would take the keys for its own shortcuts.
+        # Without the attribute, Lumino in JupyterLab would treat the keys as its shortcuts.
         return (
             f'<div class="tiled-walk" data-walk="{mark}" data-lm-suppress-shortcuts="true" '
             f'role="group" aria-label="{html.escape(self.title)}. {KEYS}">'
@@ -130,12 +131,12 @@ class Walk:
         height = max(panel.y + panel.rows * panel.cell for panel in self.panels) + 3
         drawn = []
         for number, panel in enumerate(self.panels):
-            mine = [[box for box in boxes if box[0] == number] for boxes in (past, now)]
+            own = [[box for box in boxes if box[0] == number] for boxes in (past, now)]
             kinds = {
                 "all": [box for step in self.steps for box in step.lit if box[0] == number],
-                "past": mine[0],
-                "loaded": [box for box in mine[1] if box[1] == 0],
-                "stored": [box for box in mine[1] if box[1] == 1],
+                "past": own[0],
+                "loaded": [box for box in own[1] if box[1] == 0],
+                "stored": [box for box in own[1] if box[1] == 1],
             }
             lit = "".join(
                 f'<path class="walk-{kind}" fill="{panel.color}" d="{_path(panel, boxes)}"/>'
@@ -152,11 +153,11 @@ class Walk:
 
 
 def tile_walk(t, block: tuple[int, ...] = (0, 0), warp: int = 0) -> Walk:
-    """Return the walk of one block through its arrays, as an animation to be shown by a notebook.
+    """Return an animation of one block's accesses to its arrays.
 
-    In a kernel with barriers, a step is a phase, and all threads of the block are followed. In one
-    without, a step is what one `warp` asks for in one line. After 200 steps the rest is left out,
-    and the walk says so. Raises ValueError for a block or warp that was not followed.
+    In a kernel with barriers, a step is a phase of all threads of the block. In a kernel without
+    barriers, a step is the requests of one `warp` in one line. Steps after the first 200 are left
+    out, and the walk says so. Raises ValueError for a block or warp that was not traced.
     """
     accesses = microscope.accesses_of(t, block)
     panels = _panels(t, accesses)
@@ -180,7 +181,7 @@ def tile_walk(t, block: tuple[int, ...] = (0, 0), warp: int = 0) -> Walk:
 
 
 def _by_line(t, accesses: np.ndarray) -> list[np.ndarray]:
-    """Cut a warp's accesses into steps: requests that follow each other in one line, each once."""
+    """Return the steps of a warp: successive requests of one line, each site at most once."""
     groups, sites = [], []
     for number in np.unique(accesses["request"]):
         part = accesses[accesses["request"] == number]
@@ -216,7 +217,7 @@ def _step(t, panels: Sequence[Panel], name: str, accesses: np.ndarray, unit: str
         sentences.setdefault((op, threads, again), []).append(region(info, elements))
     words, before = "", None
     for (op, threads, again), regions in sentences.items():
-        who = f"{'; ' if words else ''}{microscope.counted(threads, unit)} "
+        who = f"{'; ' if words else ''}{plural(threads, unit)} "
         words += ", " if threads == before else who
         words += f"{microscope.DO[op]}{'s' if threads == 1 else ''} {_and(regions)}"
         words += f", each element {microscope.times(again)}" if again > 1 else ""
@@ -234,7 +235,7 @@ def _parts(accesses: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
 
 
 def region(info, elements: np.ndarray) -> str:
-    """Name different elements of an array as a slice, "a[0:3, 6]", or else by their number."""
+    """Return the name of distinct elements: a slice, "a[0:3, 6]", or else their number."""
     elements = np.asarray(elements)
     axes = [np.unique(axis) for axis in np.unravel_index(elements, info.shape)]
     steps = [np.unique(np.diff(axis)) for axis in axes]
@@ -256,7 +257,7 @@ def _and(parts: Sequence[str]) -> str:
 
 
 def _panels(t, accesses: np.ndarray) -> list[Panel]:
-    """Place the arrays that are touched: A left of C, B above it, what is shared between them."""
+    """Place the accessed arrays: A left of C, B above it, shared memory in the corner."""
     shades = microscope.colors(t.arrays, t.sites)
     panels = []
     for info in t.arrays:
@@ -282,14 +283,14 @@ def _panels(t, accesses: np.ndarray) -> list[Panel]:
 
 
 def _matrices(panels: Sequence[Panel]) -> list[Panel]:
-    """Return A, B and C of a product, or nothing."""
+    """Return the panels of A, B and C if their sizes fit a product, else an empty list."""
     by_color = {panel.color: panel for panel in panels}
-    found = [by_color[color] for color in (style.A, style.B, style.C) if color in by_color]
-    if len(found) < 3:
+    product = [by_color[color] for color in (style.A, style.B, style.C) if color in by_color]
+    if len(product) < 3:
         return []
-    a, b, c = found
+    a, b, c = product
     fits = (a.rows, a.columns, b.columns) == (c.rows, b.rows, c.columns)
-    return found if fits else []
+    return product if fits else []
 
 
 def _row(
@@ -319,7 +320,7 @@ def _below(panels: Sequence[Panel]) -> float:
 
 
 def _path(panel: Panel, boxes: Iterable[Sequence[int]]) -> str:
-    """Return the boxes of a step as the outline that walk.js draws too."""
+    """Return the SVG path of a step's boxes, which walk.js draws in the same way."""
     x, y, cell = panel.x, panel.y, panel.cell
     return "".join(
         f"M{x + column * cell:g} {y + row * cell:g}h{columns * cell:g}v{rows * cell:g}"

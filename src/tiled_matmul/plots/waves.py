@@ -1,7 +1,7 @@
-"""Figures of chapter 12: the last wave, groups of warps, where time goes, the way from the loops.
+"""Figures of chapter 12: the last wave, groups of warps, an account of time, and the whole climb.
 
-Waves are drawn from numbers of tiles and multiprocessors, as if all tiles took as long; the way is
-drawn from the bench's records, on the book's front page too.
+Waves are drawn from the numbers of tiles and multiprocessors, as if all tiles took the same time.
+The climb is drawn from records of `bench`, on the book's front page, too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tiled_matmul.plots.rates import rate_text, title_of
 
 ROW = 0.37  # inches, of a bar and its name
 BAR = 0.34  # of a row
-LARGEST = 8192  # the edge up to which the way shows each rung at its largest square
-PARTS = {  # of a product's time, by the account
+LARGEST = 8192  # the largest edge at which the climb shows a rung
+PARTS = {  # of a product's time
     "arithmetic": {"facecolor": style.C, "alpha": 0.6},
     "lower clock": {"facecolor": style.A, "alpha": 0.6},
     "edges": {"facecolor": style.B, "alpha": 0.75},
@@ -32,10 +32,10 @@ PARTS = {  # of a product's time, by the account
 
 @style.styled
 def tails(launches: Mapping[str, Waves], finding: str) -> style.Figure:
-    """Draw each launch's tiles on the multiprocessors over time, one below the other.
+    """Draw each launch's tiles on the multiprocessors over time, one launch below the other.
 
-    A tile is a bar as long as one tile takes; what is idle in the last wave is drawn in outline.
-    Raises ValueError for no launch.
+    A tile is a bar; the idle multiprocessors of the last wave are hatched. `finding` is the title.
+    Raises ValueError without launches.
     """
     if not launches:
         raise ValueError("there is no launch to draw")
@@ -74,9 +74,10 @@ def tails(launches: Mapping[str, Waves], finding: str) -> style.Figure:
 def groups(held: Mapping[str, Mapping[str, int]], threads: int, finding: str) -> style.Figure:
     """Draw the registers of a program's groups of warps, one bar for each moment.
 
-    `held` maps a moment to {what a group does: registers of each of its `threads`}. What begins
-    with "copy" is drawn as copies are, the rest as products. Raises ValueError for no moment or
-    group, other groups in one of them, and more registers than a multiprocessor has, or none.
+    `held` maps a moment to {task of a group: registers of each of its `threads`}. A task that
+    begins with "copy" has the colour of copies, others that of products. `finding` is the title.
+    Raises ValueError without moments, for moments with different groups, and for a number of
+    registers that is 0 or more than a multiprocessor has.
     """
     if not held:
         raise ValueError("there is no moment to draw")
@@ -112,10 +113,10 @@ def groups(held: Mapping[str, Mapping[str, int]], threads: int, finding: str) ->
 
 
 def ascent(records: Sequence[Record]) -> list[Record]:
-    """Return the records of the way up: rungs that were faster than all before them, in order.
+    """Return the records of the climb: rungs that are faster than all before them, in order.
 
-    Each kind of device and dtype is a climb of its own, and ends on the record of its library. A
-    rung stands there with its largest square up to LARGEST; one without a record is left out.
+    Each device and dtype is a separate climb, which ends on the record of its library. A rung is
+    shown at its largest square up to LARGEST; one without a record is left out.
     """
     way: list[Record] = []
     for device, dtype in dict.fromkeys((rung.device, rung.dtype) for rung in LADDER):
@@ -137,7 +138,7 @@ def ascent(records: Sequence[Record]) -> list[Record]:
 
 
 def climb_title(records: Sequence[Record]) -> str:
-    """Return the finding over `from_loops`: how many times faster the fastest rung is."""
+    """Return the title of `from_loops`: how many times faster the fastest rung is."""
     rates = [record.tflops for record in records if record.rung != record.baseline]
     times = float(f"{max(rates) / min(rates):.2g}")
     return f"From loops to tensor cores: {times:,.0f} times the rate"
@@ -147,8 +148,8 @@ def climb_title(records: Sequence[Record]) -> str:
 def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
     """Draw rates from the first loops to tensor cores as bars, on a logarithmic axis.
 
-    The records may be of several sizes, dtypes and machines; a bar's colour is its dtype, and its
-    size is written on it. Raises ValueError for no record.
+    The records may be of several sizes, dtypes and machines; a bar's colour stands for its dtype,
+    and its size is written on it. `finding` is the title. Raises ValueError without records.
     """
     if not records:
         raise ValueError("there is no record to draw")
@@ -189,11 +190,11 @@ def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
 
 @style.styled
 def account(shares: Mapping[str, Mapping[str, float]], finding: str) -> style.Figure:
-    """Draw what each product's time went into, as one bar a product.
+    """Draw the parts of each product's time, with one bar for each product.
 
-    `shares` maps a product's name to its PARTS' shares of the time, which add up to 1; where the
-    parts that are worked out take longer than was measured, the rest is negative, and a mark
-    stands at 1. Raises ValueError for no product, or other parts.
+    `shares` maps a product's name to the shares of PARTS, which add up to 1. If the computed parts
+    exceed the measured time, "the rest" is negative, and a mark is drawn at 1. `finding` is the
+    title. Raises ValueError without products, or for other parts.
     """
     if not shares:
         raise ValueError("there is no product to draw")

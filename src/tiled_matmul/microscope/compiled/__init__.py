@@ -1,1 +1,1 @@
-"""What compilers make of a kernel: PTX, SASS and TTGIR, for any GPU and without one."""
+"""Compile kernels for any GPU, without one, and inspect their PTX, SASS and TTGIR."""

@@ -1,11 +1,11 @@
-"""What the compiler made of a kernel: registers, spills, and the machine's instructions (SASS).
+"""Compile a Numba kernel and report its registers, spills and machine instructions (SASS).
 
-A kernel is compiled and linked here as Numba does it for a launch, and NVIDIA's `cuobjdump` takes
-the result apart. No GPU is needed. Without one, this process runs kernels in the interpreter, so
-another process, with Numba's compiler, does the work. What is needed is libNVVM and libnvJitLink,
-or `ptxas` for the latter (`numba-cuda[cu13]` brings the libraries, a CUDA toolkit all of it), and
-`cuobjdump`, which comes with a CUDA toolkit and with Triton. On a GPU without them the registers
-and the bytes are Numba's own, and there are no instructions to count.
+A kernel is compiled and linked as for a launch, and NVIDIA's `cuobjdump` disassembles the result.
+No GPU is needed. Without one, this process runs kernels in the interpreter, so a separate process
+compiles. This needs libNVVM, libnvJitLink or `ptxas` in its place, and `cuobjdump`.
+`numba-cuda[cu13]` includes the libraries, Triton includes `cuobjdump`, a CUDA toolkit includes all
+of them. On a GPU without these, registers and bytes come from Numba, and instructions are not
+counted.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from typing import Any
 from tiled_matmul.machine import backend
 
 REFERENCE = (9, 0)  # the book's GPU
-OPTIONS = ("fastmath", "launch_bounds")  # of cuda.jit, for the compiler; the linker takes the rest
+OPTIONS = ("fastmath", "launch_bounds")  # options of cuda.jit for the compiler, not the linker
 TOOLKIT = Path("/usr/local/cuda/bin")
 TIMEOUT_S = 300
-SYSTEM_SHARED = 1024  # bytes that are not the kernel's; cuobjdump counts them in from 9.0 on
+SYSTEM_SHARED = 1024  # bytes of the system, which cuobjdump includes from 9.0 on
 
 OPCODES = {
     "multiply-adds": r"[FDH]FMA",
@@ -46,25 +46,25 @@ OPCODES = {
     "barriers": r"BAR\.",
     "integer": r"(U?(IADD|IMAD|IMNMX|IABS|ISETP|LEA|SHF|LOP|SEL|POPC|FLO|BMSK|SGXT|PRMT)|VIADD)",
 }
-"""Kinds of instructions, each a pattern for the beginning of its name. They need not add up."""
+"""Kinds of instructions, each with a pattern for the start of a name. Kinds may overlap."""
 
 _known: dict[tuple, Any] = {}  # by kernel, signature and compute capability
 
 
 class NoCompiler(RuntimeError):
-    """Something that compiling needs is not on this machine; the message says what."""
+    """A tool or library for compiling is missing on this machine; the message names it."""
 
 
 @dataclass(frozen=True)
 class Compiled:
     """One kernel, compiled for one compute capability.
 
-    `registers` are a thread's; `spilled_bytes` lie in local memory, a thread's too, because there
-    was no register for them; `shared_bytes` are a block's. `whole` counts all instructions by
-    name; `inner` those of one turn of the innermost loop, the one with the most multiply-adds;
-    `around` those of one turn of the loops around it, itself left out. All three are empty where
-    no `cuobjdump` is. `same_bank` are the multiply-adds of `inner` that fetch three operands out of
-    one of the two banks of the register file, and so wait (compute capability 7.0 and later).
+    `registers` and `spilled_bytes` (in local memory, for lack of registers) are those of a thread,
+    `shared_bytes` those of a block. `whole` counts all instructions by name; `inner` those of one
+    iteration of the innermost loop with the most multiply-adds; `around` those of one iteration of
+    the loops around it, without `inner`. All three are empty without `cuobjdump`. `same_bank`
+    counts the multiply-adds of `inner` that read three operands from one of the two banks of the
+    register file, and therefore wait (compute capability 7.0 and later).
     """
 
     name: str
@@ -78,9 +78,9 @@ class Compiled:
     same_bank: int = field(default=0, repr=False)
 
     def count(self, kind: str, where: str = "inner") -> int:
-        """Return how many instructions of one of OPCODES there are in "inner", "around" or "whole".
+        """Return the number of instructions of one of OPCODES in "inner", "around" or "whole".
 
-        Raises ValueError for another kind or place, NoCompiler where none could be counted.
+        Raises ValueError for another kind or place, and NoCompiler without `cuobjdump`.
         """
         if kind not in OPCODES or where not in ("inner", "around", "whole"):
             known = ", ".join(OPCODES)
@@ -92,9 +92,10 @@ class Compiled:
     def slots(self, products: int, kind: str | None = None) -> float:
         """Return how many instructions a thread issues for each multiply-add.
 
-        `products` is what one turn of the outer loop multiplies and adds: the compiler may have
-        copied the inner loop's body, and this says how often the result turns. `kind` counts one of
-        OPCODES only. Raises ValueError where the inner loop multiplies floats not at all.
+        `products` is the number of multiply-adds in one iteration of the outer loop. It gives the
+        number of the inner loop's iterations, even if the compiler unrolled that. `kind` restricts
+        the count to one of OPCODES. Raises ValueError if the inner loop has no multiply-add of
+        floats.
         """
         each = self.count("multiply-adds")
         if not each:
@@ -111,7 +112,7 @@ class Compiled:
 
 
 def compiled(kernel: Any, *arguments: Any, cc: tuple[int, int] | None = None) -> Compiled:
-    """Return what the compiler makes of `kernel` for these arguments. See `compiled_all`."""
+    """Return the compiled `kernel` for these arguments; details are as in `compiled_all`."""
     return compiled_all({kernel.py_func.__name__: (kernel, *arguments)}, cc)[
         kernel.py_func.__name__
     ]
@@ -120,12 +121,12 @@ def compiled(kernel: Any, *arguments: Any, cc: tuple[int, int] | None = None) ->
 def try_compiled(
     kernels: Mapping[str, tuple], cc: tuple[int, int] | None = None
 ) -> dict[str, Compiled]:
-    """Return what `compiled_all` does; where it cannot be looked at, print why and return {}."""
+    """Return the result of `compiled_all`, or print why it is not available and return {}."""
     try:
-        found = compiled_all(kernels, cc)
-        for made in found.values():
+        by_name = compiled_all(kernels, cc)
+        for made in by_name.values():
             made._need_instructions()
-        return found
+        return by_name
     except NoCompiler as error:
         print(f"Nothing is compiled here: {error}")
         return {}
@@ -138,8 +139,8 @@ def compiled_all(
 
     `kernels` maps a name to (kernel, argument, …): a kernel of `cuda.jit`, and for each argument a
     tensor, an array, a number or a Numba type. `cc` is a compute capability such as (9, 0); None
-    takes this machine's GPU, or the reference GPU's where there is none. Raises NoCompiler, and
-    what the compiler says of a kernel that it does not take.
+    stands for this machine's GPU, or without one for the reference GPU. Raises NoCompiler, and the
+    compiler's exception for a kernel that it rejects.
     """
     chosen = backend.select()
     target = cc or (chosen.gpu.capability if chosen.on_gpu else REFERENCE)
@@ -150,7 +151,9 @@ def compiled_all(
         try:
             tool = find_tool("cuobjdump")
             cubins = (_elsewhere if chosen.name == "simulator" else _here)(new, target)
-            made = {name: _taken_apart(name, cubin, target, tool) for name, cubin in cubins.items()}
+            made = {
+                name: read(name, target, *cuobjdump(cubin, tool)) for name, cubin in cubins.items()
+            }
         except NoCompiler:
             if not chosen.on_gpu or target != chosen.gpu.capability:
                 raise
@@ -165,20 +168,20 @@ def find_tool(name: str) -> str:
 
 
 def _tools(name: str) -> list[str]:
-    """Return where the program is: in PATH, in the toolkit's folder, in Triton's."""
+    """Return the paths of a program in PATH, in the toolkit's folder and in Triton's."""
     places = [shutil.which(name), TOOLKIT / name]
     if os.environ.get("CUDA_HOME"):
         places.insert(1, Path(os.environ["CUDA_HOME"]) / "bin" / name)
     for folder in map(Path, sys.path):
         places += sorted((folder / "triton/backends/nvidia/bin").glob(f"{name}*"))
-    found = [str(place) for place in places if place and os.access(place, os.X_OK)]
-    if not found:
+    paths = [str(place) for place in places if place and os.access(place, os.X_OK)]
+    if not paths:
         raise NoCompiler(f"{name} is not here; it comes with a CUDA toolkit, and with Triton")
-    return found
+    return paths
 
 
 def _signature(arguments: list) -> tuple:
-    """Return the Numba types of the arguments; a tensor is typed as launchers pass it."""
+    """Return the Numba types of the arguments, for tensors those that launchers pass."""
     import numpy as np
     from numba import from_dtype, typeof, types
 
@@ -200,11 +203,11 @@ def _here(jobs: Mapping[str, tuple], cc: tuple[int, int]) -> dict[str, bytes]:
 
 
 def cubin(kernel: Any, signature: tuple, cc: tuple[int, int], source_lines: bool = False) -> bytes:
-    """Return a kernel's machine code, by Numba's own compiler. Raises NoCompiler, or what it says.
+    """Return a kernel's machine code from Numba's compiler.
 
-    `signature` are the Numba types of the arguments, `cc` a compute capability. With `source_lines`
-    it also holds which line of the source each instruction comes from, for tools that look at it;
-    the instructions are the same.
+    `signature` holds the Numba types of the arguments, `cc` is a compute capability. With
+    `source_lines` the code also names the source line of each instruction, for other tools; the
+    instructions are the same. Raises NoCompiler, or the compiler's exception.
     """
     from numba import cuda
 
@@ -224,7 +227,7 @@ def cubin(kernel: Any, signature: tuple, cc: tuple[int, int], source_lines: bool
         from cuda.bindings import nvjitlink
 
         nvjitlink.version()
-    except Exception:  # missing, or its library is: the exceptions differ from version to version
+    except Exception:  # the package or its library is missing; the type varies between versions
         return _assembled(_compile(build, "ptx"), cc, most, source_lines)
     code = _compile(build, "ltoir")
     flags = ["-lto", f"-arch=sm_{cc[0]}{cc[1]}"] + ([f"-maxrregcount={most}"] if most else [])
@@ -250,8 +253,8 @@ def _compile(build: Any, output: str) -> Any:
 
 
 def _assembled(ptx: str, cc: tuple[int, int], most: int | None, source_lines: bool) -> bytes:
-    """Return the cubin that the first ptxas makes which knows this version of PTX."""
-    said = ""
+    """Return the cubin from the first `ptxas` that supports this version of PTX."""
+    error = ""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx)
@@ -262,12 +265,12 @@ def _assembled(ptx: str, cc: tuple[int, int], most: int | None, source_lines: bo
             done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
             if done.returncode == 0:
                 return target.read_bytes()
-            said = done.stderr.strip()
-    raise NoCompiler(f"no ptxas here takes what Numba makes: {said}")
+            error = done.stderr.strip()
+    raise NoCompiler(f"no ptxas here takes what Numba makes: {error}")
 
 
 def _elsewhere(jobs: Mapping[str, tuple], cc: tuple[int, int]) -> dict[str, bytes]:
-    """Compile in a process of its own, where Numba's compiler has not been switched off."""
+    """Compile in a separate process, where Numba's compiler is switched on."""
     buffer = io.BytesIO()
     _pickler()(buffer).dump((dict(jobs), cc))
     result = elsewhere(__name__, buffer.getvalue())
@@ -277,10 +280,10 @@ def _elsewhere(jobs: Mapping[str, tuple], cc: tuple[int, int]) -> dict[str, byte
 
 
 def elsewhere(module: str, given: bytes) -> Any:
-    """Run a module's `main()` in a process whose back end is the compiler, and return its answer.
+    """Run a module's `main()` in a process whose back end is the compiler; return its result.
 
-    It reads `given` from its standard input and pickles its answer to its standard output. Raises
-    RuntimeError with what it said if it fails.
+    `main()` reads `given` from its standard input and pickles its result to its standard output.
+    Raises RuntimeError, with the end of its standard error, if it fails.
     """
     environment = os.environ | {
         backend.OVERRIDE: "compiler",
@@ -299,7 +302,7 @@ def elsewhere(module: str, given: bytes) -> Any:
 
 
 def _pickler() -> type:
-    """Return a pickler that takes the interpreter's kernels along as their source functions."""
+    """Return a pickler that includes the interpreter's kernels as their source functions."""
     from numba import cloudpickle
 
     from tiled_matmul.microscope.cuda.kernel import Kernel
@@ -324,14 +327,14 @@ def _jitted(function: Any, device: bool, options: dict) -> Any:
 
 
 def main() -> None:
-    """Compile what stands on the standard input; what comes out is for `_elsewhere`."""
+    """Compile the jobs on the standard input and write the result for `_elsewhere`."""
     backend.select()
     jobs, cc = pickle.load(sys.stdin.buffer)
     try:
         result: Any = _here(jobs, cc)
     except NoCompiler as error:
         result = error
-    except Exception as error:  # a kernel that Numba refuses: its message, without its objects
+    except Exception as error:  # Numba rejects a kernel: its objects may not be picklable
         result = RuntimeError(f"{type(error).__name__}: {error}")
     sys.stdout.buffer.write(pickle.dumps(result))
 
@@ -340,19 +343,15 @@ def main() -> None:
 
 
 def _as_launched(name: str, kernel: Any, signature: tuple, cc: tuple[int, int]) -> Compiled:
-    """Return what Numba knows of a kernel that it compiled for this machine's GPU."""
+    """Return Numba's own facts about a kernel that it compiled for this machine's GPU."""
     kernel.compile(signature)
     made = kernel.overloads[signature]
     local, shared = made.local_mem_per_thread, made.shared_mem_per_block
     return Compiled(name, cc, made.regs_per_thread, local, shared)
 
 
-def _taken_apart(name: str, cubin: bytes, cc: tuple[int, int], tool: str) -> Compiled:
-    return read(name, cc, *cuobjdump(cubin, tool))
-
-
 def cuobjdump(cubin: bytes, tool: str) -> tuple[str, str]:
-    """Return what the program prints of a cubin: what it uses, and its instructions."""
+    """Return cuobjdump's texts about a cubin: its resource usage and its instructions."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
@@ -373,15 +372,15 @@ INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,8})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*
 
 
 def read(name: str, cc: tuple[int, int], usage: str, listing: str) -> Compiled:
-    """Return the Compiled that cuobjdump's texts of `-res-usage` and `-sass` speak of.
+    """Return the Compiled that cuobjdump's texts of `-res-usage` and `-sass` describe.
 
-    Raises ValueError for texts in which there is not exactly one kernel.
+    Raises ValueError unless the texts describe exactly one kernel.
     """
-    found = re.findall(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)", usage)
+    usages = re.findall(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)", usage)
     lines = [(int(m[1], 16), m[2], m[3]) for m in INSTRUCTION.finditer(listing)]
-    if len(found) != 1 or not lines or [line[0] for line in lines].count(0) != 1:
-        raise ValueError(f"{name}: cuobjdump shows {len(found)} kernels, one was wanted")
-    registers, stack, shared, local = map(int, found[0])
+    if len(usages) != 1 or not lines or [line[0] for line in lines].count(0) != 1:
+        raise ValueError(f"{name}: cuobjdump shows {len(usages)} kernels, one was wanted")
+    registers, stack, shared, local = map(int, usages[0])
     loops = []
     for address, opcode, rest in lines:
         target = re.search(r"0x([0-9a-f]+)\s*$", rest)
@@ -415,15 +414,15 @@ OPERAND = re.compile(r"[-|~!]*R(\d+)\|?(\.reuse)?$")
 
 
 def _same_bank(instructions: list[tuple[str, str]]) -> int:
-    """Count the multiply-adds whose three operands come out of one register bank.
+    """Count the multiply-adds whose three operands come from one register bank.
 
-    Even registers are one bank, odd ones the other; each delivers two operands at once. What the
-    instruction before marked `.reuse` is still there, for the same place among the operands.
+    Even registers form one bank, odd ones the other; each delivers two operands at once. A register
+    that the previous instruction marked `.reuse` is not read again at the same operand position.
     """
     count, kept = 0, {}
     for opcode, text in instructions:
-        found = [OPERAND.match(part.strip()) for part in text.split(",")[1:]]
-        operands = {place: match for place, match in enumerate(found) if match}
+        matches = [OPERAND.match(part.strip()) for part in text.split(",")[1:]]
+        operands = {place: match for place, match in enumerate(matches) if match}
         fetched = {int(m[1]) for place, m in operands.items() if kept.get(place) != int(m[1])}
         if re.match(OPCODES["multiply-adds"], opcode):
             count += len(fetched) == 3 and len({register % 2 for register in fetched}) == 1

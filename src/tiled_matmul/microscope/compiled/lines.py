@@ -1,8 +1,7 @@
-"""Which line of a Triton kernel became which instructions of its loop.
+"""Count the instructions of a Triton kernel's loop for each line of its source.
 
-Triton's PTX says by `.loc` marks which line of the source each instruction was made for. Counted
-are those of the innermost loop with the most products (where K is walked): what comes before and
-after happens once.
+In Triton's PTX, `.loc` marks name the source line of each instruction. Only the innermost loop with
+the most products, the loop over K, is counted; the code before and after it runs once.
 """
 
 from __future__ import annotations
@@ -39,29 +38,28 @@ OPCODE = re.compile(r"(?:@!?%p\d+\s+)?([a-z][\w.:]+)")
 def by_line(kernel: Any, ptx: str) -> dict[str, Counter]:
     """Return {line of the kernel: Counter of INSTRUCTIONS} for the loop over K, in order.
 
-    `ptx` is what Triton made of `kernel`. Only lines that became something are there; what was
-    made for no line of the kernel is left out. Raises ValueError if there is no loop in the PTX, or
-    if it does not say which lines it was made of.
+    `ptx` is the PTX of `kernel`. Lines without an instruction and instructions without a line are
+    left out. Raises ValueError if the PTX has no loop, or no `.loc` marks for the kernel's file.
     """
     function = function_of(kernel)
     source, first = inspect.getsourcelines(function)
     home = Path(inspect.getsourcefile(function) or "").name
     places = _places(ptx, home)
-    found: dict[int, Counter] = {}
+    counts: dict[int, Counter] = {}
     for place, text in _loop(list(zip(places, ptx.splitlines(), strict=True))):
         for kind, pattern in INSTRUCTIONS.items():
             if place is not None and re.match(pattern, text):
-                found.setdefault(place - first, Counter())[kind] += 1
+                counts.setdefault(place - first, Counter())[kind] += 1
     lines = {}
-    for number in sorted(found):
+    for number in sorted(counts):
         if not 0 <= number < len(source):
             raise ValueError(f"line {first + number} of {home} is no line of {function.__name__}")
-        lines[source[number].strip()] = found[number]
+        lines[source[number].strip()] = counts[number]
     return lines
 
 
 def _places(ptx: str, home: str) -> list[int | None]:
-    """Return for each line of the PTX the line of the file `home` that it was made for."""
+    """Return the line of the file `home` to which each line of the PTX belongs."""
     lines = ptx.splitlines()
     names = {match[1]: Path(match[3] or match[2]).name for match in FILE.finditer(ptx)}
     if home not in names.values():
@@ -94,7 +92,7 @@ def _loop(lines: list[tuple[int | None, str]]) -> list[tuple[int | None, str]]:
     def products(loop: tuple[int, int]) -> int:
         return sum(bool(re.match(PRODUCTS, text)) for _, text in opcodes(loop))
 
-    # Loops in which somebody waits lie inside the one that is looked for.
+    # Loops without products are waits inside the loop over K.
     working = [loop for loop in loops if products(loop)] or loops
     inner = [
         o for o in working if not any(i != o and o[0] <= i[0] <= i[1] <= o[1] for i in working)

@@ -1,12 +1,12 @@
 """What Triton's compiler makes of a kernel, for any GPU and without one: TTGIR, PTX, SASS, counts.
 
-A kernel is compiled as a launch with the same arguments would have it compiled: pointers that begin
-on 16 bytes, integers that 16 divides and integers that are 1 are told to the compiler. Where
-Triton's interpreter is switched on, as it is without a GPU, another process does the work.
+A kernel is compiled as by a launch with the same arguments: the compiler knows which pointers are
+aligned to 16 bytes, and which integers are multiples of 16 or 1. If Triton's interpreter is
+switched on, as it is without a GPU, a separate process compiles.
 
-TTGIR is Triton's own language, after layouts, shared memory and pipelines were chosen; PTX is what
-NVIDIA's assembler gets, SASS what the GPU runs. Triton brings that assembler, and with it come
-compute capabilities from 7.5 to 12.0, whatever the GPU here.
+TTGIR is Triton's intermediate language after the choice of layouts, shared memory and pipelines;
+PTX is the input of NVIDIA's assembler, SASS is the machine code. Triton includes that assembler,
+which supports compute capabilities from 7.5 to 12.0 on any machine.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ PATTERNS = {
     "FMAs": r"(?:fma\.rn\.|v_(?:pk_)?fma_)",
     "warp specialisation": r"ttg\.warp_specialize\(",
 }
-"""Kinds of instructions: patterns for the PTX (AMD: the assembly), the last one for the TTGIR."""
+"""Kinds of instructions, as patterns in the PTX (AMD: the assembly); the last one is for TTGIR."""
 
 GLOBAL_ACCESS = re.compile(r"\b(ld|st)\.global(?:\.[a-zA-Z][\w:]*)*?(?:\.v(\d))?\.[bfsu](\d+)")
 ASYNC_COPY = re.compile(r"cp\.async\.c[ag]\.shared\.global\S* \[[^]]*\], \[[^]]*\], (\w+)")
@@ -67,16 +67,16 @@ _known: dict[tuple, TileCode] = {}  # by function, arguments and target
 
 
 class NotCompiled(RuntimeError):
-    """Triton's compiler does not take the kernel; the message is its own."""
+    """Triton's compiler rejects the kernel; the message is the compiler's."""
 
 
 @dataclass(frozen=True)
 class TileCode:
     """One kernel, compiled for one GPU with one set of arguments.
 
-    `ttgir`, `assembly` (PTX, on AMD theirs) and `sass` are texts; `sass` is None where there is no
-    `cuobjdump`, and on AMD. `registers` are a thread's, and `spilled_bytes` what lies in local
-    memory because there was no register for it; `shared_bytes` are a program's.
+    `ttgir`, `assembly` (PTX, or AMD's assembly) and `sass` are texts; `sass` is None without
+    `cuobjdump` and for AMD. `registers` and `spilled_bytes` (in local memory, for lack of
+    registers) are those of a thread, `shared_bytes` those of a program.
     """
 
     name: str
@@ -91,16 +91,16 @@ class TileCode:
 
     @property
     def ptx(self) -> str:
-        """NVIDIA's assembly. Raises ValueError for an AMD GPU's code, which is `assembly`."""
+        """The PTX. Raises ValueError for an AMD GPU, whose code is in `assembly`."""
         if isinstance(self.cc, str):
             raise ValueError(f"{self.cc} has no PTX; look at assembly")
         return self.assembly
 
     def count(self, kind: str) -> int:
-        """Return how often an instruction of one of PATTERNS is in the code, loops counted once.
+        """Return how many instructions of one of PATTERNS the code contains; loops count once.
 
-        "tensor cores" counts all instructions that multiply matrices. Raises ValueError for another
-        kind.
+        "tensor cores" counts all instructions that multiply matrices. Raises ValueError for an
+        unknown kind.
         """
         if kind == "tensor cores":
             return sum(self.count(each) for each in TENSOR_CORES)
@@ -111,37 +111,37 @@ class TileCode:
 
     @property
     def features(self) -> dict[str, int]:
-        """How often each of PATTERNS stands in the code, those that do."""
+        """The count of each of PATTERNS that occurs in the code."""
         counts = {kind: self.count(kind) for kind in PATTERNS}
         return {kind: count for kind, count in counts.items() if count}
 
     @property
     def widths(self) -> dict[str, Counter]:
-        """How many bytes a thread's accesses to global memory move: {"loads": {16: 8, 2: 1}, …}.
+        """The counts of a thread's accesses to global memory by bytes: {"loads": {16: 8, 2: 1}, …}.
 
-        "copies" are loads that go into shared memory by themselves, `cp.async`; loops count once.
+        "copies" are asynchronous copies into shared memory, `cp.async`; loops count once.
         """
-        found: dict[str, Counter] = {"loads": Counter(), "copies": Counter(), "stores": Counter()}
+        counts: dict[str, Counter] = {"loads": Counter(), "copies": Counter(), "stores": Counter()}
         for op, fours, bits in GLOBAL_ACCESS.findall(self.ptx):
             kind = "loads" if op == "ld" else "stores"
-            found[kind][int(fours or 1) * int(bits) // 8] += 1
-        found["copies"].update(int(size, 0) for size in ASYNC_COPY.findall(self.ptx))
-        return found
+            counts[kind][int(fours or 1) * int(bits) // 8] += 1
+        counts["copies"].update(int(size, 0) for size in ASYNC_COPY.findall(self.ptx))
+        return counts
 
     @property
     def instructions(self) -> Counter:
-        """How often each instruction stands in the SASS. Raises NoCompiler where there is none."""
+        """The count of each instruction in the SASS. Raises NoCompiler without `cuobjdump`."""
         if self.sass is None:
             raise NoCompiler(f"the instructions of {self.name} are not known: no cuobjdump is here")
-        return Counter(found[2] for found in INSTRUCTION.finditer(self.sass))
+        return Counter(match[2] for match in INSTRUCTION.finditer(self.sass))
 
 
 def tile_code(kernel: Any, *arguments: Any, cc: Target = REFERENCE, **options: Any) -> TileCode:
-    """Return what the compiler makes of a Triton kernel launched with these arguments and options.
+    """Return the code of a Triton kernel for a launch with these arguments and options.
 
-    `arguments` are a launch's: tensors (on "meta" or anywhere else), tensor descriptors, numbers;
-    `options` are its keywords: constants, num_warps, num_stages. `cc` is a compute capability, or
-    an AMD GPU's name. Raises NotCompiled with the compiler's message.
+    `arguments` are those of a launch: tensors (on any device, or "meta"), tensor descriptors,
+    numbers; `options` are its keywords: constants, num_warps, num_stages. `cc` is a compute
+    capability, or an AMD GPU's name. Raises NotCompiled with the compiler's message.
     """
     name = function_of(kernel).__name__
     return tile_codes({name: (kernel, arguments, options)}, cc)[name]
@@ -150,8 +150,9 @@ def tile_code(kernel: Any, *arguments: Any, cc: Target = REFERENCE, **options: A
 def tile_codes(jobs: Mapping[str, tuple], cc: Target = REFERENCE) -> dict[str, TileCode]:
     """Compile several kernels, in one process, and return {name: TileCode}.
 
-    `jobs` maps a name to (kernel, arguments, options), and to (…, cc) where the target is not `cc`.
-    Raises NotCompiled, naming the first kernel that is not taken, after all were tried.
+    `jobs` maps a name to (kernel, arguments, options), or to (kernel, arguments, options, target)
+    if its target is not `cc`. Raises NotCompiled for the first rejected kernel, after all were
+    tried.
     """
     full = {name: (*job, cc)[:4] for name, job in jobs.items()}
     dumped, keys = {}, {}
@@ -177,18 +178,18 @@ def tile_codes(jobs: Mapping[str, tuple], cc: Target = REFERENCE) -> dict[str, T
 
 
 def _untuned(kernel: Any) -> Any:
-    """Return the kernel within `autotune` and `heuristics`."""
+    """Return the kernel under the decorators `autotune` and `heuristics`."""
     while hasattr(kernel.fn, "fn"):
         kernel = kernel.fn
     return kernel
 
 
-# What goes to the compiler
+# The compiler's input
 
 
 @dataclass(frozen=True)
 class Pointer:
-    """All that a launch's compilation asks of a tensor."""
+    """The properties of a tensor on which compilation depends."""
 
     dtype: Any
     address: int  # modulo 16
@@ -198,7 +199,7 @@ class Pointer:
 
 
 def _like(argument: Any) -> Any:
-    """Return a stand-in for a tensor or a descriptor; anything else is itself."""
+    """Return a stand-in for a tensor or a descriptor, and any other argument unchanged."""
     if hasattr(argument, "block_shape"):
         return dataclasses.replace(argument, base=Pointer(argument.base.dtype, 0))
     if hasattr(argument, "data_ptr"):
@@ -213,7 +214,7 @@ def _dumped(job: tuple) -> bytes:
 
 
 def _pickler() -> type:
-    """Return a pickler that takes kernels along: by name where they have one, or by source."""
+    """Return a pickler that includes kernels, by name if they can be imported, else by source."""
     from numba import cloudpickle
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
@@ -250,25 +251,25 @@ def _jitted(function: Any, file: str, lines: list[str]) -> Any:
 
 
 def main() -> None:
-    """Compile what stands on the standard input; what comes out is for `elsewhere`."""
+    """Compile the jobs on the standard input and write the results for `elsewhere`."""
     backend.select()
     jobs = pickle.load(sys.stdin.buffer)
     sys.stdout.buffer.write(pickle.dumps(_compile_all(jobs)))
 
 
 def _compile_all(jobs: Mapping[str, bytes]) -> dict[str, TileCode | str]:
-    """Return each kernel's code, or what the compiler said of a kernel that it does not take."""
+    """Return each kernel's code, or for a rejected kernel the compiler's message."""
     return {name: _compile(name, job) for name, job in jobs.items()}
 
 
 def _compile(name: str, job: bytes) -> TileCode | str:
     kernel, arguments, options, cc = pickle.loads(job)
-    said: list[str] = []
+    errors: list[str] = []
     try:
-        with _said_by_passes(said):
+        with _errors_of_passes(errors):
             made, _ = build(kernel, arguments, options, cc)
-    except Exception as error:  # the compiler's own kinds, and those of Python for a wrong argument
-        return "; ".join([f"{type(error).__name__}: {error}", *said])
+    except Exception as error:  # of the compiler, or of Python for a wrong argument
+        return "; ".join([f"{type(error).__name__}: {error}", *errors])
     code = partial(
         TileCode,
         name=name,
@@ -288,19 +289,19 @@ def _compile(name: str, job: bytes) -> TileCode | str:
     except NoCompiler:
         registers, spilled = _assembled(ptx, _number(cc))
         return code(assembly=ptx, sass=None, registers=registers, spilled_bytes=spilled)
-    found = re.findall(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", usage)
-    registers, stack, local = (max(map(int, each)) for each in zip(*found, strict=True))
-    # On 12.0 the assembler may store zeros to a place on the stack that nobody reads: no spill.
+    usages = re.findall(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", usage)
+    registers, stack, local = (max(map(int, each)) for each in zip(*usages, strict=True))
+    # On 12.0 the assembler may store zeros on the stack that are never read, which is no spill.
     spilled = stack + local if re.search(r"\bLDL\b", listing) else 0
     return code(assembly=ptx, sass=_legible(listing), registers=registers, spilled_bytes=spilled)
 
 
 def build(kernel: Any, arguments: list, options: dict, cc: Target) -> tuple[Any, dict[str, str]]:
-    """Compile as `JITFunction.run` does, but for a GPU that need not be here.
+    """Compile as `JITFunction.run` does, but for any GPU.
 
-    `arguments` are a launch's, or stand-ins with a `dtype` and a `data_ptr()`; `options` its
-    keywords. Returns (what Triton made, the type of each parameter: "constexpr" are not passed).
-    What the compiler raises passes through.
+    `arguments` are those of a launch, or stand-ins with a `dtype` and a `data_ptr()`; `options` are
+    its keywords. Returns (Triton's compiled kernel, the type of each parameter, which is
+    "constexpr" for one that is not passed). Exceptions of the compiler pass through.
     """
     import triton
     from triton.backends.compiler import GPUTarget
@@ -313,20 +314,20 @@ def build(kernel: Any, arguments: list, options: dict, cc: Target) -> tuple[Any,
     compiler = make_backend(target)
     bind = create_function_from_signature(kernel.signature, kernel.params, compiler)
     bound, specialization, rest = bind(*arguments, **options)
-    asked, signature, constants, attributes = kernel._pack_args(
+    launch_options, signature, constants, attributes = kernel._pack_args(
         compiler, dict(options), bound, specialization, rest
     )
     source = ASTSource(kernel, signature, constants, attributes)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=NOTICE)
-        return triton.compile(source, target=target, options=asked.__dict__), signature
+        return triton.compile(source, target=target, options=launch_options.__dict__), signature
 
 
 @contextmanager
-def _said_by_passes(said: list[str]) -> Iterator[None]:
+def _errors_of_passes(errors: list[str]) -> Iterator[None]:
     """Append the errors that the compiler's passes write to the process's standard error.
 
-    They come with a dump of the whole module, which nobody sees.
+    The dump of the whole module, which accompanies them, is dropped.
     """
     sys.stderr.flush()
     before = os.dup(2)
@@ -339,11 +340,11 @@ def _said_by_passes(said: list[str]) -> Iterator[None]:
             os.close(before)
             written.seek(0)
             text = written.read().decode(errors="replace")
-            said += re.findall(r"^[^\n]*?: error: ([^\n]+)", text, re.MULTILINE)
+            errors += re.findall(r"^[^\n]*?: error: ([^\n]+)", text, re.MULTILINE)
 
 
 def _assembled(ptx: str, capability: int) -> tuple[int, int]:
-    """Return (registers, spilled bytes) that Triton's assembler tells."""
+    """Return (registers, spilled bytes) as Triton's assembler reports them."""
     from triton.backends.nvidia.compiler import get_ptxas
 
     architecture = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)[1]
@@ -352,16 +353,16 @@ def _assembled(ptx: str, capability: int) -> tuple[int, int]:
         source.write_text(ptx)
         command = [get_ptxas(capability).path, "-v", f"-arch={architecture}", str(source)]
         command += ["-o", str(source.with_suffix(".cubin"))]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S).stderr
-    told = r"(\d+) bytes stack frame, \d+ bytes spill stores, (\d+) bytes spill loads"
-    stack, registers = re.search(told, said), re.search(r"Used (\d+) registers", said)
+        report = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S).stderr
+    pattern = r"(\d+) bytes stack frame, \d+ bytes spill stores, (\d+) bytes spill loads"
+    stack, registers = re.search(pattern, report), re.search(r"Used (\d+) registers", report)
     if stack is None or registers is None:
-        raise NoCompiler(f"ptxas tells no registers: {said.strip()}")
+        raise NoCompiler(f"ptxas reports no registers: {report.strip()}")
     return int(registers[1]), int(stack[1]) if int(stack[2]) else 0
 
 
 def _legible(listing: str) -> str:
-    """Return a listing of cuobjdump's without the instructions' bits."""
+    """Return a listing of cuobjdump without the encoded instructions."""
     lines = (re.sub(r"\s*/\* 0x[0-9a-f]+ \*/", "", line) for line in listing.splitlines())
     return "\n".join(line.strip() for line in lines if line.strip())
 

@@ -1,4 +1,4 @@
-"""The microscope: runs CUDA kernels written in Python without a GPU, and sees every access."""
+"""The microscope for CUDA kernels: run Numba kernels without a GPU and record every access."""
 
 from tiled_matmul.microscope.cuda.errors import (
     DivergentBarrier,

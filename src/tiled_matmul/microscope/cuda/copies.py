@@ -1,10 +1,10 @@
-"""Asynchronous copies from global to shared memory, one thread's at a time.
+"""Asynchronous copies from global to shared memory, for each thread.
 
-A copy is begun, goes into the thread's open group, which `commit` closes, and lands when the thread
-waits for that group: no sooner, though on a GPU it may. What it reads it reads when it is begun.
-Until it has landed it is under way, and the record says so in each phase, that is between each two
-barriers: nothing else may touch those bytes in that time. A copy that nobody waits for never lands;
-that by itself is no fault, since a kernel may end with copies under way.
+A new copy joins the thread's open group, which `commit` closes, and lands when the thread waits for
+that group. On a GPU it may land sooner. A copy reads its source when it begins. Until it lands it
+is under way, which the record repeats in each phase, that is, between each two barriers: no other
+access to those bytes is allowed in that time. A copy without a wait never lands. That is not a
+fault, since a kernel may end with copies under way.
 Source: NVIDIA, PTX ISA, "cp.async", "cp.async.commit_group" and "cp.async.wait_group".
 """
 
@@ -21,7 +21,7 @@ SIZES = (4, 8, 16)  # bytes
 
 
 class Copies:
-    """The copies that one thread has under way."""
+    """The copies of one thread that are under way."""
 
     def __init__(self) -> None:
         self.open: list[_UnderWay] = []
@@ -33,7 +33,7 @@ class Copies:
         self.open = []
 
     def wait(self, newest: int) -> None:
-        """Land all closed groups but the `newest` ones."""
+        """Land all closed groups except the `newest` ones."""
         if newest < 0:
             raise KernelError(f"a wait leaves 0 groups or more under way, got {newest}")
         while len(self.groups) > newest:
@@ -55,7 +55,7 @@ class _UnderWay:
     landing_key: int
 
     def record(self) -> None:
-        """Say that it is still under way, in a new phase."""
+        """Record in a new phase that the copy is still under way."""
         self.array.note(self.element, len(self.values), self.flight_key)
 
     def land(self) -> None:
@@ -64,7 +64,7 @@ class _UnderWay:
 
 
 class Copy:
-    """One copy of a thread: what the stand-in of an intrinsic begins."""
+    """One copy of a thread, which the stand-in of an intrinsic begins."""
 
     def __init__(self, lane: Any, load_key: int, *keys: int) -> None:
         self.copies = lane.copies
@@ -73,9 +73,10 @@ class Copy:
     def begin(
         self, target: Any, at: Any, source: Any, start: Any, count: int, present: int
     ) -> None:
-        """Begin to copy `present` neighbours from source[start] to target[at], then zeros.
+        """Begin a copy of `count` consecutive elements from source[start] to target[at].
 
-        `count` elements are written. Where `present` is 0 nothing is read, wherever `start` is.
+        Only the first `present` elements are read; the rest are zeros. If `present` is 0, `start`
+        may lie anywhere.
         """
         if (target.info.space, source.info.space) != ("shared", "global"):
             raise KernelError(
@@ -94,7 +95,7 @@ class Copy:
         source.check_alignment(start, width)
         read: list = []
         while present > len(read):
-            # An access in the record is 1, 2 or 4 elements wide.
+            # A recorded access is 1, 2 or 4 elements wide.
             part = 1 << (present - len(read)).bit_length() - 1
             read += source.span((*start[:-1], start[-1] + len(read)), part, self.load_key)
         element = target.claim(at, count, self.key)

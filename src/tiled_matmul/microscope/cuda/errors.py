@@ -1,18 +1,18 @@
-"""What can stop a kernel that runs in the interpreter. Every message says where, and what came."""
+"""The errors that stop a kernel in the interpreter. Messages name the place and the value."""
 
 from __future__ import annotations
 
 
 class KernelError(Exception):
-    """Something that the interpreter of `simt/` will not run on with."""
+    """The interpreter cannot run the kernel, or cannot go on with it."""
 
 
 class Unsupported(KernelError, NotImplementedError):
-    """The kernel uses what this interpreter, or Numba on a GPU, does not know."""
+    """The kernel uses a feature that this interpreter, or Numba on a GPU, does not support."""
 
 
 class OutOfBounds(KernelError, IndexError):
-    """A thread indexed an array outside of its shape."""
+    """A thread used an index outside an array's shape."""
 
 
 class DivergentBarrier(KernelError, RuntimeError):
@@ -20,8 +20,8 @@ class DivergentBarrier(KernelError, RuntimeError):
 
 
 class StepLimit(KernelError, RuntimeError):
-    """A loop went on for longer than any loop of this course should."""
+    """A loop ran more iterations than the limit `max_steps`."""
 
 
 class TypingError(KernelError, TypeError):
-    """Numba would refuse to compile this, for the types that came."""
+    """Numba would not compile the kernel for the types of these values."""

@@ -1,6 +1,6 @@
-"""What was recorded, as arrays: accesses put together into requests, and what they cost.
+"""The record as arrays: accesses are grouped into requests, with their costs.
 
-A log is worked through in pieces of whole blocks, so that memory stays small beside the log itself.
+A log is processed in pieces of whole blocks, which need little memory beside the log itself.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tiled_matmul.microscope.cuda.memory import (
     Log,
 )
 
-PIECE = 1 << 20  # accesses worked through at once
+PIECE = 1 << 20  # accesses processed at once
 LOAD, STORE, ATOMIC = 0, 1, 2
-HIDDEN = 3  # a copy under way: findings look at it, nothing counts it
+HIDDEN = 3  # a copy under way: only findings use it
 OPS = {
     "load": LOAD,
     "store": STORE,
@@ -54,7 +54,7 @@ REQUEST = np.dtype(
 
 @dataclass
 class Piece:
-    """The accesses of some blocks, in the order in which they ran."""
+    """The accesses of some blocks, in the order of the run, one array for each field."""
 
     block: np.ndarray
     thread: np.ndarray
@@ -69,7 +69,7 @@ class Piece:
     order: np.ndarray
 
     def take(self, rows: np.ndarray) -> Piece:
-        """Return the accesses that a mask or an index array picks."""
+        """Return the accesses that a mask, a slice or an index array selects."""
         return Piece(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
     @property
@@ -82,7 +82,7 @@ class Piece:
 
 
 def pieces(log: Log, ops: np.ndarray) -> Iterator[Piece]:
-    """Yield the accesses of a log. `ops` gives LOAD, STORE or ATOMIC for each site, or HIDDEN."""
+    """Yield the accesses of a log, except HIDDEN ones. `ops` holds the op of each site."""
     starts = np.frombuffer(log.starts, np.int64)
     blocks = np.frombuffer(log.blocks, np.int64)
     total = len(log.keys)
@@ -138,10 +138,11 @@ def _piece(log: Log, ops: np.ndarray, segments: slice, low: int, high: int) -> P
 
 
 def pack(*fields: np.ndarray) -> tuple[np.ndarray, list[int]]:
-    """Return one int64 for each row that sorts as the fields do, and the shift of each field.
+    """Return (one int64 for each row, which sorts as the fields do; the shift of each field).
 
-    The first field counts most. Fields must not be negative. Where 63 bits do not suffice, the
-    leading ones are replaced by their rank, and get the shift -1: they cannot be read back.
+    The first field is the most significant. Fields must not be negative. If 63 bits do not suffice,
+    the leading fields are replaced by their rank; their shift is then -1, as they cannot be read
+    back. Raises ValueError if that does not suffice either.
     """
     bits = [int(f.max()).bit_length() if f.size else 0 for f in fields]
     packed = np.zeros(fields[0].size if fields else 0, np.int64)
@@ -161,17 +162,17 @@ def pack(*fields: np.ndarray) -> tuple[np.ndarray, list[int]]:
 
 
 def first_rows(ordered: np.ndarray) -> np.ndarray:
-    """Return where each run of equal values begins."""
+    """Return the index at which each run of equal values begins."""
     if not ordered.size:
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
 
 
 def past_l1_sites(piece: Piece, copies: np.ndarray) -> np.ndarray:
-    """Return the sites that read for asynchronous copies past the L1 cache, some twice.
+    """Return the sites that load for asynchronous copies past the L1 cache, some of them twice.
 
-    `copies` says of each site whether it is part of an asynchronous copy. A copy's width is that of
-    what it writes: it may read less. Its reading site stands just before its writing one.
+    `copies` says for each site whether it belongs to an asynchronous copy. A copy's width is that
+    of its store, as it may load less. The site of its load comes just before that of its store.
     """
     writes = copies[piece.site] & (piece.op == STORE) & (piece.width == hardware.PAST_L1_BYTES)
     return piece.site[writes] - 1

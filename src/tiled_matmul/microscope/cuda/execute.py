@@ -1,8 +1,8 @@
-"""Runs a program: block after block, thread after thread, each up to its next barrier.
+"""Run a program: one block after another, and in a block one thread after another.
 
-Between two barriers the threads of a block run one after another, in an order that can be chosen,
-so the same launch gives the same result every time. What a GPU does at once and in no order
-happens here in one order; `findings` says where another order could give another result.
+Each thread runs up to its next barrier. The order of the threads can be chosen, so that a launch
+gives the same result every time. On a GPU the threads run at once and in no fixed order; `findings`
+reports where another order could give another result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FULL_MASK = (1 << WARP) - 1
 
 
 class Dim3(NamedTuple):
-    """Three sizes or places, x first."""
+    """Three sizes or coordinates, x first."""
 
     x: int
     y: int
@@ -45,10 +45,10 @@ class Dim3(NamedTuple):
 
 @dataclass(frozen=True)
 class Divergence:
-    """A barrier that some threads of a block wait at and others do not reach.
+    """A barrier that some threads of a block reach and others do not.
 
-    `thread` waits at `site`; `other` waits at `other_site`, or has ended (None), by the return in
-    line `left` where there was one (0: it ran to the kernel's end).
+    `thread` waits at `site`. `other` waits at `other_site`; None means that it has ended, by the
+    return in line `left`, or at the kernel's end if `left` is 0.
     """
 
     block: int
@@ -61,7 +61,7 @@ class Divergence:
 
 
 class Lane:
-    """One thread: where it stands, and where its arrays come from."""
+    """One thread: its coordinates and its arrays."""
 
     def __init__(self, thread: int, at: Dim3, runner: Runner) -> None:
         self.thread = thread
@@ -81,7 +81,7 @@ class Lane:
         self.copies = Copies()
 
     def enter(self, block: Dim3) -> None:
-        """Stand in another block."""
+        """Move the thread into another block."""
         self.blockIdx = block
         self.blockIdx_x, self.blockIdx_y, self.blockIdx_z = block
         self.grid_x = block.x * self.blockDim_x + self.threadIdx_x
@@ -91,14 +91,14 @@ class Lane:
         self.copies = Copies()
 
     def shared(self, where: tuple, name: str, shape: Any, dtype: Any, alignment: Any) -> Array:
-        """Return the block's shared array that is declared at this place of the source."""
+        """Return the block's shared array that is declared at this place in the source."""
         arrays = self.runner.shared
         if where not in arrays:
             arrays[where] = self.runner.new_shared(where, name, shape, dtype, alignment)
         return arrays[where]
 
     def local(self, name: str, shape: Any, dtype: Any) -> Array:
-        """Return an array of this thread's own."""
+        """Return a new local array of this thread."""
         shape, dtype = checked_shape(name, shape), checked_dtype(name, dtype)
         steps = row_major(shape, 1)
         size = shape[0] * steps[0]
@@ -108,7 +108,7 @@ class Lane:
 
 
 class Runner:
-    """One launch on the interpreter."""
+    """One launch in the interpreter."""
 
     def __init__(
         self,
@@ -145,17 +145,17 @@ class Runner:
         self.number = self.thread = 0
 
     def block_place(self, number: int) -> Dim3:
-        """Return (x, y, z) of a block's number."""
+        """Return the coordinates of a block, given its number."""
         rest, x = divmod(number, self.grid.x)
         z, y = divmod(rest, self.grid.y)
         return Dim3(x, y, z)
 
     def thread_place(self, thread: int) -> Dim3:
-        """Return (x, y, z) of a thread's number."""
+        """Return the coordinates of a thread, given its number in the block."""
         return self.lanes[thread].threadIdx
 
     def run(self, blocks: Sequence[int]) -> None:
-        """Run these blocks, given by their numbers."""
+        """Run the blocks with these numbers."""
         with np.errstate(all="ignore"):
             for number in self._ordered(blocks):
                 self.number = number
@@ -203,17 +203,17 @@ class Runner:
         threads = [function(lane, 0, *arguments) for lane in self.lanes]
         sends = [thread.send for thread in threads]
         waiting: list[Any] = [None] * len(threads)
-        answers: list[Any] = [None] * len(threads)
+        replies: list[Any] = [None] * len(threads)
         clocks = _WarpClocks(self.log)
         phase, active = 0, order
         while active:
             for thread in active:
                 self._begin(thread, phase, clocks.of(thread))
                 try:
-                    waiting[thread] = sends[thread](answers[thread])
+                    waiting[thread] = sends[thread](replies[thread])
                 except StopIteration:
                     waiting[thread] = DONE
-                answers[thread] = None
+                replies[thread] = None
             first = waiting[active[0]]
             if type(first) is int and waiting.count(first) == len(waiting):
                 if first == DONE:
@@ -221,13 +221,13 @@ class Runner:
                 active = order
                 phase += 1
                 continue
-            active = self._meet_in_warps(order, waiting, answers, clocks, phase)
+            active = self._meet_in_warps(order, waiting, replies, clocks, phase)
             if not active:
-                active = self._meet_in_block(order, waiting, answers, phase)
+                active = self._meet_in_block(order, waiting, replies, phase)
                 phase += 1
 
-    def _meet_in_block(self, order, waiting, answers, phase) -> list[int]:
-        """Let go whoever waits at a barrier of the block; return them."""
+    def _meet_in_block(self, order, waiting, replies, phase) -> list[int]:
+        """Release the threads that wait at a barrier of the block; return them."""
         here = [thread for thread in order if waiting[thread] != DONE]
         if not here:
             return here
@@ -239,15 +239,15 @@ class Runner:
         votes = [bool(operands[0]) for _, _, operands in events.values() if operands]
         for thread, (_, kind, _) in events.items():
             if kind is not None:
-                found = {"count": sum(votes), "and": int(all(votes)), "or": int(any(votes))}
-                answers[thread] = values.i64(found[kind])
+                outcomes = {"count": sum(votes), "and": int(all(votes)), "or": int(any(votes))}
+                replies[thread] = values.i64(outcomes[kind])
             waiting[thread] = None
         return here
 
     def _diverged(self, phase: int, thread: int, other: int, waiting: list) -> None:
         key, other_key = _event(waiting[thread])[0], _event(waiting[other])[0]
         sites = self.paths.sites
-        found = Divergence(
+        divergence = Divergence(
             self.number,
             phase,
             key % sites,
@@ -259,12 +259,12 @@ class Runner:
         if self.log is None:
             from tiled_matmul.microscope.cuda.findings import divergent_barrier
 
-            raise DivergentBarrier(str(divergent_barrier(found, 1, self)))
+            raise DivergentBarrier(str(divergent_barrier(divergence, 1, self)))
         if all(d.block != self.number for d in self.divergences):
-            self.divergences.append(found)
+            self.divergences.append(divergence)
 
-    def _meet_in_warps(self, order, waiting, answers, clocks, phase) -> list[int]:
-        """Do what whole groups of lanes wait for; return the lanes that can go on."""
+    def _meet_in_warps(self, order, waiting, replies, clocks, phase) -> list[int]:
+        """Run the warp operations whose lanes have all arrived; return the released threads."""
         groups: dict[tuple, list[int]] = {}
         for thread in order:
             event = waiting[thread]
@@ -291,7 +291,7 @@ class Runner:
                 if waiting[lanes[0]][1] == "activemask"
             }
         if not complete:
-            # Nobody can go on: some lane that a mask names is elsewhere.
+            # No thread can go on, because a lane in a mask waits elsewhere.
             complete = groups
             (warp, _, mask), lanes = min(groups.items())
             missing = min(_named(warp, mask, waiting) - set(lanes))
@@ -300,17 +300,17 @@ class Runner:
         for lanes in complete.values():
             kind = waiting[lanes[0]][1]
             operands = {thread: waiting[thread][3:] for thread in lanes}
-            answers_of = COLLECT[kind](operands) if kind in COLLECT else {}
+            replies_of = COLLECT[kind](operands) if kind in COLLECT else {}
             if kind == "syncwarp":
                 clocks.meet(lanes)
             for thread in lanes:
-                answers[thread] = answers_of.get(thread)
+                replies[thread] = replies_of.get(thread)
                 waiting[thread] = None
                 freed.add(thread)
         return [thread for thread in order if thread in freed]
 
     def new_shared(self, where: tuple, name: str, shape: Any, dtype: Any, alignment: Any) -> Array:
-        """Return a block's own copy of a shared array, static or dynamic (shape 0)."""
+        """Return the current block's copy of a shared array, static or dynamic (shape 0)."""
         if shape == 0:
             return self._dynamic(where, name, dtype)
         info = self.memory.shared(where, name, shape, dtype, alignment)
@@ -325,20 +325,20 @@ class Runner:
 
 
 def _named(warp: int, mask: int, waiting: list) -> set[int]:
-    """Return the threads of a warp that a mask names and that have not ended."""
+    """Return the threads of a warp that are in a mask and have not ended."""
     lanes = range(warp * WARP, min((warp + 1) * WARP, len(waiting)))
     return {t for t in lanes if mask >> t % WARP & 1 and waiting[t] != DONE}
 
 
 def _event(event: Any) -> tuple[int, str | None, tuple]:
-    """Return (key, kind, operands) of what a thread waits for."""
+    """Return (key, kind, operands) of the barrier or warp operation at which a thread waits."""
     if type(event) is tuple:
         return event[0], event[1], event[2:]
     return event, None, ()
 
 
 def _explained(error: Exception) -> Exception:
-    """Return what to raise for an error of the kernel: a number that was taken for an array."""
+    """Return the error to raise: for a number used as an array, one that says so."""
     if not isinstance(error, AttributeError) or isinstance(error.obj, Array):
         return error
     what = f"{error.obj!r} is no array: it has no elements and no attributes"
@@ -346,7 +346,7 @@ def _explained(error: Exception) -> Exception:
 
 
 class _WarpClocks:
-    """Which lanes of a warp have met whom at `syncwarp`: a vector clock for each lane."""
+    """The synchronisation of lanes by `syncwarp`, as a vector clock for each lane."""
 
     def __init__(self, log: Any) -> None:
         self.log = log
@@ -365,30 +365,30 @@ class _WarpClocks:
                 self.clock[thread][thread % WARP] = 1
         together = [max(times) for times in zip(*(self.clock[t] for t in threads), strict=True)]
         for thread in threads:
-            mine = list(together)
-            mine[thread % WARP] += 1
-            self.clock[thread] = mine
+            merged = list(together)
+            merged[thread % WARP] += 1
+            self.clock[thread] = merged
             self.number[thread] = len(self.log.vectors)
-            self.log.vectors.append(tuple(mine))
+            self.log.vectors.append(tuple(merged))
 
 
-# What a group of lanes computes together: {thread: operands} to {thread: answer}.
+# Operations of a group of lanes: from {thread: operands} to {thread: reply}.
 
 
 def _shuffle(source: Callable[[int, int], int]) -> Callable[[dict], dict]:
     def collect(operands: dict[int, tuple]) -> dict[int, Any]:
         by_lane = {thread % WARP: value for thread, (value, _) in operands.items()}
-        found = {}
+        replies = {}
         for thread, (value, argument) in operands.items():
-            # A lane outside of the warp, or one that takes no part, leaves the value as it is.
-            found[thread] = by_lane.get(source(thread % WARP, int(argument)), value)
-        return found
+            # If the source lane is outside the warp or not in the group, the value is unchanged.
+            replies[thread] = by_lane.get(source(thread % WARP, int(argument)), value)
+        return replies
 
     return collect
 
 
-def _same(operands: dict, answer: Any) -> dict:
-    return dict.fromkeys(operands, answer)
+def _same(operands: dict, reply: Any) -> dict:
+    return dict.fromkeys(operands, reply)
 
 
 _mask = values.caster(np.dtype("int32"))  # a full warp's mask is -1

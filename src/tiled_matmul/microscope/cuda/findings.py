@@ -1,9 +1,9 @@
-"""What is wrong with a kernel, found from the record of what its threads did.
+"""Find a kernel's faults in the record of its threads' accesses.
 
-Two accesses race if they touch the same bytes, at least one writes, at most one is atomic,
-different threads make them, and nothing orders them. A barrier orders the threads of a block, and
-`syncwarp` lanes that both took part; nothing orders blocks. What was written does not matter, and
-neither does the order in which the interpreter happened to run the threads.
+Two accesses race if they touch the same bytes, at least one writes, at most one is atomic, they
+come from different threads, and nothing orders them. A barrier orders the threads of a block, and
+`syncwarp` orders the lanes that take part; nothing orders blocks. Neither the values written nor
+the order in which the interpreter ran the threads matter.
 
 An asynchronous copy writes at some time between its beginning and its thread's wait for it. Until
 then no access to those bytes is ordered with it, not even one of the same thread.
@@ -39,18 +39,17 @@ COPIES = (
     "cuda.syncthreads() after that lets the others read them, and one before it keeps a copy out "
     "of what others still read."
 )
-PLAIN, BEGINS, FLIES, LANDS = range(4)  # what a site has to do with asynchronous copies
+PLAIN, BEGINS, FLIES, LANDS = range(4)  # a site's role in asynchronous copies
 NO_BARRIER = ", with no barrier between them"
 VERBS = {LOAD: "read", STORE: "written", ATOMIC: "changed atomically"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong at some lines of the source.
+    """One fault, at one or two lines of the source.
 
-    `count` is how often: the elements that are raced for, the reads and accesses that went wrong,
-    the blocks with a divergent barrier. `threads` holds (block, thread) of one or two examples,
-    each as (x, y, z).
+    `count` is the number of elements in a race, of faulty accesses, or of blocks with a divergent
+    barrier. `threads` holds the (block, thread) of one or two examples, each as (x, y, z).
     """
 
     kind: str
@@ -82,7 +81,7 @@ def element(info: ArrayInfo, address: int) -> tuple[int, ...]:
 
 
 def thread_text(runner: Any, block: int, thread: int, beside: int | None = None) -> str:
-    """Return "thread (1, 0, 0)", with its block unless there is only one or it is `beside`."""
+    """Return "thread (1, 0, 0)", with its block unless the grid has one block or it is `beside`."""
     text = f"thread {tuple(runner.thread_place(thread))}"
     blocks = runner.grid.x * runner.grid.y * runner.grid.z
     if blocks == 1 or beside == block:
@@ -91,7 +90,7 @@ def thread_text(runner: Any, block: int, thread: int, beside: int | None = None)
 
 
 class Findings:
-    """Looks through the record of one launch."""
+    """The search for faults in the record of one launch."""
 
     def __init__(self, runner: Any, log: Log, arrays: list[ArrayInfo]) -> None:
         self.runner, self.log, self.arrays = runner, log, arrays
@@ -99,7 +98,7 @@ class Findings:
         ops = site_ops(self.sites)
         self.ops = np.where(ops == events.HIDDEN, STORE, ops)
         self.flags = _copy_flags(self.sites)
-        # After a barrier that not all threads reached, a block's order of things is undefined.
+        # After a divergent barrier, the order of a block's accesses is undefined.
         self.judged = {d.block: d.phase for d in runner.divergences}
         self.unit = _units(log)
         self.uninitialised: dict[tuple, list] = {}
@@ -117,21 +116,21 @@ class Findings:
 
     @cached_property
     def copied_to(self) -> set[int]:
-        """The arrays that asynchronous copies were begun to."""
-        found: set[int] = set()
+        """The ids of the arrays that are targets of asynchronous copies."""
+        arrays: set[int] = set()
         for piece in events.pieces(self.log, self.ops):
-            found |= set(np.unique(piece.array[self.flags[piece.site] == BEGINS]).tolist())
-        return found
+            arrays |= set(np.unique(piece.array[self.flags[piece.site] == BEGINS]).tolist())
+        return arrays
 
-    # What was found, as findings.
+    # The faults, as findings.
 
     def races(self) -> list[Finding]:
-        made = [self._race(found) for found in self.conflicts.values()]
-        return sorted(made, key=lambda f: (f.lines, f.array))
+        findings = [self._race(conflict) for conflict in self.conflicts.values()]
+        return sorted(findings, key=lambda f: (f.lines, f.array))
 
     def uninitialised_reads(self) -> list[Finding]:
-        made = [self._uninitialised(*found) for found in self.uninitialised.values()]
-        return sorted(made, key=lambda f: (f.lines, f.array))
+        findings = [self._uninitialised(*read) for read in self.uninitialised.values()]
+        return sorted(findings, key=lambda f: (f.lines, f.array))
 
     def out_of_bounds(self) -> list[Finding]:
         grouped: dict[tuple, tuple[Miss, int]] = {}
@@ -139,16 +138,17 @@ class Findings:
             key = miss.kind, miss.array.name, self._line(miss.site)
             first, known = grouped.get(key, (miss, 0))
             grouped[key] = min(first, miss, key=_miss_order), known + count
-        made = [self._miss(first, count) for first, count in grouped.values()]
-        return sorted(made, key=lambda f: (f.lines, f.kind))
+        findings = [self._miss(first, count) for first, count in grouped.values()]
+        return sorted(findings, key=lambda f: (f.lines, f.kind))
 
     def divergent_barriers(self) -> list[Finding]:
         grouped: dict[tuple, list] = {}
-        for found in self.runner.divergences:
-            grouped.setdefault((found.site, found.other_site, found.left), []).append(found)
+        for divergence in self.runner.divergences:
+            key = divergence.site, divergence.other_site, divergence.left
+            grouped.setdefault(key, []).append(divergence)
         return [
-            divergent_barrier(min(found, key=lambda d: d.block), len(found), self.runner)
-            for found in grouped.values()
+            divergent_barrier(min(group, key=lambda d: d.block), len(group), self.runner)
+            for group in grouped.values()
         ]
 
     # Races.
@@ -161,7 +161,7 @@ class Findings:
         return piece.take(piece.phase <= last[which])
 
     def _look_for_races(self, piece: Piece) -> None:
-        """Conflicts between threads of one block that no barrier stands between."""
+        """Find conflicts between threads of one block with no barrier between them."""
         place, _ = events.pack(piece.block - piece.block.min(), piece.phase, piece.address)
         rows = _risky(place, piece.thread.astype(np.int64), piece.op)
         if not rows.size:
@@ -181,7 +181,7 @@ class Findings:
             self._side_by_side(piece, place, piece.thread.astype(np.int64))
 
     def _look_at_copies(self, piece: Piece) -> None:
-        """Conflicts between a thread's copy and what the thread itself does before it waits."""
+        """Find conflicts between a thread's copy and its own accesses before it waits."""
         if not (self.flags == BEGINS).any():
             return
         piece = piece.take(piece.shared)
@@ -198,17 +198,17 @@ class Findings:
             self._conflict(_row(piece, int(copy)), _row(piece, int(i)), piece.address[i : i + 1])
 
     def _look_between_blocks(self, touched: list[np.ndarray]) -> None:
-        """Conflicts over global memory between blocks."""
+        """Find conflicts between blocks in global memory."""
         if not touched:
             return
         rows = np.concatenate(touched)
-        wanted = np.unique(rows["address"][_risky(rows["address"], rows["block"], rows["op"])])
-        if not wanted.size:
+        addresses = np.unique(rows["address"][_risky(rows["address"], rows["block"], rows["op"])])
+        if not addresses.size:
             return
         parts = []
         for piece in events.pieces(self.log, self.ops):
             piece = _cut(self._judged(piece), self.unit)
-            parts.append(piece.take(np.isin(piece.address, wanted) & ~piece.shared))
+            parts.append(piece.take(np.isin(piece.address, addresses) & ~piece.shared))
         piece = events.together(parts)
         piece = piece.take(np.argsort(piece.address, kind="stable"))
         if self.runner.program.fences:
@@ -216,18 +216,19 @@ class Findings:
         else:
             self._side_by_side(piece, piece.address, piece.block)
 
-    def _side_by_side(self, piece: Piece, place: np.ndarray, who: np.ndarray) -> None:
-        """Keep conflicts between different `who` at the same place, where nothing orders them.
+    def _side_by_side(self, piece: Piece, place: np.ndarray, actor: np.ndarray) -> None:
+        """Keep conflicts between different actors at the same place, where nothing orders them.
 
-        Of all accesses from one site to one place only the first and the last `who` matter.
+        `actor` holds the thread, warp or block of each access. Of all accesses from one site to one
+        place only those of the first and the last actor matter.
         """
         number = np.cumsum(np.r_[False, place[1:] != place[:-1]])
         which, _ = events.pack(number, piece.site, piece.array.astype(np.int64))
-        order = np.lexsort((who, which))
+        order = np.lexsort((actor, which))
         starts = events.first_rows(which[order])
         ends = np.r_[starts[1:], order.size] - 1
         ends_of = piece.take(order[starts]), piece.take(order[ends])
-        low, high = who[order[starts]], who[order[ends]]
+        low, high = actor[order[starts]], actor[order[ends]]
         group, op = number[order[starts]], piece.op[order[starts]]
         for apart in range(starts.size):
             x = np.arange(starts.size - apart)
@@ -242,22 +243,22 @@ class Findings:
             if rows.size:
                 self._keep(ends_of, (low, high), x[rows], y[rows])
 
-    def _keep(self, ends: tuple, whos: tuple, x: np.ndarray, y: np.ndarray) -> None:
+    def _keep(self, ends: tuple, actors: tuple, x: np.ndarray, y: np.ndarray) -> None:
         """Keep one example for each pair of sites, and all addresses."""
         low = ends[0]
         arrays = low.array.astype(np.int64)
         pairs, _ = events.pack(low.site[x], arrays[x], low.site[y], arrays[y])
         for pair in np.unique(pairs):
-            mine = np.flatnonzero(pairs == pair)
-            i, j = int(x[mine[0]]), int(y[mine[0]])
-            p, q = next((p, q) for p in (0, 1) for q in (0, 1) if whos[p][i] != whos[q][j])
-            self._conflict(_row(ends[p], i), _row(ends[q], j), low.address[x[mine]])
+            rows = np.flatnonzero(pairs == pair)
+            i, j = int(x[rows[0]]), int(y[rows[0]])
+            p, q = next((p, q) for p in (0, 1) for q in (0, 1) if actors[p][i] != actors[q][j])
+            self._conflict(_row(ends[p], i), _row(ends[q], j), low.address[x[rows]])
 
     def _one_by_one(self, piece: Piece, place: np.ndarray, same: Callable) -> None:
-        """The same where some accesses are ordered after all: look at each pair."""
+        """Keep conflicts where something orders some of the accesses: compare each pair."""
         starts = events.first_rows(place)
         for low, high in zip(starts, np.r_[starts[1:], place.size], strict=True):
-            # Of what a thread does at a site between two meetings, the first and the last matter.
+            # Of a thread's accesses at a site between two syncwarps, the first and last matter.
             alike: dict[tuple, list[_Row]] = {}
             for i in range(low, high):
                 row = _row(piece, i)
@@ -265,52 +266,53 @@ class Findings:
                 alike.setdefault(key, [row, row])[1] = row
             ends = {row.order: row for pair in alike.values() for row in pair}
             rows = [ends[order] for order in sorted(ends)]
-            found: dict[tuple, tuple] = {}
+            examples: dict[tuple, tuple] = {}
             for at, one in enumerate(rows):
                 for two in rows[at + 1 :]:
                     pair = one.site, two.site
-                    if pair in found or same(one, two) or not _conflicting(one.op, two.op):
+                    if pair in examples or same(one, two) or not _conflicting(one.op, two.op):
                         continue
                     if not self._ordered(one, two):
-                        found[pair] = one, two
-            for one, two in found.values():
+                        examples[pair] = one, two
+            for one, two in examples.values():
                 self._conflict(one, two, piece.address[low : low + 1])
 
     def _ordered(self, one: _Row, two: _Row) -> bool:
-        """Is `one`, which ran first, bound to come first? By syncwarp, or by a hand-over."""
+        """Return whether syncwarp or a hand-over orders `one`, which ran first, before `two`."""
         if one.block == two.block and _met(one, two, self.log.vectors):
             return True
         for atomics in self.atomics.values():
-            given = [r.order for r in atomics if r.block == one.block and _in_turn(one, r)]
-            taken = [
+            before = [r.order for r in atomics if r.block == one.block and _in_turn(one, r)]
+            after = [
                 r.order
                 for r in atomics
                 if r.block == two.block and _in_turn(r, two) and self.sites[r.site].used
             ]
-            if given and taken and min(given) < max(taken):
+            if before and after and min(before) < max(after):
                 return True
         return False
 
     @cached_property
     def atomics(self) -> dict[tuple, list[_Row]]:
-        """The atomics of a kernel with fences, by place: with these, threads can hand over.
+        """The atomics of a kernel with fences, by address: threads use them to hand over data.
 
-        An access comes before another if its thread, or one beyond a barrier, then did an atomic
-        on a place, and the other's thread did one there before whose answer the source uses.
+        A hand-over orders two accesses: after the first one its thread, or one behind a barrier,
+        does an atomic on an address. Before the second one its thread does an atomic there, too,
+        whose result the source uses.
         """
-        found: dict[tuple, list[_Row]] = {}
+        by_place: dict[tuple, list[_Row]] = {}
         if not self.runner.program.fences:
-            return found
+            return by_place
         for piece in events.pieces(self.log, self.ops):
             piece = piece.take(piece.op == ATOMIC)
             for i in range(piece.size):
                 row = _row(piece, i)
                 block = row.block if row.address < GLOBAL_START else -1
-                found.setdefault((block, row.address), []).append(row)
-        return found
+                by_place.setdefault((block, row.address), []).append(row)
+        return by_place
 
     def _conflict(self, one: _Row, two: _Row, addresses: np.ndarray) -> None:
-        """Keep a pair of accesses as an example for all at the same lines, at these addresses."""
+        """Keep a pair of accesses, as the example for all conflicts at the same two lines."""
         if (self._line(two.site), two.site) < (self._line(one.site), one.site):
             one, two = two, one
         key = self._line(one.site), self._line(two.site), self._name(one)
@@ -323,8 +325,8 @@ class Findings:
     def _name(self, row: _Row) -> str:
         return self.arrays[row.array].name
 
-    def _race(self, found: _Conflict) -> Finding:
-        one, two = found.one, found.two
+    def _race(self, conflict: _Conflict) -> Finding:
+        one, two = conflict.one, conflict.two
         info, other = self.arrays[one.array], self.arrays[two.array]
         index = element(info, one.address)
         name = f"{info.name}[{', '.join(map(str, index))}]"
@@ -334,24 +336,24 @@ class Findings:
         first = thread_text(self.runner, one.block, one.thread)
         second = thread_text(self.runner, two.block, two.thread, one.block)
         one_line = self._line(one.site) == self._line(two.site)
-        said = f"{name} is {self._verb(one)} in {self._said(one.site)} by {first} and "
+        message = f"{name} is {self._verb(one)} in {self._line_name(one.site)} by {first} and "
         if one_line and one.op == two.op:
-            said += f"by {second}"
+            message += f"by {second}"
         else:
-            said += f"{self._verb(two)} in {self._said(two.site)} by {second}"
+            message += f"{self._verb(two)} in {self._line_name(two.site)} by {second}"
         copies = [bool(self.sites[r.site].asynchronous and r.op != LOAD) for r in (one, two)]
         if any(copies) and one.block == two.block:
-            said += (
+            message += (
                 ", while the copy may be under way."
                 if one.thread != two.thread
                 else ", with no wait for the copy between them."
             )
             remedy = COPIES
         elif one.block != two.block:
-            said += ", and blocks run in any order."
+            message += ", and blocks run in any order."
             remedy = ACROSS
         else:
-            said += f"{NO_BARRIER}."
+            message += f"{NO_BARRIER}."
             if one_line and one.op == two.op:
                 remedy = "Give each thread an element of its own, or use cuda.atomic."
             elif ATOMIC in (one.op, two.op):
@@ -363,10 +365,10 @@ class Findings:
                 )
             else:
                 remedy = (
-                    "A cuda.syncthreads() that all threads of the block pass between the two, "
-                    "also on the way round a loop, usually mends it."
+                    "Put a cuda.syncthreads() that all threads of the block reach between the two, "
+                    "also from one iteration of a loop to the next."
                 )
-            if found.across:
+            if conflict.across:
                 remedy += f" Threads of different blocks meet there too. {ACROSS}"
         texts = {self._line(row.site): self._text(row.site) for row in (one, two)}
         return Finding(
@@ -374,11 +376,11 @@ class Findings:
             info.space,
             info.name,
             index,
-            (self._who(one.block, one.thread), self._who(two.block, two.thread)),
+            (self._example(one.block, one.thread), self._example(two.block, two.thread)),
             tuple(line for _, line in texts),
             tuple(texts.values()),
-            np.unique(np.concatenate(found.addresses)).size,
-            said,
+            np.unique(np.concatenate(conflict.addresses)).size,
+            message,
             remedy,
         )
 
@@ -386,14 +388,14 @@ class Findings:
         copied = self.sites[row.site].asynchronous and row.op != LOAD
         return "copied to" if copied else VERBS[row.op]
 
-    # Reads of shared memory that nobody has written.
+    # Reads of shared memory that no thread has written.
 
     def _look_for_uninitialised(self, piece: Piece) -> None:
         piece = piece.take(piece.shared)
         if not piece.size:
             return
         place, _ = events.pack(piece.block - piece.block.min(), piece.address)
-        # An atomic needs a value that a store left; a load may read what an atomic made of it.
+        # An atomic needs a stored value; a load may read the result of an atomic.
         under_way = np.isin(self.flags[piece.site], (BEGINS, FLIES))
         self._unwritten(piece, place, piece.op == LOAD, (piece.op != LOAD) & ~under_way)
         sets = np.array([site.sets for site in self.sites])[piece.site]
@@ -402,7 +404,7 @@ class Findings:
     def _unwritten(
         self, piece: Piece, place: np.ndarray, reading: np.ndarray, writing: np.ndarray
     ) -> None:
-        """Keep those of the `reading` rows that no `writing` row comes before."""
+        """Keep the `reading` rows that do not come after any `writing` row."""
         reads, wrote = np.flatnonzero(reading), np.flatnonzero(writing)
         by_phase = wrote[np.lexsort((piece.phase[wrote], place[wrote]))]
         starts = events.first_rows(place[by_phase])
@@ -425,11 +427,11 @@ class Findings:
             most = np.maximum.reduceat(piece.thread[first], begins)
             soonest = np.minimum.reduceat(first, begins)
             reader, group = piece.thread[reads[same]], at[same]
-            mine = (least[group] == reader) & (most[group] == reader)
-            bad[same] = mine & (soonest[group] > reads[same])
+            own = (least[group] == reader) & (most[group] == reader)
+            bad[same] = own & (soonest[group] > reads[same])
             if (piece.clock >= 0).any():
                 ends = np.r_[begins[1:], first.size]
-                for i in same[~mine]:
+                for i in same[~own]:
                     rows = first[begins[at[i]] : ends[at[i]]]
                     read = _row(piece, int(reads[i]))
                     writers = [_row(piece, int(row)) for row in rows]
@@ -441,11 +443,11 @@ class Findings:
         rows = reads[bad]
         names, _ = events.pack(piece.site[rows], piece.array[rows].astype(np.int64))
         for name in np.unique(names):
-            mine = rows[names == name]
-            row = _row(piece, int(mine[np.lexsort((piece.thread[mine], piece.block[mine]))[0]]))
+            own = rows[names == name]
+            row = _row(piece, int(own[np.lexsort((piece.thread[own], piece.block[own]))[0]]))
             key = self._line(row.site), self._name(row)
             known_row = self.uninitialised.setdefault(key, [row, 0])
-            known_row[1] += mine.size
+            known_row[1] += own.size
             if (row.block, row.thread) < (known_row[0].block, known_row[0].thread):
                 known_row[0] = row
 
@@ -459,13 +461,13 @@ class Findings:
             info.space,
             info.name,
             index,
-            (self._who(row.block, row.thread),),
+            (self._example(row.block, row.thread),),
             (line,),
             (self._text(row.site),),
             count,
             f"{thread_text(self.runner, row.block, row.thread)} reads "
-            f"{info.name}[{', '.join(map(str, index))}] in {self._said(row.site)}, and "
-            + ("no copy to it has landed." if copied else "nobody has written it."),
+            f"{info.name}[{', '.join(map(str, index))}] in {self._line_name(row.site)}, and "
+            + ("no copy to it has landed." if copied else "no thread has written it."),
             COPIES
             if copied
             else "Let every element be written before the barrier, with a zero where the guard "
@@ -480,71 +482,71 @@ class Findings:
         numbers = ", ".join(map(str, miss.index))
         view = miss.array.shape != miss.shape
         where = f"{site.array}[{numbers}]" if view else f"{miss.array.name}[{numbers}]"
-        said = f"{thread_text(self.runner, miss.block, miss.thread)} {verb} {where} in "
-        said += f"{self._said(miss.site)}, and the shape of "
-        said += f"that part of {miss.array.name}" if view else miss.array.name
-        said += f" is {list(miss.shape)}"
+        message = f"{thread_text(self.runner, miss.block, miss.thread)} {verb} {where} in "
+        message += f"{self._line_name(miss.site)}, and the shape of "
+        message += f"that part of {miss.array.name}" if view else miss.array.name
+        message += f" is {list(miss.shape)}"
         if miss.kind == "negative index":
-            said += ": Numba counts a negative index from the end."
+            message += ": Numba counts a negative index from the end."
             remedy = "Guard the index below as well: 0 <= i."
         else:
-            said += "."
+            message += "."
             remedy = "Guard the access with the array's own shape, each index with its own axis."
         return Finding(
             miss.kind,
             miss.array.space,
             miss.array.name,
             miss.index,
-            (self._who(miss.block, miss.thread),),
+            (self._example(miss.block, miss.thread),),
             (site.line,),
             (self._text(miss.site),),
             count,
-            said,
+            message,
             remedy,
         )
 
     def _line(self, site: int) -> tuple[str, int]:
-        """What tells a line of the source from all others; notebook cells each begin at 1."""
+        """Return (file, line), which is unique, as the lines of each notebook cell begin at 1."""
         return self.sites[site].file, self.sites[site].line
 
-    def _said(self, site: int) -> str:
-        """Return "line 7", with its function where the kernel calls others."""
+    def _line_name(self, site: int) -> str:
+        """Return "line 7", with its function if the kernel calls others."""
         at = self.sites[site]
         several = len({each.function for each in self.sites}) > 1
         return f"line {at.line} of {at.function}" if several else f"line {at.line}"
 
-    def _who(self, block: int, thread: int) -> tuple[tuple, tuple]:
+    def _example(self, block: int, thread: int) -> tuple[tuple, tuple]:
         return tuple(self.runner.block_place(block)), tuple(self.runner.thread_place(thread))
 
     def _text(self, site: int) -> str:
         return self.sites[site].source
 
 
-def divergent_barrier(found: Any, count: int, runner: Any) -> Finding:
+def divergent_barrier(divergence: Any, count: int, runner: Any) -> Finding:
     """Return the finding for an execute.Divergence."""
     sites = runner.program.sites
-    site = sites[found.site]
-    waiting = thread_text(runner, found.block, found.thread)
-    other = thread_text(runner, found.block, found.other, found.block)
+    site = sites[divergence.site]
+    waiting = thread_text(runner, divergence.block, divergence.thread)
+    other = thread_text(runner, divergence.block, divergence.other, divergence.block)
     lines = [site.line]
-    said = f"{waiting} waits at the barrier in line {site.line}, and {other} "
-    if found.other_site is not None:
-        lines.append(sites[found.other_site].line)
-        same = found.other_site == found.site
-        said += (
-            "stands there in another turn of the loop."
+    message = f"{waiting} waits at the barrier in line {site.line}, and {other} "
+    if divergence.other_site is not None:
+        lines.append(sites[divergence.other_site].line)
+        same = divergence.other_site == divergence.site
+        message += (
+            "waits there in another iteration of the loop."
             if same
             else f"waits at another one, in line {lines[1]}."
         )
-    elif found.left:
-        lines.append(found.left)
-        said += f"has left the kernel in line {found.left}."
+    elif divergence.left:
+        lines.append(divergence.left)
+        message += f"has left the kernel in line {divergence.left}."
     else:
-        said += "has run to the kernel's end without it."
+        message += "has run to the kernel's end without it."
     lines = sorted(set(lines))
     places = tuple(
-        (tuple(runner.block_place(found.block)), tuple(runner.thread_place(thread)))
-        for thread in (found.thread, found.other)
+        (tuple(runner.block_place(divergence.block)), tuple(runner.thread_place(thread)))
+        for thread in (divergence.thread, divergence.other)
     )
     return Finding(
         "divergent barrier",
@@ -555,7 +557,7 @@ def divergent_barrier(found: Any, count: int, runner: Any) -> Finding:
         tuple(lines),
         tuple(line_text(site.file, line) for line in lines),
         count,
-        said,
+        message,
         "Put the barrier outside of every condition, and let threads that have no element skip the "
         "work, not the barrier.",
     )
@@ -566,7 +568,7 @@ class _Conflict:
     one: _Row
     two: _Row
     addresses: list[np.ndarray] = field(default_factory=list)
-    across: bool = False  # are they, or others like them, of different blocks?
+    across: bool = False  # whether such accesses of different blocks conflict, too
 
 
 @dataclass(frozen=True)
@@ -587,7 +589,7 @@ def _row(piece: Piece, at: int) -> _Row:
 
 
 def _in_turn(one: _Row, two: _Row) -> bool:
-    """Does `one` come before `two` in their block: in one thread, or with a barrier between?"""
+    """Return whether `one` precedes `two` in their block, in one thread or before a barrier."""
     return one.phase < two.phase or (one.thread == two.thread and one.order < two.order)
 
 
@@ -604,12 +606,12 @@ def _conflicting(one: int, two: int) -> bool:
 
 
 def _met(one: _Row, two: _Row, vectors: list[tuple[int, ...]]) -> bool:
-    """Has lane `two` met lane `one` at a syncwarp after one's access and before two's?"""
+    """Return whether a syncwarp of both lanes lies between the accesses `one` and `two`."""
     if one.thread >> WARP_SHIFT != two.thread >> WARP_SHIFT or two.clock < 0:
         return False
     lane = one.thread & (1 << WARP_SHIFT) - 1
-    mine = vectors[one.clock][lane] if one.clock >= 0 else 1
-    return vectors[two.clock][lane] >= mine
+    vector = vectors[one.clock][lane] if one.clock >= 0 else 1
+    return vectors[two.clock][lane] >= vector
 
 
 def site_ops(sites: Iterable[Any]) -> np.ndarray:
@@ -618,29 +620,29 @@ def site_ops(sites: Iterable[Any]) -> np.ndarray:
 
 
 def _copy_flags(sites: Iterable[Any]) -> np.ndarray:
-    """Return for each site whether there a copy's writing begins, goes on or ends."""
+    """Return each site's role in asynchronous copies: PLAIN, BEGINS, FLIES or LANDS."""
     kinds = {"store": BEGINS, "flight": FLIES, "landing": LANDS}
-    found = [kinds.get(site.op, PLAIN) if site.asynchronous else PLAIN for site in sites]
-    return np.array(found or [PLAIN], np.int8)
+    flags = [kinds.get(site.op, PLAIN) if site.asynchronous else PLAIN for site in sites]
+    return np.array(flags or [PLAIN], np.int8)
 
 
 def _units(log: Log) -> tuple[int, int]:
-    """Return the smallest width in bytes of any access, to global and to shared memory."""
+    """Return the smallest width in bytes of the accesses to global and to shared memory."""
     slots = np.frombuffer(log.slots, np.int64)
-    found = []
+    units = []
     for shared in (False, True):
         least = 1 << 7
         for low in range(0, slots.size, events.PIECE):
             part = slots[low : low + events.PIECE]
-            mine = part[(part >> WIDTH_BITS & ADDRESS_MASK < GLOBAL_START) == shared]
-            if mine.size:
-                least = min(least, int((mine & (1 << WIDTH_BITS) - 1).min()))
-        found.append(1 << min(least, 7))
-    return found[0], found[1]
+            selected = part[(part >> WIDTH_BITS & ADDRESS_MASK < GLOBAL_START) == shared]
+            if selected.size:
+                least = min(least, int((selected & (1 << WIDTH_BITS) - 1).min()))
+        units.append(1 << min(least, 7))
+    return units[0], units[1]
 
 
 def _cut(piece: Piece, units: tuple[int, int]) -> Piece:
-    """Cut accesses into pieces of the smallest width, so that the same bytes compare equal."""
+    """Split accesses into parts of the smallest width, so that equal bytes have equal addresses."""
     unit = np.where(piece.shared, units[1], units[0]).astype(np.int16)
     parts = (piece.width // unit).astype(np.int64)
     if (parts == 1).all():
@@ -653,23 +655,23 @@ def _cut(piece: Piece, units: tuple[int, int]) -> Piece:
     return cut
 
 
-def _risky(place: np.ndarray, who: np.ndarray, op: np.ndarray) -> np.ndarray:
-    """Return the rows, in order of their place, where different `who` may be in conflict."""
+def _risky(place: np.ndarray, actor: np.ndarray, op: np.ndarray) -> np.ndarray:
+    """Return the rows, ordered by place, at whose place different actors may conflict."""
     if not place.size:
         return np.zeros(0, np.int64)
-    packed, _ = events.pack(place, who, op.astype(np.int64))
+    packed, _ = events.pack(place, actor, op.astype(np.int64))
     order = np.argsort(packed, kind="stable")
     starts = events.first_rows(place[order])
     ends = np.r_[starts[1:], place.size] - 1
     kinds = np.bitwise_or.reduceat(1 << op[order].astype(np.int64), starts)
-    risky = (who[order[starts]] != who[order[ends]]) & (
+    risky = (actor[order[starts]] != actor[order[ends]]) & (
         (kinds & 1 << STORE > 0) | (kinds == (1 << ATOMIC | 1 << LOAD))
     )
     return order[np.repeat(risky, ends - starts + 1)]
 
 
 def _by_block(piece: Piece) -> np.ndarray:
-    """Return which block read, wrote or changed each address of global memory, once each."""
+    """Return the distinct (address, block, op) of the accesses to global memory."""
     rows = ~piece.shared
     made = np.zeros(int(rows.sum()), [("address", np.int64), ("block", np.int64), ("op", np.int8)])
     for name in made.dtype.names:

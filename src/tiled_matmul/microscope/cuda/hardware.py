@@ -1,4 +1,4 @@
-"""The rules by which the hardware turns the 32 addresses of a warp into work, as array functions.
+"""The hardware's rules for the 32 addresses of a warp, as functions of arrays.
 
 Global memory moves in sectors of 32 bytes, each once for a request. Shared memory has 32 banks of
 4 bytes; one wavefront serves one word of each bank, to any number of lanes.
@@ -13,15 +13,15 @@ import numpy as np
 WARP = 32
 SECTOR_BYTES = 32
 L1_LINE_BYTES = 128  # four sectors
-PAST_L1_BYTES = 16  # of a lane: an asynchronous copy of so many goes past the L1 cache
+PAST_L1_BYTES = 16  # an asynchronous copy of this size per lane bypasses the L1 cache
 BANKS = 32
 BANK_BYTES = 4
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
 STATIC_SHARED_BYTES = 48 * 1024
-SHARED_BYTES = 227 * 1024  # a block's most, on compute capability 9.0
-ALIGNMENT = 512  # at least what an allocation on a GPU begins on
+SHARED_BYTES = 227 * 1024  # the maximum of a block, on compute capability 9.0
+ALIGNMENT = 512  # of an allocation on a GPU, at least
 
 
 def distinct_sectors(request: np.ndarray, address: np.ndarray, count: int) -> np.ndarray:
@@ -39,15 +39,15 @@ def distinct_sectors(request: np.ndarray, address: np.ndarray, count: int) -> np
 def past_l1(
     request: np.ndarray, lane: np.ndarray, address: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what two counters show for `count` requests that copy 16 bytes a lane past the L1.
+    """Return two counters for `count` requests that copy 16 bytes per lane past the L1 cache.
 
-    `request`, `lane` and `address` (bytes) describe each access; several of a lane are parts of its
-    16 bytes. Lanes are not put together as in `distinct_sectors`: lanes 2i and 2i + 1 ask for
-    themselves. The first array, the sectors that the copies' own counter shows, has one for a pair
-    whose lanes want the two halves of a sector, else one for each lane, also where both want the
-    same. The second, what the counter of global loads adds, has the lines of 128 bytes that each
-    pair touches. No document states these rules, and five launches on an H200 are all that show
-    them: other rules may fit those.
+    `request`, `lane` and `address` (bytes) describe each access; several accesses of a lane are
+    parts of its 16 bytes. Unlike in `distinct_sectors`, only lanes 2i and 2i + 1 are combined. The
+    first array holds the sectors of the copies' own counter: one for a pair of lanes that load the
+    two halves of a sector, else one for each lane, even if both load the same. The second holds the
+    sectors that the counter of global loads adds: the lines of 128 bytes that each pair accesses.
+    No document states these rules. They were inferred from five launches on an H200, which other
+    rules may fit, too.
     """
     which, first = np.unique(request * WARP + lane, return_index=True)
     piece, line = address[first] // PAST_L1_BYTES, address[first] // L1_LINE_BYTES
@@ -70,11 +70,11 @@ def wavefronts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (wavefronts, bank conflicts) of each of `count` requests.
 
-    `lane`, `address` (bytes), `width` (bytes of the element) and `loads` (is it one?) describe
-    each access to shared memory. Elements of 8 bytes are served half a warp at a time, those of 16
-    a quarter; but two neighbouring parts of a load are served together if in each pair of lanes
-    2i and 2i + 1 both want the same. Within a part, a bank with n different words takes n
-    wavefronts. No document states the rule for pairs: it is what the counters of an H200 show.
+    `request`, `lane`, `address` (bytes), `width` (bytes of the element) and `loads` (whether it is
+    a load) describe each access to shared memory. Elements of 8 bytes are served half a warp at a
+    time, those of 16 bytes a quarter. Two neighbouring parts of a load are served together if lanes
+    2i and 2i + 1 always load the same. Within a part, a bank with n different words takes n
+    wavefronts. No document states the rule for pairs: it was inferred from counters of an H200.
     """
     _, word, group = _words(request, lane, address, width, loads)
     line = word // BANKS
@@ -94,9 +94,10 @@ def conflicting(
     width: np.ndarray,
     loads: np.ndarray,
 ) -> np.ndarray:
-    """Return for each access whether its bank is asked for another word in the same part.
+    """Return for each access whether its bank must deliver another word in the same part, too.
 
-    Arguments and rule as `wavefronts`. A request has conflicts where one of its accesses does.
+    Arguments and rules are those of `wavefronts`. A request has bank conflicts if any of its
+    accesses has one.
     """
     access, word, group = _words(request, lane, address, width, loads)
     pairs = np.unique(np.stack([group * BANKS + word % BANKS, word]), axis=1)
@@ -112,9 +113,9 @@ def _words(
     width: np.ndarray,
     loads: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for each word of four bytes, its access, its number, and the part that wants it.
+    """Return, for each word of four bytes, its access, its number, and the part that accesses it.
 
-    Parts are numbered through all requests, eight to each.
+    Parts are numbered across all requests, eight for each.
     """
     part = lane // np.where(width <= BANK_BYTES, WARP, WARP * BANK_BYTES // np.maximum(width, 1))
     wide = np.flatnonzero((width > BANK_BYTES) & loads)

@@ -1,4 +1,4 @@
-"""Launches: what `cuda.jit` gives where there is no GPU, and launchers under the microscope."""
+"""The interpreter's `cuda.jit` and its launches, and `watch`, which traces all launches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Kernel:
         functools.update_wrapper(self, function)
         self.py_func = function
         self.device = device
-        self.targetoptions = dict(options or {})  # nothing to the interpreter, but to a compiler
+        self.targetoptions = dict(options or {})  # for a compiler; the interpreter ignores them
 
     def __getitem__(self, configuration: tuple) -> Launch:
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
@@ -37,9 +37,9 @@ class Kernel:
         return Launch(self, grid, block, configuration[3] if len(configuration) == 4 else 0)
 
     def __call__(self, *arguments: Any) -> None:
-        what = "device function" if self.device else "kernel"
+        kind = "device function" if self.device else "kernel"
         raise TypeError(
-            f"{self.__name__} is a {what}: "
+            f"{self.__name__} is a {kind}: "
             + (
                 "kernels call it"
                 if self.device
@@ -48,9 +48,9 @@ class Kernel:
         )
 
     def forall(self, count: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable:
-        """Return a launch with a thread for each of `count` elements, in one dimension.
+        """Return a 1-D launch with a thread for each of `count` elements, which may be 0.
 
-        With no elements nothing runs. Raises ValueError for any other count.
+        Raises ValueError for a count that is not an int of 0 or more.
         """
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
             raise ValueError(f"forall takes a number of elements, got {count!r}")
@@ -64,7 +64,7 @@ class Kernel:
 
 
 class Launch:
-    """A kernel with its grid and block; calling it runs it to its end."""
+    """A kernel with its grid and block; calling it runs the kernel."""
 
     def __init__(self, kernel: Kernel, grid: Any, block: Any, sharedmem: int) -> None:
         launch_shape(grid, block, sharedmem)
@@ -75,8 +75,11 @@ class Launch:
 
 
 def run(kernel: Any, grid: Any, block: Any, *arguments: Any, sharedmem: int = 0) -> None:
-    """Launch a kernel in the interpreter and record nothing. Errors as `trace`, and OutOfBounds and
-    DivergentBarrier where a trace would have findings."""
+    """Launch a kernel in the interpreter; only inside `watch` is it traced.
+
+    Errors are those of `trace`. Without a trace, OutOfBounds and DivergentBarrier are raised
+    instead of findings.
+    """
     if _watching:
         traces, options = _watching[-1]
         traces.append(trace(kernel, grid, block, *arguments, sharedmem=sharedmem, **options))
@@ -88,10 +91,10 @@ def run(kernel: Any, grid: Any, block: Any, *arguments: Any, sharedmem: int = 0)
 
 @contextmanager
 def watch(**options: Any):
-    """Yield a list; every launch of a launcher inside the `with` is traced and appended to it.
+    """Yield a list to which a trace of every launch inside the `with` is appended.
 
-    With it a rung can be looked at as it is: `with watch() as traces: cuda_naive.matmul(a, b)`.
-    `options` are those of `trace`: blocks, order, seed, max_steps.
+    It traces a rung's own launches: `with watch() as traces: cuda_naive.matmul(a, b)`. `options`
+    are those of `trace`: blocks, order, seed, max_steps.
     """
     traces: list = []
     _watching.append((traces, options))
@@ -102,7 +105,7 @@ def watch(**options: Any):
 
 
 def watched() -> bool:
-    """Is anybody watching launches?"""
+    """Return whether launches are traced, inside a `watch`."""
     return bool(_watching)
 
 
@@ -126,7 +129,7 @@ def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
 def install() -> None:
     """Let `numba.cuda.jit` make kernels for the interpreter, in this process.
 
-    The names of `numba.cuda` that only kernels use are there as well, so that they can be imported.
+    Names that only kernels use are added to `numba.cuda`, so that they can be imported.
     """
     from numba import cuda
 
@@ -137,7 +140,7 @@ def install() -> None:
 
 
 class _InKernels:
-    """What a name of `numba.cuda` that only kernels use is outside of them."""
+    """A name of `numba.cuda` that works only inside kernels."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,8 +1,8 @@
-"""What the rewriter knows of a value before the kernel runs.
+"""Kinds: what the rewriter knows about a value before the kernel runs.
 
-An int is the number of bits that a Python int, which stands for an int64, may need; `Natural` says
-that it is never negative, `Unsigned` that it stands for a uint64. OTHER is a typed scalar, ARRAY an
-array, SHAPE and STRIDES an array's, a tuple holds what is known of its parts. None: never assigned.
+An int is the number of bits that a Python int, which stands for an int64, may need; a `Natural` is
+never negative, an `Unsigned` stands for a uint64. OTHER is a typed scalar, ARRAY an array, SHAPE
+and STRIDES those of an array, and a tuple holds the kinds of its parts. None: never assigned.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Natural(int):
 
 
 class Unsigned(Natural):
-    """Bits of a uint64 that was never made by wrapping around."""
+    """Bits of a uint64 that is not the result of a wraparound."""
 
 
 SIZE = Natural(SMALL)
@@ -48,22 +48,22 @@ def is_unsigned(kind: Any) -> bool:
 
 
 def is_large(kind: Any) -> bool:
-    """May this small int have more bits than a float32 holds?"""
+    """Return whether this small int may have more bits than a float32 holds exactly."""
     return isinstance(kind, int) and kind > 24
 
 
 def part_of(kind: Any) -> Any:
-    """Return what is known of an element of a shape or of strides, or None for anything else."""
+    """Return the kind of an element of a shape or of strides, or None for other kinds."""
     return {SHAPE: SIZE, STRIDES: SMALL}.get(kind) if isinstance(kind, str) else None
 
 
 def bits(count: int, like: Any) -> Any:
-    """Return so many bits of what `like` are bits of."""
+    """Return the kind of `like` with `count` bits."""
     return type(like)(count)
 
 
 def join(x: Any, y: Any) -> Any:
-    """Return what is known of a value that is sometimes x and sometimes y."""
+    """Return the kind of a value that may be of kind x or of kind y."""
     if x is None or x == y:
         return y
     if y is None:
@@ -78,19 +78,19 @@ def join(x: Any, y: Any) -> Any:
 
 
 def widened(kind: Any) -> Any:
-    """Fewer versions of a device function: all small ints alike."""
+    """Return a kind for parameters that treats all small ints alike: fewer versions to compile."""
     if is_int(kind):
         return bits(SMALL if kind <= SMALL else 63, kind)
     return tuple(widened(part) for part in kind) if isinstance(kind, tuple) else kind
 
 
 def of_constant(value: int) -> int:
-    """Return what is known of an int that stands in the source."""
+    """Return the kind of an int constant."""
     return Natural(value.bit_length()) if value >= 0 else value.bit_length()
 
 
 def of_result(op: ast.operator, count: int, x: int, y: int) -> int:
-    """Return what is known of `x op y`, which needs `count` bits."""
+    """Return the kind of `x op y`, which needs `count` bits."""
     if is_unsigned(x) and is_unsigned(y):
         return Unsigned(count)
     same_sign = is_natural(x) and is_natural(y) and not isinstance(op, ast.Sub)
@@ -98,9 +98,9 @@ def of_result(op: ast.operator, count: int, x: int, y: int) -> int:
 
 
 def stays_unsigned(op: ast.operator, y: ast.expr, m: int, n: int) -> bool:
-    """Can this operation on two uint64 of m and n bits be one on Python ints?
+    """Return whether Python ints give the result of this operation on uint64 of m and n bits.
 
-    It can where it neither wraps around nor divides by 0.
+    They do if it neither wraps around nor divides by 0.
     """
     if isinstance(op, ast.Add):
         return max(m, n) < 63
@@ -112,7 +112,7 @@ def stays_unsigned(op: ast.operator, y: ast.expr, m: int, n: int) -> bool:
 
 
 def of_turns(ends: list[Any]) -> Any:
-    """Return what is known of the turns of range(*ends), ends of ints; OTHER: they have types."""
+    """Return the kind of the elements of range(*ends); OTHER means that they are typed scalars."""
     count = max(SMALL, *(int(end) for end in ends))
     upwards = len(ends) == 1 or (is_natural(ends[0]) and (len(ends) == 2 or is_natural(ends[2])))
     if any(is_unsigned(end) for end in ends):

@@ -1,9 +1,9 @@
-"""Arrays as a kernel sees them: bounds are checked, and every access leaves a record.
+"""Arrays inside a kernel: bounds are checked, and every access is recorded.
 
-An array's addresses are those that it would have on a GPU as far as anybody can see them: each
-allocation begins on a multiple of 512 bytes, a view where it lies in its allocation, and static
-shared arrays follow each other. A record of an access is two integers: its key, which says what
-instruction of which turn of which loop it was, and its slot: array, byte address and width.
+Addresses are as on a GPU: each allocation begins on a multiple of 512 bytes, a view lies at its
+place in its allocation, and static shared arrays follow each other. The record of an access is two
+integers. The key identifies the instruction and the iterations of the loops around it; the slot
+holds array, byte address and width.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MAX_ARRAYS = 1 << 63 - ARRAY_SHIFT
 
 @dataclass(frozen=True)
 class ArrayInfo:
-    """An array that a kernel used. `start` is its lowest address, `strides` are in bytes.
+    """An array that a kernel uses. `start` is its lowest address, `strides` are in bytes.
 
-    `allocation` is the address at which the memory begins that it lies in; 0 for shared memory.
+    `allocation` is the address of the allocation around it; 0 for shared memory.
     """
 
     id: int
@@ -54,25 +54,25 @@ class ArrayInfo:
 
 
 class Log:
-    """What was recorded while a kernel ran."""
+    """The record of a kernel's run."""
 
     def __init__(self) -> None:
         self.keys = array("q")
         self.slots = array("q")
-        # One entry each time a thread runs, until its next barrier or its end.
+        # One entry for each run of a thread, up to its next barrier or its end.
         self.starts = array("q")
         self.blocks = array("q")
         self.threads = array("h")
         self.phases = array("l")
         self.clocks = array("l")
-        self.vectors: list[tuple[int, ...]] = []  # of lanes that met at syncwarp
-        # Of each place and array the first thread that missed, and how often it happened.
+        self.vectors: list[tuple[int, ...]] = []  # vector clocks of lanes after a syncwarp
+        # For each site and array, the first bad index and the number of bad indices.
         self.misses: dict[tuple, tuple[Miss, int]] = {}
 
 
 @dataclass(frozen=True)
 class Miss:
-    """An index outside of an array, or one below 0 that wrapped around."""
+    """An index outside an array, or a negative one that counted from the end."""
 
     kind: str
     site: int
@@ -84,7 +84,7 @@ class Miss:
 
 
 class Memory:
-    """All arrays of one launch. `log` is None where nothing is recorded."""
+    """All arrays of one launch. Without a `log`, nothing is recorded."""
 
     def __init__(self, log: Log | None, sites: int) -> None:
         self.log = log
@@ -96,7 +96,7 @@ class Memory:
         self._shared_end = 0
 
     def info(self, name, space, shape, dtype, start, strides, allocation=0) -> ArrayInfo:
-        """Number an array and remember it."""
+        """Register an array and return its ArrayInfo."""
         if len(self.arrays) >= MAX_ARRAYS:
             raise KernelError(f"a kernel may use {MAX_ARRAYS} arrays")
         made = ArrayInfo(len(self.arrays), name, space, shape, dtype, start, strides, allocation)
@@ -104,7 +104,7 @@ class Memory:
         return made
 
     def shared(self, where: tuple, name: str, shape: Any, dtype: Any, alignment: Any) -> ArrayInfo:
-        """Return the static shared array of this place in the source; it is laid out once."""
+        """Return the static shared array that is declared at this place in the source."""
         if where not in self._shared:
             shape, dtype = checked_shape(name, shape), checked_dtype(name, dtype)
             align = dtype.itemsize if alignment is None else int(alignment)
@@ -124,18 +124,18 @@ class Memory:
         return self._shared[where]
 
     def dynamic(self, where: tuple, name: str, dtype: Any, nbytes: int) -> ArrayInfo:
-        """Return the array that a place in the source sees in dynamic shared memory."""
+        """Return the array over dynamic shared memory that is declared at this place."""
         if where not in self._shared:
             dtype = checked_dtype(name, dtype)
             shape = (nbytes // dtype.itemsize,)
-            start = SHARED_BYTES  # whatever static arrays there are lie below
+            start = SHARED_BYTES  # static arrays lie below
             strides = (dtype.itemsize,)
             self._shared[where] = self.info(name, "shared", shape, dtype, start, strides)
         return self._shared[where]
 
 
 def row_major(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
-    """Return the strides of a row-major array whose last axis has this stride."""
+    """Return the strides of a row-major array whose last axis has the stride `step`."""
     strides = []
     for extent in reversed(shape):
         strides.append(step)
@@ -154,27 +154,27 @@ def checked_shape(name: str, shape: Any) -> tuple[int, ...]:
 def checked_dtype(name: str, dtype: Any) -> np.dtype:
     """Return a Numba or numpy type as a dtype that kernels can compute with. Raises TypingError."""
     try:
-        found = np.dtype(dtype if isinstance(dtype, (np.dtype, type)) else str(dtype))
+        checked = np.dtype(dtype if isinstance(dtype, (np.dtype, type)) else str(dtype))
     except TypeError:
         raise TypingError(f"{name} has no dtype of numbers: {dtype!r}") from None
-    if found not in values.DTYPES:
+    if checked not in values.DTYPES:
         known = ", ".join(str(d) for d in values.DTYPES)
-        raise TypingError(f"{name} has dtype {found}; kernels here take {known}")
-    return found
+        raise TypingError(f"{name} has dtype {checked}; kernels here take {known}")
+    return checked
 
 
 def local_info(name: str, shape: tuple[int, ...], dtype: np.dtype) -> ArrayInfo:
-    """Return what is known of an array that only one thread sees. Its accesses leave no record."""
+    """Return the ArrayInfo of a local array, whose accesses are not recorded."""
     return ArrayInfo(-1, name, "local", shape, dtype, 0, row_major(shape, dtype.itemsize))
 
 
 class Array:
     """An array inside a kernel. Elements are read by l1, l2, l3 and written by s1, s2, s3.
 
-    These are closures, made when first used, because a kernel spends its life in them.
+    For speed these are closures, which are created on first use.
     """
 
-    __array_ufunc__ = None  # numpy's scalars do not take it for a number
+    __array_ufunc__ = None  # so that numpy's scalars do not treat it as a number
 
     def __init__(self, memory: Memory, info: ArrayInfo, data, dtype, shape, strides, offset):
         self.memory = memory
@@ -223,7 +223,7 @@ class Array:
             made = self._loader(int(name[1])) if name[0] == "l" else self._storer(int(name[1]))
             setattr(self, name, made)
             return made
-        if name.startswith("__"):  # Python asks what else this could be
+        if name.startswith("__"):  # a protocol that Python tries
             raise AttributeError(name)
         raise Unsupported(f"attribute .{name} of an array")
 
@@ -312,7 +312,7 @@ class Array:
         return store1
 
     def get(self, index: tuple, key: int) -> Any:
-        """Return an element, or a view where `index` has slices or too few numbers."""
+        """Return an element, or a view if `index` has slices or fewer numbers than axes."""
         index = self._flat(index)
         if len(index) != self.ndim or any(type(i) is slice for i in index):
             return self._slice(index, key)
@@ -320,11 +320,11 @@ class Array:
         if element is None:
             return values.caster(self.dtype)(0)
         self._note(element, key)
-        found = self.data[element]
-        return found if isinstance(self.data, list) else values.carrier(self.dtype)(found)
+        stored = self.data[element]
+        return stored if isinstance(self.data, list) else values.carrier(self.dtype)(stored)
 
     def put(self, value: Any, index: tuple, key: int) -> None:
-        """Store to an element; in a local array also one value to a slice."""
+        """Store to an element, or in a local array one value to a slice."""
         index = self._flat(index)
         cast = values.caster(self.dtype)
         if len(index) != self.ndim or any(type(i) is slice for i in index):
@@ -341,7 +341,7 @@ class Array:
             self._note(element, key)
 
     def atomic(self, name: str, index: tuple, operands: tuple, key: int) -> Any:
-        """Do an atomic operation on an element and return what was there before."""
+        """Do an atomic operation on an element and return its old value."""
         index = self._flat(index)
         if len(index) != self.ndim:
             raise TypingError(f"an atomic needs {self.ndim} indices, got {len(index)}")
@@ -362,7 +362,7 @@ class Array:
         return old
 
     def span(self, index: tuple, count: int, key: int, kept: Iterable | None = None) -> tuple:
-        """Read `count` neighbouring elements as one access, or write those of `kept`."""
+        """Read `count` consecutive elements in one access, or write those of `kept`."""
         element = self.claim(index, count, key)
         if element is None:
             return (self.zero(),) * count
@@ -370,13 +370,16 @@ class Array:
             cast = values.caster(self.dtype)
             self.data[element : element + count] = [cast(value) for value in kept]
             return ()
-        found = self.data[element : element + count]
+        stored = self.data[element : element + count]
         if isinstance(self.data, list):
-            return tuple(found)
-        return tuple(map(values.carrier(self.dtype), found))
+            return tuple(stored)
+        return tuple(map(values.carrier(self.dtype), stored))
 
     def claim(self, index: tuple, count: int, key: int) -> int | None:
-        """Record an access to `count` neighbours; return where they lie in `data`, or None."""
+        """Record an access to `count` consecutive elements; return the first's index in `data`.
+
+        None means that they are out of bounds.
+        """
         index = self._flat(index)
         element = self._element(index, key)
         last = self._element((*index[:-1], index[-1] + count - 1), key)
@@ -387,7 +390,7 @@ class Array:
         return element
 
     def check_alignment(self, index: tuple, width: int) -> None:
-        """Raise KernelError where neighbours from `index` on are no `width` bytes of one access."""
+        """Raise KernelError unless one access of `width` bytes is possible from `index` on."""
         if len(index) != self.ndim:
             raise TypingError(f"{len(index)} indices for an array with {self.ndim} axes")
         if self.steps[-1] != 1 and width > self.itemsize:
@@ -401,7 +404,7 @@ class Array:
         return values.caster(self.dtype)(0)
 
     def note(self, element: int, count: int, key: int) -> None:
-        """Record an access to `count` neighbours, 1, 2 or 4 of them."""
+        """Record an access to `count` consecutive elements: 1, 2 or 4."""
         recording = self._record()
         if recording is not None:
             add_key, add_slot, first, shift = recording
@@ -440,7 +443,7 @@ class Array:
             shape.append(max(0, len(range(start, stop, stride))))
             steps.append(stride * step)
         if missed:
-            # Nothing of it lies in the array: a trace goes on with zeros of its own.
+            # The slice lies outside the array, so the trace goes on with zeros.
             self._miss("out of bounds", index, key)
             nothing = [values.caster(self.dtype)(0)] * math.prod(shape)
             steps = row_major(tuple(shape), 1)
@@ -451,7 +454,7 @@ class Array:
         return self._view(tuple(shape), tuple(steps), offset)
 
     def _element(self, index: tuple, key: int) -> int | None:
-        """Return where the element lies in `data`; None where the trace goes on without it."""
+        """Return the element's index in `data`, or None if it is out of bounds in a trace."""
         element, wrapped = self.offset, False
         for i, extent, step in zip(index, self.shape, self.steps, strict=True):
             if not -extent <= i < extent:
@@ -488,7 +491,7 @@ class Array:
 
 
 def _no_arithmetic(array: Array, other: Any) -> None:
-    raise TypingError(f"no number: {array!r}; arithmetic takes elements")
+    raise TypingError(f"not a number: {array!r}; arithmetic takes elements")
 
 
 for _sign in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
@@ -515,18 +518,18 @@ ATOMICS: dict[str, Callable] = {
 
 
 def shared_data(dtype: np.dtype, size: int) -> list:
-    """Return fresh shared memory: NaN, or a pattern that nobody wrote, where nobody has written."""
+    """Return new shared memory, filled with NaN or, for integers, with a conspicuous pattern."""
     return [values.caster(dtype)(math.nan if dtype.kind == "f" else 0x7A7A7A7A7A7A7A7A)] * size
 
 
-# What a launch gets from outside.
+# The arguments of a launch.
 
 
 @dataclass
 class _Operand:
     name: str
     host: np.ndarray
-    low: int  # of the allocation it lies in, as it is in the machine's memory
+    low: int  # bounds of its allocation in the machine's memory
     high: int
     address: int
 
@@ -534,8 +537,8 @@ class _Operand:
 def bind(memory: Memory, names: list[str], arguments: tuple) -> tuple[list, Callable[[], None]]:
     """Return (the kernel's values for these arguments, a function that writes results back).
 
-    Takes torch tensors, numpy arrays, Numba device arrays, numbers and tuples of ints. Raises
-    TypeError that names the argument for anything else.
+    Arguments are torch tensors, numpy arrays, Numba device arrays, numbers and tuples of ints.
+    Raises TypeError, which names the argument, for anything else.
     """
     operands: dict[int, _Operand] = {}
     bound: list[Any] = []
@@ -579,7 +582,7 @@ def _operand(name: str, value: Any, write_back: list, hosts: dict) -> _Operand:
                 f"{type(value).__name__}: {str(value)[:60]!r}"
             )
         if id(value) not in hosts:
-            # Of an array that is passed twice there is one copy.
+            # An array that is passed twice has one copy.
             hosts[id(value)] = host = value.copy_to_host()
             write_back.append(lambda: value.copy_to_device(host))
         return _Operand(name, hosts[id(value)], *_extent(hosts[id(value)]))
@@ -601,7 +604,7 @@ def _tensor(name: str, tensor: Any, write_back: list, hosts: dict) -> _Operand:
         raise TypeError(f"argument {name} has dtype {tensor.dtype}, which kernels here cannot take")
     storage, view = tensor.untyped_storage(), tensor
     if tensor.device.type != "cpu":
-        # Tensors that share memory there share a copy here.
+        # Tensors that share memory on the device share one copy here.
         key = storage.data_ptr()
         if key not in hosts:
             hosts[key] = host = storage.cpu()
@@ -625,9 +628,9 @@ def _extent(host: np.ndarray) -> tuple[int, int, int]:
 
 
 def _addresses(operands: Iterable[_Operand]) -> list[tuple[int, int]]:
-    """Return (address, where its allocation begins) for each operand.
+    """Return (address, start of the allocation) for each operand.
 
-    What shares memory in the machine shares it here.
+    Operands that share memory in the machine share addresses here.
     """
     operands = list(operands)
     order = sorted(range(len(operands)), key=lambda i: operands[i].low)

@@ -1,4 +1,4 @@
-"""What names mean inside a kernel: those of `numba.cuda`, functions, types, and stand-ins."""
+"""The meaning of names inside a kernel: `numba.cuda`, functions, types and stand-ins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from tiled_matmul.microscope.cuda import values
 
-SMALL = 31  # bits taken for sizes, block numbers and loop counters
+SMALL = 31  # bits assumed for sizes, block numbers and loop counters
 LANE_VALUES = {
     **{f"threadIdx.{axis}": (f"threadIdx_{axis}", 10) for axis in "xyz"},
     **{f"blockIdx.{axis}": (f"blockIdx_{axis}", SMALL) for axis in "xyz"},
@@ -22,7 +22,7 @@ LANE_VALUES = {
     "warpsize": ("warpsize", 6),
 }
 BARRIERS = {"syncthreads_count": "count", "syncthreads_and": "and", "syncthreads_or": "or"}
-# Collectives of a warp: how many operands follow the mask.
+# Collectives of a warp, with the number of operands after the mask.
 COLLECTIVES = {
     "syncwarp": 0,
     "shfl_sync": 2,
@@ -42,13 +42,13 @@ ATOMIC_OPERANDS = {"cas": 2}
 
 
 def _bits_of(value: Any) -> str:
-    """Return an integer's binary digits, all of its type."""
+    """Return all binary digits of an integer's type."""
     count = 8 * values.dtype_of(value).itemsize
     return f"{int(value) & (1 << count) - 1:0{count}b}"
 
 
 def _reversed(value: Any) -> Any:
-    """Return brev: 64 bits are turned round only in a uint64, else the lower 32."""
+    """Return brev(value): it reverses 64 bits of a uint64, and the lower 32 of other types."""
     if values.dtype_of(value) == values.UINT64:
         return values.u64(int(_bits_of(value)[::-1], 2))
     return values.caster(np.dtype("uint32"))(int(f"{int(value) & 0xFFFFFFFF:032b}"[::-1], 2))
@@ -72,12 +72,12 @@ FEATURES = (
 )
 
 
-RANGES: set[Callable] = {range}  # what a loop's turns come from; others may be added
+RANGES: set[Callable] = {range}  # the functions that loops iterate over; `kit.unroll` adds its own
 
 
 @dataclass
 class Standin:
-    """Python that runs in place of an intrinsic: `function(access, *arguments)`."""
+    """The Python function that runs in place of an intrinsic: `function(access, *arguments)`."""
 
     function: Callable
     ops: tuple[str, ...]
@@ -90,18 +90,19 @@ STANDINS: dict[int, tuple[Any, Standin]] = {}
 def stands_for(
     intrinsic: Any, *ops: str, arrays: tuple[int, ...] = (0, 0)
 ) -> Callable[[Callable], Callable]:
-    """Decorate the Python that the interpreter runs where a kernel calls `intrinsic`.
+    """Decorate the Python function that the interpreter runs when a kernel calls `intrinsic`.
 
-    `ops` names what it does, in order: "load" and "store", for which the function gets an `Access`
-    each, "copy" a `copies.Copy`, "copies" the thread's `copies.Copies`; then come the call's
-    arguments. `arrays` says which argument is the array that is read, and which is written.
+    `ops` lists the intrinsic's operations in order. For each, the function gets one argument: an
+    `Access` for "load" and "store", a `copies.Copy` for "copy", the thread's `copies.Copies` for
+    "copies". The call's own arguments follow. `arrays` holds the positions of the arguments that
+    are read and written. Raises ValueError for an unknown operation.
     """
     unknown = set(ops) - {"load", "store", "copy", "copies"}
     if unknown:
         raise ValueError(f"a stand-in cannot do {', '.join(sorted(unknown))}")
 
     def register(function: Callable) -> Callable:
-        # The intrinsic is kept, so that its id stays its own.
+        # The reference to the intrinsic keeps its id unique.
         STANDINS[id(intrinsic)] = (intrinsic, Standin(function, ops, arrays))
         return function
 
@@ -109,7 +110,7 @@ def stands_for(
 
 
 class Vector(tuple):
-    """What an intrinsic loads: a tuple whose elements kernels may also take by v[i]."""
+    """The elements that an intrinsic loads: a tuple that kernels can index, too."""
 
     def __add__(self, other: tuple) -> Vector:
         return Vector((*self, *other))
@@ -123,17 +124,17 @@ class Vector(tuple):
 
 
 class Access:
-    """One access of an intrinsic to an array: a whole vector at once."""
+    """One access of an intrinsic to an array, of one element or a vector."""
 
     def __init__(self, key: int) -> None:
         self.key = key
 
     def load(self, array: Any, index: Any, count: int = 1) -> Vector:
-        """Return `count` neighbouring elements from `index` (an int or a tuple of ints)."""
+        """Return `count` consecutive elements from `index` (an int or a tuple of ints)."""
         return Vector(array.span(_index_tuple(index), count, self.key))
 
     def store(self, array: Any, index: Any, elements: Iterable) -> None:
-        """Write neighbouring elements from `index`."""
+        """Write consecutive elements from `index` (an int or a tuple of ints)."""
         elements = tuple(elements)
         array.span(_index_tuple(index), len(elements), self.key, elements)
 
@@ -143,12 +144,12 @@ def _index_tuple(index: Any) -> tuple:
 
 
 def is_device_function(value: Any) -> bool:
-    """Is it a function that Numba, or this package, took for a kernel?"""
+    """Return whether Numba or this package made a kernel or device function of it."""
     return isinstance(getattr(value, "py_func", None), types.FunctionType)
 
 
 def hashable(value: Any) -> bool:
-    """May it be looked up in a table?"""
+    """Return whether a value can be a dictionary's key."""
     try:
         hash(value)
     except TypeError:
@@ -173,7 +174,7 @@ def numba_dtype(value: Any) -> np.dtype | None:
 
 
 def functions() -> dict[Any, Callable]:
-    """Return what runs in place of a function of Python, math or numpy."""
+    """Return the functions that run in place of those of Python, math and numpy."""
     table: dict[Any, Callable] = {
         len: len,
         min: values.minimum,

@@ -1,4 +1,4 @@
-"""Checks a launch and makes it ready: shapes, arguments, and the kernel's program."""
+"""Check a launch and prepare it: shapes, arguments, and the kernel's program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_STEPS = 3_000_000
 
 
 def dim3(what: str, given: Any, limits: tuple[int, int, int]) -> Dim3:
-    """Return grid or block sizes as (x, y, z). Raises TypeError or ValueError quoting them."""
+    """Return grid or block sizes as (x, y, z). Raises TypeError or ValueError, which quote them."""
     sizes = given if isinstance(given, (tuple, list)) else (given,)
     if not 1 <= len(sizes) <= 3 or not all(
         isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in sizes
@@ -31,7 +31,7 @@ def dim3(what: str, given: Any, limits: tuple[int, int, int]) -> Dim3:
 
 
 def launch_shape(grid: Any, block: Any, sharedmem: Any) -> tuple[Dim3, Dim3]:
-    """Return (grid, block) if a GPU could launch them; raise TypeError or ValueError."""
+    """Return (grid, block). Raises TypeError or ValueError for sizes that no GPU can launch."""
     grid, block = dim3("grid", grid, MAX_GRID), dim3("block", block, MAX_BLOCK)
     threads = block.x * block.y * block.z
     if threads > MAX_THREADS:
@@ -56,7 +56,10 @@ def prepare(
     seed: int = 0,
     max_steps: int = MAX_STEPS,
 ) -> tuple[Runner, Sequence[int], Callable[[], None]]:
-    """Return (what runs the launch, the numbers of the blocks, what writes results back)."""
+    """Return (the runner, the numbers of the blocks to run, a function that writes results back).
+
+    Arguments and errors are as in `trace`; without a `log` nothing is recorded.
+    """
     grid, block = launch_shape(grid, block, sharedmem)
     if order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
@@ -85,9 +88,9 @@ def _block_numbers(blocks: Iterable[tuple[int, ...]] | None, grid: Dim3) -> Sequ
     if not isinstance(blocks, Iterable) or isinstance(blocks, str):
         raise TypeError(f"blocks must list blocks as (x, y, z), got {blocks!r}")
     for place in blocks:
-        given = tuple(place) if isinstance(place, (tuple, list)) else (place,)
-        full = (*given, 0, 0, 0)[: max(3, len(given))]
-        inside = 1 <= len(given) <= 3 and all(
+        indices = tuple(place) if isinstance(place, (tuple, list)) else (place,)
+        full = (*indices, 0, 0, 0)[: max(3, len(indices))]
+        inside = 1 <= len(indices) <= 3 and all(
             isinstance(p, (int, np.integer)) and 0 <= p < n for p, n in zip(full, grid, strict=True)
         )
         if not inside:

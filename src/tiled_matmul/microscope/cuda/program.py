@@ -1,4 +1,4 @@
-"""A kernel that is ready to run, the places in its source, and the turns of its loops."""
+"""A kernel that is ready to run, the sites in its source, and the iterations of its loops."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Site:
     """A place in the source that reads or writes an array, or waits.
 
     `op` is "load", "store", "atomic" or "barrier"; `text` is the source, such as "a[row, k]", and
-    `array` how the source calls the array. `sets`: does it write without regard to what was there?
-    `used`: does the source use what it gives? `asynchronous`: is it part of an asynchronous copy?
-    Such a copy has places of two more ops, where it is under way and where it lands: "flight" and
-    "landing". They are for findings; no count has them.
+    `array` is the array's name there. `sets` says whether it overwrites without reading, `used`
+    whether the source uses the result, `asynchronous` whether it belongs to an asynchronous copy.
+    Such a copy has sites of two more ops: "flight" while it is under way and "landing". Only the
+    findings use them; they are never counted.
     """
 
     id: int
@@ -34,21 +34,21 @@ class Site:
 
     @property
     def source(self) -> str:
-        """The text of the line that it stands in, stripped."""
+        """The text of its line, stripped."""
         return line_text(self.file, self.line)
 
 
 class Paths:
-    """Numbers for the turns of loops: the same turn of the same loop has one number everywhere."""
+    """Numbers for the iterations of loops: in all threads, one iteration has the same number."""
 
     def __init__(self, sites: int, loops: list[tuple[int, bool]]) -> None:
         self.sites = sites
-        self.loops = loops  # of each: how many sites stand before it, and is it a while?
+        self.loops = loops  # for each loop: the number of sites before it; whether it is a while
         self.parents: list[tuple[int, int, int]] = [(-1, -1, 0)]
         self._turns: dict[tuple[int, int], list[int]] = {}
 
     def turns(self, path: int, loop: int) -> Iterator[int]:
-        """Yield the path of each turn of a loop that is entered on `path`."""
+        """Yield the path of each iteration of a loop that is entered on `path`."""
         known = self._turns.setdefault((path, loop), [])
         turn = 0
         while True:
@@ -59,7 +59,7 @@ class Paths:
             turn += 1
 
     def program_order(self, key: int) -> tuple[tuple[int, int, int], ...]:
-        """Return what sorts keys in the order in which a thread comes by them."""
+        """Return a sort key that puts access keys into the order of a thread's execution."""
         path, site = divmod(key, self.sites)
         steps = [(2 * site, 0, 0)]
         while path:
@@ -67,8 +67,8 @@ class Paths:
             before, is_while = self.loops[loop]
             place = 2 * before - 1  # between the sites before it and those in it
             if is_while and steps[-1][0] < place:
-                # What stands before a while loop and has a turn's path is its condition, computed
-                # again when the turn is over.
+                # A site before a while loop with an iteration's path belongs to the condition,
+                # which is evaluated again after that iteration.
                 later, *rest = steps[-1]
                 steps[-1] = (later + 2 * self.sites, *rest)
             steps.append((place, loop, turn))
@@ -79,7 +79,7 @@ class Paths:
 class Program:
     """A kernel ready to run: `function(lane, path, *arguments)`, a generator if it `waits`.
 
-    `fences`: does it order its accesses for other blocks with a threadfence?
+    `fences` says whether it uses a threadfence, which orders its accesses for other blocks.
     """
 
     name: str

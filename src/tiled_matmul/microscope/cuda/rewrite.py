@@ -1,13 +1,13 @@
-"""Turns a kernel's source into a Python function that one thread of the interpreter can run.
+"""Rewrite a kernel's source into a Python function that one thread of the interpreter can run.
 
-The statements stay what they are, with their line numbers: tracebacks, prints and debuggers work.
-Four things change in the syntax tree. An element of an array is read and written through a call
-that checks bounds and leaves a record. A barrier becomes a `yield`, which hands over to the next
-thread. Names of `numba.cuda` become values of the thread. Numbers get Numba's types: where a value
-is seen to be an index that stays small it remains a Python int, all else is a typed scalar.
+The statements keep their form and line numbers, so tracebacks, prints and debuggers work. Four
+things change in the syntax tree. An element of an array is read and written through a call that
+checks bounds and records the access. A barrier becomes a `yield`, which passes control to the next
+thread. Names of `numba.cuda` become values of the thread. Numbers get Numba's types: an index that
+provably stays small remains a Python int, every other number is a typed scalar.
 
-When recording, each turn of each loop has a number, the path, so that the accesses that the threads
-of a warp make in one instruction can be put together afterwards. An access's key is
+For the record, each iteration of each loop has a number, the path, by which the accesses of a
+warp's threads in one instruction are grouped afterwards. The key of an access is
 path · (number of sites) + site.
 """
 
@@ -71,7 +71,7 @@ from tiled_matmul.microscope.cuda.trees import (
 )
 from tiled_matmul.microscope.cuda.unsigned import as_written, cast_type
 
-SUM = SMALL + 24  # bits taken for what they add up to
+SUM = SMALL + 24  # bits assumed for sums of such values
 ROUNDS = 8
 
 COMPARISONS = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
@@ -98,7 +98,7 @@ class _Compiled:
 
 @dataclass
 class _Shared:
-    """What all functions of one program have in common."""
+    """The state that all functions of one program share."""
 
     record: bool
     cuda: Any
@@ -119,9 +119,11 @@ class _Shared:
 
 
 def rewrite(kernel: Any, arguments: Iterable[Any], record: bool, max_steps: int) -> Program:
-    """Return the program of a kernel for arguments as `memory.bind` makes them.
+    """Return the program of a kernel for arguments as `memory.bind` returns them.
 
-    Raises Unsupported or TypingError with the line, KernelError where there is no source.
+    `record` says whether accesses are recorded; `max_steps` limits the iterations of the loops in
+    one block. Raises Unsupported or TypingError, which name the line, and KernelError for a kernel
+    without source.
     """
     import numba.cuda
 
@@ -168,7 +170,7 @@ def _compile(shared: _Shared, function: Callable, known: tuple) -> _Compiled:
     name = tree.name
     code = compile(ast.Module([tree], []), source.file, "exec")
     exec(code, shared.space)
-    # Tracebacks and debuggers call it by its own name.
+    # So that tracebacks and debuggers show its own name.
     runs = shared.space[name]
     runs.__code__ = runs.__code__.replace(co_name=source.name)
     runs.__name__ = runs.__qualname__ = source.name
@@ -178,21 +180,21 @@ def _compile(shared: _Shared, function: Callable, known: tuple) -> _Compiled:
 
 
 def _print(*given: Any) -> None:
-    """Print as a GPU does, where floats have six places."""
+    """Print as on a GPU, with six decimal places for floats."""
     print(*(f"{value:f}" if isinstance(value, np.floating) else value for value in given))
 
 
 def _helpers(max_steps: int) -> dict[str, Any]:
-    """Return what rewritten code calls by name."""
+    """Return the functions that rewritten code calls by name."""
     steps = [0]
 
     def tick(line: int, name: str) -> None:
         steps[0] += 1
         if steps[0] > max_steps:
             raise StepLimit(
-                f"the loop in line {line} of {name} took more than {max_steps:,} turns in one "
-                "block; does it end? (Threads run one after another here: a wait for what another "
-                "one will write has no end. trace takes max_steps=.)"
+                f"the loop in line {line} of {name} ran more than {max_steps:,} iterations in one "
+                "block; does it end? (Threads run one after another here, so a loop that waits for "
+                "another thread's store never ends. trace takes max_steps=.)"
             )
 
     def span(turns: range, line: int, name: str) -> Any:
@@ -247,7 +249,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
 
 
 def _is_dtype_type(node: ast.expr) -> bool:
-    """Is this `….dtype.type`, the type of an array's elements as a function?"""
+    """Return whether this is `….dtype.type`, an array's element type as a function."""
     return (
         isinstance(node, ast.Attribute)
         and node.attr == "type"
@@ -257,7 +259,7 @@ def _is_dtype_type(node: ast.expr) -> bool:
 
 
 class _Translator:
-    """Translates one function, again and again until the kinds of its names are settled."""
+    """The translation of one function, repeated until the kinds of its names no longer change."""
 
     def __init__(self, shared: _Shared, function: Callable, source: Source, known: tuple) -> None:
         self.shared = shared
@@ -287,10 +289,10 @@ class _Translator:
 
     @property
     def returns(self) -> Any:
-        """What is known of the value that the function returns; None: it returns nothing."""
+        """The kind of the function's return value; None if it returns nothing."""
         return self.env.get("return")
 
-    # The way through the body.
+    # The function's body.
 
     def translate(self) -> ast.FunctionDef:
         first_site, first_loop = len(self.shared.sites), len(self.shared.loops)
@@ -305,7 +307,7 @@ class _Translator:
             if self.env == before:
                 break
             if round_number >= ROUNDS:
-                # What grows from turn to turn may need all bits there are.
+                # A value that still grows from round to round may need all 63 bits.
                 for name, kind in self.env.items():
                     if is_int(kind) and kind != before.get(name):
                         self.env[name] = kinds.bits(63, kind)
@@ -365,12 +367,12 @@ class _Translator:
         return [self.as_python(node)]
 
     def as_python(self, tree: Any) -> Any:
-        """Return a tree that stays as it is, but for names from outside of the function."""
+        """Return a copy of a tree in which only names from outside the function are replaced."""
         tree = copy.deepcopy(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and node.id not in self.locals:
-                found, value = self.lookup(node.id)
-                node.id = self.shared.constant(value) if found else node.id
+                known, value = self.lookup(node.id)
+                node.id = self.shared.constant(value) if known else node.id
         return tree
 
     def do_Return(self, node: ast.Return) -> list[ast.stmt]:  # noqa: N802
@@ -446,7 +448,7 @@ class _Translator:
         return len(self.shared.loops) - 1
 
     def turns(self, node: ast.expr) -> tuple[ast.expr, Any]:
-        """Return (what a for loop walks over, the kind of its turns)."""
+        """Return (the iterable of a for loop, the kind of its elements)."""
         if isinstance(node, ast.Call) and self.is_range(node.func):
             if node.keywords or not 1 <= len(node.args) <= 3:
                 raise self.mistyped(node, "range takes one to three numbers")
@@ -473,8 +475,8 @@ class _Translator:
         return value, joined
 
     def is_range(self, node: ast.expr) -> bool:
-        found, value = self.resolve(node)
-        return found and hashable(value) and value in RANGES
+        known, value = self.resolve(node)
+        return known and hashable(value) and value in RANGES
 
     def do_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:  # noqa: N802
         if node.value is None:
@@ -498,7 +500,7 @@ class _Translator:
             return self.assign(target, ast.copy_location(value, node), node)
         if not isinstance(target, ast.Subscript):
             raise self.unsupported(node, "an assignment to an attribute")
-        # The array and its indices are computed once and then used twice.
+        # The array and its indices are evaluated once and used twice.
         made: list[ast.stmt] = []
         array, kind = self.expression(target.value)
         holder = self.temporary(kind)
@@ -537,7 +539,7 @@ class _Translator:
             if isinstance(part, ast.Starred):
                 raise self.unsupported(part, "Starred")
         if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
-            # One by one, so that an array that is made here gets its name.
+            # One by one, so that a new array gets its target's name.
             names = [part.id if isinstance(part, ast.Name) else "" for part in target.elts]
             parts = [
                 self.expression(part, name) for part, name in zip(value.elts, names, strict=True)
@@ -559,9 +561,9 @@ class _Translator:
         return out
 
     def adds_to(self, name: str, value: ast.expr) -> bool:
-        """Does this only add to a name something small that does not depend on it?
+        """Return whether this only adds to a name something small that does not depend on it.
 
-        Such a sum takes more turns than anybody waits for to need more bits than SUM.
+        To need more bits than SUM, such a sum would take more iterations than can be run.
         """
         if not isinstance(value, ast.BinOp) or not isinstance(value.op, (ast.Add, ast.Sub)):
             return False
@@ -581,7 +583,7 @@ class _Translator:
         self.env[name] = kind
         return name
 
-    # Expressions. Each returns (the new tree, what is known of its value).
+    # Expressions. Each method returns (the new tree, the kind of its value).
 
     def expression(self, node: ast.expr, name: str = "") -> tuple[ast.expr, Any]:
         if isinstance(node, ast.Call):
@@ -594,7 +596,7 @@ class _Translator:
         return ast.copy_location(made, node), kind
 
     def typed(self, made: ast.expr, kind: Any) -> ast.expr:
-        """Return the tree of a value as a typed scalar."""
+        """Return the tree of a value, converted to a typed scalar."""
         if not is_int(kind):
             return made
         if isinstance(made, ast.Constant):
@@ -632,7 +634,7 @@ class _Translator:
         return self.outside(node)
 
     def outside(self, node: ast.expr) -> tuple[ast.expr, Any]:
-        """A name, or a dotted one, that does not belong to the function."""
+        """Translate a name, plain or dotted, from outside the function."""
         feature = self.feature(node)
         if feature is not None:
             if feature in LANE_VALUES:
@@ -641,8 +643,8 @@ class _Translator:
             if feature in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
                 return lane_attribute(feature, ast.Load()), OTHER
             raise self.unsupported(node, f"cuda.{feature}")
-        found, value = self.resolve(node)
-        if not found:
+        known, value = self.resolve(node)
+        if not known:
             raise self.mistyped(node, f"{self.text(node)} is not defined")
         dtype = numba_dtype(value)
         if dtype is not None:
@@ -671,7 +673,7 @@ class _Translator:
 
     def see_Tuple(self, node: ast.Tuple) -> tuple[ast.expr, Any]:  # noqa: N802
         parts = [self.expression(part) for part in node.elts]
-        # What a tuple's parts have in common may not tell a uint64 from an int64.
+        # The joined kind of a tuple's parts may not distinguish uint64 from int64.
         parts = [(self.typed(*part), OTHER) if is_unsigned(part[1]) else part for part in parts]
         made = ast.Tuple([part for part, _ in parts], ast.Load())
         return made, tuple(kind for _, kind in parts)
@@ -704,7 +706,7 @@ class _Translator:
         return self.element(node, array, indices, "store", text, called, made)
 
     def index(self, node: ast.expr) -> tuple[ast.expr, Any]:
-        """An index: a Python int, a slice, or a tuple of them from elsewhere."""
+        """Translate an index: a number, a slice, or a variable that holds a tuple."""
         if isinstance(node, ast.Slice):
             ends = [
                 ast.Constant(None) if end is None else self.expression(end)[0]
@@ -728,10 +730,10 @@ class _Translator:
         called: str,
         value: ast.expr | None = None,
     ) -> ast.expr:
-        """The call that reads or writes an element."""
+        """Return the call that reads or writes an element."""
         array = read_name(array) if isinstance(array, str) else array
         key = self.key(node, op, text, called)
-        stored = [] if value is None else [value]  # before the indices, as Python computes them
+        stored = [] if value is None else [value]  # Python evaluates it before the indices
         trees = [tree for tree, _ in indices]
         if len(indices) > 3 or not all(is_int(kind) for _, kind in indices):
             name = "get" if value is None else "put"
@@ -743,7 +745,7 @@ class _Translator:
     def key(
         self, node: ast.AST, op: str, text: str, called: str, asynchronous: bool = False
     ) -> ast.expr:
-        """A new site, and the tree of its key."""
+        """Add a site and return the tree of its key."""
         lands = op == ("landing" if asynchronous else "store")
         site = Site(
             len(self.shared.sites),
@@ -781,7 +783,7 @@ class _Translator:
             unsigned = is_unsigned(x_kind) and is_unsigned(y_kind)
             if not unsigned or kinds.stays_unsigned(op, y, x_kind, y_kind):
                 return self.whole(op, x, y, x_kind, y_kind)
-        if None in (x_kind, y_kind):  # not known in this round yet
+        if None in (x_kind, y_kind):  # not yet known in this round
             return ast.BinOp(x, op, y), None
         x, y = self.typed(x, x_kind), self.typed(y, y_kind)
         called = {
@@ -799,7 +801,7 @@ class _Translator:
         return ast.BinOp(x, op, y), OTHER
 
     def whole(self, op: ast.operator, x: ast.expr, y: ast.expr, m: int, n: int) -> tuple:
-        """An operation on two small Python ints of which m and n are known."""
+        """Translate an operation on two small Python ints of the kinds m and n."""
         constant = y.value if isinstance(y, ast.Constant) else None
         made: ast.expr = ast.BinOp(x, op, y)
         if isinstance(op, ast.Div):
@@ -861,7 +863,7 @@ class _Translator:
                 raise self.unsupported(node, f"a comparison by {COMPARISONS[type(op)]}")
         sides = [self.expression(value) for value in (node.left, *node.comparators)]
         if not all(is_int(kind) for _, kind in sides):
-            # An int beside a float32 would be rounded to it.
+            # Compared with a float32, a Python int would be rounded to float32.
             sides = [
                 (self.typed(*side) if is_large(side[1]) or is_unsigned(side[1]) else side[0], 0)
                 for side in sides
@@ -870,7 +872,7 @@ class _Translator:
         return ast.Compare(left, node.ops, right)
 
     def test(self, node: ast.expr) -> ast.expr:
-        """Return the tree of a condition, of which only counts whether it is true."""
+        """Return the tree of a condition, of which only the truth matters."""
         if isinstance(node, ast.BoolOp):
             made: ast.expr = ast.BoolOp(node.op, [self.test(value) for value in node.values])
         elif isinstance(node, ast.Compare):
@@ -895,8 +897,8 @@ class _Translator:
         feature = self.feature(node.func)
         if feature is not None:
             return self.cuda_call(node, feature, name)
-        found, value = self.resolve(node.func)
-        if not found:
+        known, value = self.resolve(node.func)
+        if not known:
             if _is_dtype_type(node.func) and len(node.args) == 1 and not node.keywords:
                 dtype, _ = self.expression(node.func.value)
                 value, _ = self.expression(node.args[0])
@@ -974,24 +976,24 @@ class _Translator:
     def device_call(self, node: ast.Call, kernel: Any) -> tuple[ast.expr, Any]:
         function = python_function(kernel)
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        given = [self.expression(argument) for argument in node.args]
+        operands = [self.expression(argument) for argument in node.args]
         keywords = {k.arg: self.expression(k.value) for k in node.keywords}
-        for parameter in names[len(given) :]:
+        for parameter in names[len(operands) :]:
             if parameter in keywords:
-                given.append(keywords.pop(parameter))
-        if keywords or len(given) != len(names):
+                operands.append(keywords.pop(parameter))
+        if keywords or len(operands) != len(names):
             raise self.mistyped(
                 node, f"{function.__name__} takes ({', '.join(names)}), got {self.text(node)}"
             )
-        if any(kind is None for _, kind in given):
+        if any(kind is None for _, kind in operands):
             return ast.Constant(None), None
-        known = tuple(widened(kind) for _, kind in given)
+        known = tuple(widened(kind) for _, kind in operands)
         compiled = _compile(self.shared, function, known)
         path: ast.expr = read_name("_simt_path")
         if self.shared.record:
             turns = call("_simt_turns", path, ast.Constant(self.new_loop()))
             path = call("_simt_next", turns)
-        arguments = [tree for tree, _ in given]
+        arguments = [tree for tree, _ in operands]
         made: ast.expr = call(compiled.name, read_name("_simt_lane"), path, *arguments)
         if compiled.waits:
             self.waits = True
@@ -1002,8 +1004,8 @@ class _Translator:
         if node.keywords:
             raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
         accesses = [self.standin_access(node, op, standin.arrays) for op in standin.ops]
-        given = [self.expression(argument) for argument in node.args]
-        arguments = [self.typed(*each) if is_unsigned(each[1]) else each[0] for each in given]
+        operands = [self.expression(argument) for argument in node.args]
+        arguments = [self.typed(*each) if is_unsigned(each[1]) else each[0] for each in operands]
         return call(self.shared.constant(standin.function), *accesses, *arguments), OTHER
 
     def standin_access(self, node: ast.Call, op: str, arrays: tuple[int, ...]) -> ast.expr:
@@ -1035,9 +1037,11 @@ class _Translator:
             operands[0] = self.of_own_width(node.args[0], operands[0])
         if node.keywords:
             raise self.unsupported(node, f"a keyword in cuda.{feature}")
-        wanted = OPERANDS.get(feature, 1)
-        if feature not in COLLECTIVES and feature in FEATURES and len(operands) != wanted:
-            raise self.mistyped(node, f"cuda.{feature} takes {wanted} values, got {len(operands)}")
+        expected = OPERANDS.get(feature, 1)
+        if feature not in COLLECTIVES and feature in FEATURES and len(operands) != expected:
+            raise self.mistyped(
+                node, f"cuda.{feature} takes {expected} values, got {len(operands)}"
+            )
         if feature == "syncthreads":
             return self.wait(node, None)
         if feature in BARRIERS:
@@ -1057,12 +1061,12 @@ class _Translator:
         raise self.unsupported(node, f"cuda.{feature}")
 
     def of_own_width(self, node: ast.expr, made: ast.expr) -> ast.expr:
-        """A small int that Numba has in 32 bits: threadIdx.x and the like, and int32(…)."""
+        """Mark a small int that Numba holds in 32 bits: threadIdx.x and the like, and int32(…)."""
         is_cast = isinstance(node, ast.Call) and numba_dtype(self.resolve(node.func)[1]) == np.int32
         return call("_simt_int32", made) if is_cast or self.feature(node) in LANE_VALUES else made
 
     def wait(self, node: ast.Call, kind: str | None, *operands: ast.expr) -> tuple:
-        """A barrier: the thread yields its key, or (key, kind, operands…)."""
+        """Translate a barrier: the thread yields its key, or (key, kind, operands…)."""
         self.waits = True
         key = self.key(node, "barrier", self.text(node), "")
         if kind is None:
@@ -1080,14 +1084,14 @@ class _Translator:
         return ast.Tuple(parts, ast.Load()), (SIZE,) * axes
 
     def array(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
-        given = dict(zip(("shape", "dtype", "alignment", "more"), node.args, strict=False))
-        given |= {keyword.arg: keyword.value for keyword in node.keywords}
-        if not {"shape", "dtype"} <= set(given) <= {"shape", "dtype", "alignment"}:
+        options = dict(zip(("shape", "dtype", "alignment", "more"), node.args, strict=False))
+        options |= {keyword.arg: keyword.value for keyword in node.keywords}
+        if not {"shape", "dtype"} <= set(options) <= {"shape", "dtype", "alignment"}:
             raise self.mistyped(node, f"cuda.{feature} takes shape, dtype and alignment")
-        self.check_constant(given["shape"], feature)
-        shape, _ = self.expression(given["shape"])
-        dtype, _ = self.expression(given["dtype"])
-        alignment = self.expression(given["alignment"])[0] if "alignment" in given else None
+        self.check_constant(options["shape"], feature)
+        shape, _ = self.expression(options["shape"])
+        dtype, _ = self.expression(options["dtype"])
+        alignment = self.expression(options["alignment"])[0] if "alignment" in options else None
         where = read_name(self.shared.constant((self.function, node.lineno, node.col_offset)))
         name = name or "shared array" if feature == "shared.array" else name or "local array"
         if feature == "local.array":
@@ -1097,7 +1101,7 @@ class _Translator:
         ), ARRAY
 
     def check_constant(self, node: ast.expr, feature: str) -> None:
-        """Numba wants the shape of such an array to be one constant, or a tuple of them."""
+        """Raise TypingError unless the shape consists of constants, as Numba requires."""
         parts = node.elts if isinstance(node, ast.Tuple) else [node]
         for part in parts:
             if isinstance(part, ast.Constant):
@@ -1117,7 +1121,7 @@ class _Translator:
             )
 
     def is_named_constant(self, name: str) -> bool:
-        """Is this local name assigned once, from a number?"""
+        """Return whether this local name is assigned only once, from a number."""
         assigned = [
             node
             for node in ast.walk(self.source.tree)
@@ -1163,7 +1167,7 @@ class _Translator:
         )
         return made, OTHER
 
-    # What a name outside of the function stands for.
+    # Names from outside the function.
 
     def dotted(self, node: ast.expr) -> tuple[ast.Name, list[str]] | None:
         names: list[str] = []
@@ -1180,8 +1184,8 @@ class _Translator:
         if parts is None:
             return None
         root, names = parts
-        found, value = self.lookup(root.id)
-        if not found:
+        defined, value = self.lookup(root.id)
+        if not defined:
             return None
         while names and value is not self.shared.cuda and isinstance(value, types.ModuleType):
             value, names = getattr(value, names[0], None), names[1:]
@@ -1190,7 +1194,7 @@ class _Translator:
             known = feature.split(".")[0]
             if known in FEATURES:
                 return feature
-            # Types, and functions of the host, are looked up like anything else.
+            # Types and functions of the host are looked up like other names.
             attribute = getattr(value, known, None) if known else None
             if known and (numba_dtype(attribute) is not None or is_device_function(attribute)):
                 return None
@@ -1207,14 +1211,14 @@ class _Translator:
         return False, None
 
     def resolve(self, node: ast.expr) -> tuple[bool, Any]:
-        """Return (whether it is there, the Python object that a dotted name stands for)."""
+        """Return (whether a dotted name exists, its Python object)."""
         parts = self.dotted(node)
         if parts is None:
             return False, None
         root, names = parts
-        found, value = self.lookup(root.id)
+        defined, value = self.lookup(root.id)
         for name in names:
-            if not found or not hasattr(value, name):
+            if not defined or not hasattr(value, name):
                 return False, None
             value = getattr(value, name)
-        return found, value
+        return defined, value

@@ -1,4 +1,4 @@
-"""The source of a kernel, as a syntax tree with the lines that a traceback would show."""
+"""The source of a kernel, as a syntax tree with the line numbers of its file or cell."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from weakref import WeakKeyDictionary
 from tiled_matmul.microscope.cuda.errors import KernelError, Unsupported
 from tiled_matmul.microscope.cuda.unsigned import is_marked, with_casts
 
-_known: WeakKeyDictionary = WeakKeyDictionary()  # code that was found to fit its source
+_known: WeakKeyDictionary = WeakKeyDictionary()  # code that is known to fit its source
 PY312 = sys.version_info >= (3, 12)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A function's tree, and where it stands."""
+    """A function's name, file and syntax tree."""
 
     name: str
     file: str
@@ -38,10 +38,10 @@ def line_text(file: str, line: int) -> str:
 
 
 def python_function(kernel: Any) -> Callable:
-    """Return the Python function behind a kernel: compiled by Numba, of this package, or plain.
+    """Return the Python function of a kernel, as it was before its loops were unrolled.
 
-    Of one that was made from another (`as_written`), the other. Raises KernelError for anything
-    else.
+    `kernel` is a kernel of Numba or of this package, or a plain function. Raises KernelError for
+    anything else.
     """
     function = getattr(kernel, "py_func", kernel)
     function = getattr(function, "as_written", function)
@@ -51,7 +51,10 @@ def python_function(kernel: Any) -> Callable:
 
 
 def _still_the_same(function: Callable, tree: ast.FunctionDef) -> bool:
-    """Does the source compile to what the function runs? pytest rewrites assertions: not judged."""
+    """Return whether the source compiles to the function's code.
+
+    It is True for a source with assertions, because pytest rewrites them.
+    """
     if _known.get(function.__code__) == ast.unparse(tree):
         return True
     if any(isinstance(node, ast.Assert) for node in ast.walk(tree)):
@@ -59,7 +62,7 @@ def _still_the_same(function: Callable, tree: ast.FunctionDef) -> bool:
     bare = ast.FunctionDef(
         tree.name, tree.args, tree.body, [], None, **({"type_params": []} if PY312 else {})
     )
-    # Names of an enclosing function have to be known as such.
+    # Names of an enclosing function must be bound there to compile the same way.
     free = function.__code__.co_freevars
     outer: ast.stmt = ast.copy_location(bare, tree)
     if free:
@@ -75,8 +78,8 @@ def _still_the_same(function: Callable, tree: ast.FunctionDef) -> bool:
 
 
 def _essence(code: Any) -> tuple:
-    """What two compilations of one text have in common, whatever stands around it."""
-    # How a method is called depends on whether its module was imported at the top of the file.
+    """Return the parts of compiled code that do not depend on the text around its source."""
+    # The calling instructions depend on whether a module was imported at the top of the file.
     calls = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "PUSH_NULL", "CALL", "PRECALL", "EXTENDED")
     steps = [
         (step.opname, step.argrepr if step.opname in ("BINARY_OP", "COMPARE_OP") else "")
@@ -99,7 +102,7 @@ def parameters(function: Callable) -> list[str]:
 def read(function: Callable) -> Source:
     """Return the source of a function, with casts if it is marked as `unsigned`.
 
-    Raises KernelError where there is none.
+    Raises KernelError if the source is missing or has changed.
     """
     name = function.__name__
     nowhere = (
@@ -113,7 +116,7 @@ def read(function: Callable) -> Source:
     text = "".join(lines)
     indented = text[:1].isspace()
     try:
-        # A block around it lets the source keep its indentation.
+        # A surrounding block makes an indented source valid.
         module = ast.parse(f"if True:\n{text}" if indented else text)
     except SyntaxError as error:
         raise KernelError(f"the source of {name} cannot be read by itself: {error}") from None
@@ -121,7 +124,7 @@ def read(function: Callable) -> Source:
     if name == "<lambda>" or isinstance(tree, ast.AsyncFunctionDef):
         raise KernelError(f"{name} must be written with def, not as a lambda or a coroutine")
     if not isinstance(tree, ast.FunctionDef):
-        raise KernelError(nowhere)  # what stands there is not this function
+        raise KernelError(nowhere)  # these lines hold something else
     if tree.name != name or not _still_the_same(function, tree):
         raise KernelError(
             f"the source of {name} has changed since it was imported: import it again, or restart"

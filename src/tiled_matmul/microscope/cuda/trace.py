@@ -1,4 +1,4 @@
-"""`trace`: run a kernel in the interpreter and keep what each of its threads did."""
+"""`trace`: run a kernel in the interpreter and record every access of its threads."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SHOWN_FINDINGS = 8
 
 @dataclass(frozen=True)
 class GlobalCounts:
-    """What some requests asked of global memory.
+    """Counts of requests to global memory.
 
-    A request is an access instruction of one warp. `sectors` are distinct pieces of 32 bytes in
-    each, `lanes` the threads' accesses, and `asked_bytes` what the threads wanted. Two more say
-    what a GPU's counters show: `counted_sectors` that of all loads or stores, which differs from
-    `sectors` for asynchronous copies of 16 bytes alone, and `past_l1_sectors` that of such copies.
+    A request is an access instruction of one warp. `sectors` counts the distinct pieces of 32 bytes
+    in each, `lanes` the threads' accesses, and `asked_bytes` their bytes. The last two are what a
+    GPU's counters show: `counted_sectors` for all loads or stores, which differs from `sectors` for
+    asynchronous copies of 16 bytes only, and `past_l1_sectors` for such copies.
     """
 
     requests: int
@@ -41,13 +41,13 @@ class GlobalCounts:
 
     @property
     def bytes(self) -> int:
-        """Bytes in all the sectors: what is moved where no cache helps."""
+        """The bytes of all sectors, which are moved unless a cache holds them."""
         return self.sectors * hardware.SECTOR_BYTES
 
 
 @dataclass(frozen=True)
 class SharedCounts:
-    """What some requests asked of shared memory. A wavefront serves one word of each bank."""
+    """Counts of requests to shared memory. A wavefront serves one word of each bank."""
 
     requests: int
     wavefronts: int
@@ -60,10 +60,10 @@ class SharedCounts:
 class Request:
     """One access instruction of one warp, lane by lane.
 
-    `elements` are flat, row-major, the first one where a lane takes several at once; `width` is
-    what a lane takes, in bytes. `addresses` are in bytes from where the array's allocation begins.
-    `sectors` is empty for shared memory, `banks` (of each lane's first word) and `wavefronts` for
-    global memory.
+    `elements` are flat, row-major indices, of the first element if a lane accesses a vector;
+    `width` is the bytes of one lane's access. `addresses` are in bytes from the start of the
+    array's allocation. `sectors` is empty for shared memory. `banks`, of each lane's first word, is
+    empty for global memory, and `wavefronts` is 0.
     """
 
     site: Site
@@ -106,16 +106,18 @@ def trace(
     seed: int = 0,
     max_steps: int = MAX_STEPS,
 ) -> Trace:
-    """Run a kernel in the interpreter and return what its threads did.
+    """Run a kernel in the interpreter and return the record of its accesses.
 
-    `kernel` is a function or `@cuda.jit` of one; `grid` and `block` are sizes (x, y, z) as in a
-    launch, `args` its arguments (tensors, arrays, numbers), which are written as in a launch.
-    `sharedmem` is dynamic shared memory in bytes. `blocks` lists the blocks (x, y, z) to run, all
-    if None. `order` is how blocks, and threads between barriers, follow each other: "forward",
-    "reverse", or "shuffle" with `seed`. `max_steps` bounds the turns of a block's `while` loops.
+    `kernel` is a function, with or without `@cuda.jit`; `grid` and `block` are sizes (x, y, z) as
+    in a launch; `args` are the arguments (tensors, arrays, numbers), which the kernel writes to as
+    in a launch. `sharedmem` is the dynamic shared memory in bytes. `blocks` lists the blocks
+    (x, y, z) to run; None runs all. `order` is the order of blocks, and of threads between
+    barriers: "forward", "reverse", or "shuffle" with `seed`. `max_steps` limits the iterations of
+    the loops in one block.
 
-    An index out of bounds reads 0 or writes nothing, and a barrier that not all threads reach lets
-    go who came; both are findings. Raises KernelError, TypeError or ValueError for what cannot run.
+    An index out of bounds reads 0 or writes nothing, and a barrier that not all threads reach
+    releases those that did; both are findings. Raises KernelError, TypeError or ValueError for a
+    kernel or launch that cannot run.
     """
     log = Log()
     runner, numbers, finish = prepare(
@@ -140,8 +142,8 @@ class Trace:
         self.sites: tuple[Site, ...] = tuple(runner.program.sites)
         self._ops = site_ops(self.sites)
         copies = np.array([site.asynchronous for site in self.sites], np.bool_)
-        found = [events.requests(piece, copies) for piece in events.pieces(log, self._ops)]
-        self._requests = np.concatenate(found) if found else np.zeros(0, events.REQUEST)
+        rows = [events.requests(piece, copies) for piece in events.pieces(log, self._ops)]
+        self._requests = np.concatenate(rows) if rows else np.zeros(0, events.REQUEST)
 
     # Counts.
 
@@ -158,23 +160,24 @@ class Trace:
     ) -> GlobalCounts | SharedCounts:
         """Return the counts of a space ("global", "shared") and op ("load", "store", "atomic").
 
-        `line` in the source, `function` (its name; lines of notebook cells count from the cell's
-        top), `array` (its id), `block` (x, y, z), `warp` and `asynchronous` (only those of
-        asynchronous copies, or only the others) restrict them.
+        They are restricted by `line` (in a notebook, counted from the top of the cell), `function`
+        (its name), `array` (its id), `block` (x, y, z), `warp`, and `asynchronous` (True for
+        asynchronous copies only, False for all others). Raises ValueError for an unknown space, op
+        or block.
         """
         if space not in ("global", "shared") or op not in ("load", "store", "atomic"):
             raise ValueError(
                 f"counts are of global or shared load, store or atomic, not {space} {op}"
             )
         rows = self._requests
-        wanted = [
+        sites = [
             site.id
             for site in self.sites
             if line in (None, site.line)
             and function in (None, site.function)
             and asynchronous in (None, site.asynchronous)
         ]
-        rows = rows[np.isin(rows["site"], wanted)]
+        rows = rows[np.isin(rows["site"], sites)]
         number = None if block is None else self._block_number(block)
         for column, value in (("array", array), ("block", number), ("warp", warp)):
             if value is not None:
@@ -213,34 +216,34 @@ class Trace:
         return self.count("shared", "atomic")
 
     def by_line(self) -> Table:
-        """Return the counts of each place in the source that reads or writes an array."""
+        """Return a table with the counts of each access in the source."""
         rows = []
         for site in self.sites:
-            mine = self._requests["site"] == site.id
-            if mine.any():
+            selected = self._requests["site"] == site.id
+            if selected.any():
                 head = {"function": site.function, "line": site.line}
                 head |= {"access": site.text, "op": site.op}
-                rows.append(head | self._costs(mine))
+                rows.append(head | self._costs(selected))
         several = len({row["function"] for row in rows}) > 1
         return _shown(rows, ("function",) * several + ("line", "access", "op"))
 
     def by_array(self) -> Table:
-        """Return the counts of each array, reads and writes apart."""
+        """Return a table with the counts of each array, separately for each op."""
         rows = []
         for info in self.arrays:
             for op in ("load", "store", "atomic"):
-                mine = (self._requests["array"] == info.id) & (self._requests["op"] == OPS[op])
-                if mine.any():
+                selected = (self._requests["array"] == info.id) & (self._requests["op"] == OPS[op])
+                if selected.any():
                     head = {"array": info.name, "memory": info.space, "op": op}
-                    rows.append(head | self._costs(mine))
+                    rows.append(head | self._costs(selected))
         return _shown(rows, ("array", "memory", "op"))
 
     def by_block(self) -> Table:
-        """Return the counts of each block that ran."""
+        """Return a table with the counts of each block that ran."""
         return self._by("block", lambda row: self._runner.block_place(row))
 
     def by_warp(self) -> Table:
-        """Return the counts of each warp, over all blocks that ran."""
+        """Return a table with the counts of each warp, over all blocks that ran."""
         return self._by("warp", lambda row: row)
 
     def _by(self, column: str, label: Callable) -> Table:
@@ -251,8 +254,8 @@ class Trace:
             rows.append({column: text} | self._costs(self._requests[column] == value))
         return _shown(rows, (column,))
 
-    def _costs(self, mine: np.ndarray) -> dict[str, int]:
-        rows = self._requests[mine]
+    def _costs(self, selected: np.ndarray) -> dict[str, int]:
+        rows = self._requests[selected]
         sums = (int(rows[name].sum()) for name in ("lanes", "sectors", "wavefronts", "conflicts"))
         return dict(zip(COSTS, (rows.size, *sums), strict=True))
 
@@ -260,27 +263,27 @@ class Trace:
 
     @cached_property
     def _findings(self) -> dict[str, list[Finding]]:
-        found = Findings(self._runner, self._log, list(self.arrays))
+        search = Findings(self._runner, self._log, list(self.arrays))
         return {
-            "races": found.races(),
-            "out_of_bounds": found.out_of_bounds(),
-            "uninitialised_reads": found.uninitialised_reads(),
-            "divergent_barriers": found.divergent_barriers(),
+            "races": search.races(),
+            "out_of_bounds": search.out_of_bounds(),
+            "uninitialised_reads": search.uninitialised_reads(),
+            "divergent_barriers": search.divergent_barriers(),
         }
 
     @property
     def races(self) -> list[Finding]:
-        """Accesses of different threads to the same element that nothing orders."""
+        """Unordered accesses of different threads to one element, at least one of them a write."""
         return self._findings["races"]
 
     @property
     def out_of_bounds(self) -> list[Finding]:
-        """Indices outside of an array's shape, and negative ones."""
+        """Indices outside an array's shape, and negative indices."""
         return self._findings["out_of_bounds"]
 
     @property
     def uninitialised_reads(self) -> list[Finding]:
-        """Reads of shared memory that nobody has written."""
+        """Reads of shared memory that no thread has written."""
         return self._findings["uninitialised_reads"]
 
     @property
@@ -290,7 +293,7 @@ class Trace:
 
     @property
     def findings(self) -> list[Finding]:
-        """All that is wrong with the kernel."""
+        """All findings: divergent barriers, indices, uninitialised reads and races."""
         return [
             *self.divergent_barriers,
             *self.out_of_bounds,
@@ -301,21 +304,21 @@ class Trace:
     # Every access.
 
     def accesses(self, block: tuple[int, ...] | None = None, landings: bool = False) -> np.ndarray:
-        """Return a row of ACCESS for each thread's access, in the order in which they ran.
+        """Return an array of ACCESS with a row for each thread's access, in the order of the run.
 
-        `block` (x, y, z) restricts it. `element` is flat and row-major, `width` the access's bytes,
-        `request` numbers the instructions of all warps of a block in program order. With
-        `landings` there is a row for each asynchronous copy that has been waited for, too, whose
-        site's op is "landing".
+        `block` (x, y, z) restricts it to one block. `element` is a flat, row-major index, `width`
+        is in bytes, and `request` numbers the instructions of all warps of a block in program
+        order. With `landings`, each completed asynchronous copy has one more row, whose site has
+        the op "landing".
         """
         ops = self._ops
         if landings:
             ops = np.where([site.op == "landing" for site in self.sites], OPS["store"], ops)
-        wanted = None if block is None else self._block_number(block)
+        number = None if block is None else self._block_number(block)
         parts = []
         for piece in events.pieces(self._log, ops):
-            if wanted is not None:
-                piece = piece.take(piece.block == wanted)
+            if number is not None:
+                piece = piece.take(piece.block == number)
             if not piece.size:
                 continue
             starts = events.first_rows(piece.block)
@@ -348,16 +351,19 @@ class Trace:
             rows = np.flatnonzero(piece.array == number)
             contiguous = (piece.address[rows] - info.start) // info.itemsize
             if info.strides != _row_major(info):
-                found = {int(a): element(info, int(a)) for a in np.unique(piece.address[rows])}
+                index_of = {int(a): element(info, int(a)) for a in np.unique(piece.address[rows])}
                 contiguous = [
-                    int(np.ravel_multi_index(found[int(a)], info.shape)) if info.shape else 0
+                    int(np.ravel_multi_index(index_of[int(a)], info.shape)) if info.shape else 0
                     for a in piece.address[rows]
                 ]
             flat[rows] = contiguous
         return flat
 
     def requests(self, block: tuple[int, ...] = (0, 0), warp: int = 0) -> list[Request]:
-        """Return the access instructions of one warp, in program order."""
+        """Return the access instructions of one warp, in program order.
+
+        Raises ValueError for a block that was not traced, or a warp that the block does not have.
+        """
         number = self._block_number(block)
         if not 0 <= warp < self.warps:
             raise ValueError(f"a block of {self.block} has warps 0 to {self.warps - 1}, got {warp}")
@@ -415,13 +421,13 @@ class Trace:
         return place[0] + self.grid[0] * (place[1] + self.grid[1] * place[2])
 
     def source_line(self, site: Site) -> str:
-        """Return the text of the line where a site stands, stripped."""
+        """Return the text of a site's line, stripped."""
         return site.source
 
     # How it is shown.
 
     def summary(self) -> Table:
-        """Return a table of what the kernel asked of each memory."""
+        """Return a table with the counts of each memory and op."""
         rows = []
         for space in ("global", "shared"):
             for op in ("load", "store", "atomic"):
@@ -433,33 +439,33 @@ class Trace:
         return _shown(rows, ("memory", "op"))
 
     def _lines(self) -> tuple[str, list[list[str]]]:
-        """Return a heading, and for each finding what it says and the lines that it speaks of."""
+        """Return a heading, and for each finding its message and its source lines."""
         blocks = f"{len(self.blocks)} of the grid's blocks, " if self._partial else ""
         head = f"{self.name}, grid {self.grid}, block {self.block}: {blocks}"
         head += f"{len(self.findings)} findings" if len(self.findings) != 1 else "1 finding"
-        found = [
+        items = [
             [str(f), *(f"{n:5}  {text}" for n, text in zip(f.lines, f.texts, strict=True))]
             for f in self.findings[:SHOWN_FINDINGS]
         ]
         if len(self.findings) > SHOWN_FINDINGS:
-            found.append([f"… and {len(self.findings) - SHOWN_FINDINGS} more, in .findings"])
-        return head, found
+            items.append([f"… and {len(self.findings) - SHOWN_FINDINGS} more, in .findings"])
+        return head, items
 
     @property
     def _partial(self) -> bool:
         return len(self.blocks) < self.grid[0] * self.grid[1] * self.grid[2]
 
     def __repr__(self) -> str:
-        head, found = self._lines()
-        listed = (f"- {said}" for said in ("\n".join(lines) for lines in found))
+        head, items = self._lines()
+        listed = (f"- {item}" for item in ("\n".join(lines) for lines in items))
         return "\n".join([head, repr(self.summary()), *listed])
 
     def _repr_html_(self) -> str:
-        head, found = self._lines()
+        head, listed = self._lines()
         items = ""
-        for said, *lines in found:
+        for message, *lines in listed:
             source = html.escape("\n".join(lines))
-            items += f"<li>{html.escape(said)}{f'<pre>{source}</pre>' if lines else ''}</li>"
+            items += f"<li>{html.escape(message)}{f'<pre>{source}</pre>' if lines else ''}</li>"
         items = f"<ul>{items}</ul>" if items else ""
         return f"<p>{html.escape(head)}</p>{self.summary()._repr_html_()}{items}"
 
@@ -468,7 +474,7 @@ COSTS = ("requests", "lanes", "sectors", "wavefronts", "bank conflicts")
 
 
 def _shown(rows: list[dict], head: tuple[str, ...]) -> Table:
-    """Return a table of counts without the columns of a memory that was not used."""
+    """Return a table of counts, without the columns of an unused memory."""
     used = [cost for cost in COSTS if cost != "bank conflicts" and any(r[cost] for r in rows)]
     if "wavefronts" in used:
         used.append("bank conflicts")

@@ -1,4 +1,4 @@
-"""What a trace says about memory traffic, beside what arithmetic predicts and a GPU measured."""
+"""Memory traffic: counted in a trace, predicted by arithmetic, and measured on a GPU."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ MEASURED = {
 
 @dataclass(frozen=True)
 class Fetched:
-    """The sectors of global memory that a block's loads asked for, and what a cache would fetch.
+    """The sectors of global memory that a block loads, and the misses of a cache in front of it.
 
-    `requests` loads by whole warps asked for `asked` sectors, `distinct` of them different.
-    `missed` had to be fetched into a least-recently-used cache that started empty.
+    `requests` load instructions of warps need `asked` sectors, `distinct` of them different.
+    `missed` counts misses in a least-recently-used cache that starts empty.
     """
 
     requests: int
@@ -48,7 +48,7 @@ class Fetched:
 def counted(t: Trace) -> dict[str, int]:
     """Return a trace's counts under the names of `measured`.
 
-    As on a GPU, asynchronous copies are among the loads, but not among the shared stores.
+    As on a GPU, asynchronous copies count as loads, but not as stores to shared memory.
     """
     loads, stores, shared_loads = t.global_loads, t.global_stores, t.shared_loads
     shared_stores = t.count("shared", "store", asynchronous=False)
@@ -65,9 +65,10 @@ def counted(t: Trace) -> dict[str, int]:
 
 
 def measured(name: str) -> dict[str, int]:
-    """Return what Nsight Compute counted on an H200 for a launch of `tests/counted_kernels.py`.
+    """Return the counters of Nsight Compute on an H200 for the launch called `name`.
 
-    Raises ValueError that lists similar names for one that was not measured.
+    The keys are those of MEASURED. Raises ValueError, which lists similar names, for a launch that
+    was not measured.
     """
     stored = json.loads(COUNTERS.read_text(encoding="utf-8"))
     if name not in stored["cases"]:
@@ -80,10 +81,10 @@ def measured(name: str) -> dict[str, int]:
 
 
 def reuse(t: Trace) -> Table:
-    """Return, for each array in global memory, what was moved beside what had to be.
+    """Return a table with the bytes of each global array: asked for, moved and needed.
 
-    "asked for" are the threads' accesses in bytes, "moved" the sectors of all requests, "needed"
-    each element that was touched once. The last column is how often an element was touched.
+    "asked for" sums the threads' accesses, "moved" the sectors of all requests; "needed" counts
+    each accessed element once. The last column is the average number of accesses to an element.
     """
     accesses = t.accesses()
     op = np.array([site.op for site in t.sites] or ["load"])[accesses["site"]]
@@ -92,27 +93,27 @@ def reuse(t: Trace) -> Table:
         if info.space != "global":
             continue
         for name in ("load", "store", "atomic"):
-            mine = accesses[(accesses["array"] == info.id) & (op == name)]
-            if not mine.size:
+            touches = accesses[(accesses["array"] == info.id) & (op == name)]
+            if not touches.size:
                 continue
-            elements = np.unique(mine["element"]).size
+            elements = np.unique(touches["element"]).size
             rows.append(
                 {
                     "array": info.name,
                     "op": name,
-                    "asked for (bytes)": mine.size * info.itemsize,
+                    "asked for (bytes)": touches.size * info.itemsize,
                     "moved (bytes)": t.count("global", name, array=info.id).bytes,
                     "needed (bytes)": elements * info.itemsize,
-                    "times touched": mine.size / elements,
+                    "times touched": touches.size / elements,
                 }
             )
     return table(rows)
 
 
 def intensity(t: Trace, flops: int) -> float:
-    """Return FLOPs for each byte in the sectors that all requests asked for, caches left aside.
+    """Return the FLOPs per byte in the sectors of all requests, without any cache.
 
-    Raises ValueError for a trace that touched no global memory.
+    Raises ValueError for a trace without accesses to global memory.
     """
     moved = sum(t.count("global", op).bytes for op in ("load", "store", "atomic"))
     if not moved:
@@ -121,10 +122,11 @@ def intensity(t: Trace, flops: int) -> float:
 
 
 def tiled_loads(problem: Problem, rows: int, columns: int) -> int:
-    """Return how many elements a tiled product loads from A and B, predicted.
+    """Return the predicted number of elements of A and B that a tiled product loads.
 
-    Each tile of C, `rows` × `columns`, reads `rows` rows of A and `columns` columns of B:
-    M·N·K·(1/columns + 1/rows), so 2·M·N·K/T for squares of T. Ragged tiles count what exists.
+    Each tile of C, `rows` × `columns`, needs `rows` rows of A and `columns` columns of B:
+    M·N·K·(1/columns + 1/rows) in all, or 2·M·N·K/T for squares of edge T. For ragged tiles only
+    existing elements count.
     """
     across = -(-problem.n // columns)
     down = -(-problem.m // rows)
@@ -132,10 +134,10 @@ def tiled_loads(problem: Problem, rows: int, columns: int) -> int:
 
 
 def fetched(t: Trace, block: tuple[int, ...] = (0, 0), room: int = 64) -> Fetched:
-    """Count the loads of one block, its warps taking turns, one request each.
+    """Return the counts of one block's loads; its warps take turns, with one request each.
 
-    `room` is how many sectors the cache of `Fetched.missed` holds; any sector may lie anywhere in
-    it. Raises ValueError for a room below 1.
+    `room` is the size in sectors of the fully associative cache of `Fetched.missed`. Raises
+    ValueError for a room below 1.
     """
     if room < 1:
         raise ValueError(f"room must be at least one sector, got {room}")
@@ -146,12 +148,12 @@ def fetched(t: Trace, block: tuple[int, ...] = (0, 0), room: int = 64) -> Fetche
     made = asked = missed = 0
     distinct: set[int] = set()
     cache: OrderedDict[int, None] = OrderedDict()
-    for turn in zip_longest(*queues, fillvalue=()):
-        for wanted in turn:
-            made += bool(wanted)
-            asked += len(wanted)
-            distinct.update(wanted)
-            for sector in wanted:
+    for requests in zip_longest(*queues, fillvalue=()):
+        for sectors in requests:
+            made += bool(sectors)
+            asked += len(sectors)
+            distinct.update(sectors)
+            for sector in sectors:
                 missed += sector not in cache
                 cache[sector] = None
                 cache.move_to_end(sector)
@@ -161,6 +163,6 @@ def fetched(t: Trace, block: tuple[int, ...] = (0, 0), room: int = 64) -> Fetche
 
 
 def sector_elements(sectors: tuple[int, ...], itemsize: int) -> list[int]:
-    """Return the flat elements that lie in these sectors of an array that begins at one."""
+    """Return the flat indices of the elements in these sectors of a sector-aligned array."""
     each = SECTOR_BYTES // itemsize
     return [sector * each + place for sector in sectors for place in range(each)]

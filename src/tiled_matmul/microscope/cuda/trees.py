@@ -1,4 +1,4 @@
-"""Small pieces of syntax trees."""
+"""Build small syntax trees."""
 
 from __future__ import annotations
 

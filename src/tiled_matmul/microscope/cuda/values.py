@@ -1,11 +1,11 @@
 """Numba's scalar types, for kernels that run as Python.
 
-Numba promotes numbers by rules of its own: integers compute in 64 bits, unsigned where all of them
-are and signed otherwise; float32 meets an integer of 32 bits or more in float64. numpy's scalars
-follow the same rules for float32, float64 and int64, so these are carried as they are. `Int32` is
-an int64 that knows better, because what Numba computes with an int32 it computes in 64 bits. All
-other integers, and bool, are `Typed`. Plain Python ints stand for int64 where `rewrite` can see
-that they stay small: indices and loop counters.
+Numba has its own promotion rules: integers compute in 64 bits, unsigned if all operands are
+unsigned; float32 with an integer of 32 bits or more gives float64. numpy's scalars follow the same
+rules for float32, float64 and int64, so those are used directly. `Int32` is a marked int64, because
+Numba computes with an int32 in 64 bits. All other integers, and bool, are `Typed`. Plain Python
+ints stand for int64 where `rewrite` can prove that they stay small, as for indices and loop
+counters.
 Source: Numba enhancement proposal 1, "Changes in integer typing"; the tests compare with njit.
 """
 
@@ -35,13 +35,13 @@ BOOL, INT32, INT64, UINT64 = (np.dtype(name) for name in ("bool", "int32", "int6
 
 
 class Int32(np.int64):
-    """An int32: it computes as int64 does, and only few functions ask for its own width."""
+    """An int32. It computes as an int64; only a few functions depend on its own width."""
 
 
 class Typed(int):
-    """An integer of any type but int32 and int64: it takes part in arithmetic as Numba has it."""
+    """An integer of any type except int32 and int64, with Numba's arithmetic."""
 
-    __array_ufunc__ = None  # numpy's scalars leave mixed arithmetic to this class
+    __array_ufunc__ = None  # so that this class does the arithmetic with numpy's scalars
 
     def __new__(cls, value: int, dtype: np.dtype):
         self = super().__new__(cls, value)
@@ -66,12 +66,12 @@ TRUE, FALSE = Typed(1, BOOL), Typed(0, BOOL)
 
 
 def flag(value: Any) -> Typed:
-    """Return whether `value` is true, as a bool that computes as Numba's does."""
+    """Return the truth of `value`, as a bool with Numba's arithmetic."""
     return TRUE if value else FALSE
 
 
 def dtype_of(value: Any) -> np.dtype:
-    """Return a value's type. Raises TypingError for what is no number."""
+    """Return a number's dtype. Raises TypingError for anything else."""
     if type(value) is Int32:
         return INT32
     if isinstance(value, (Typed, np.generic)):
@@ -82,7 +82,7 @@ def dtype_of(value: Any) -> np.dtype:
         return INT64
     if isinstance(value, float):
         return np.dtype(f64)
-    raise TypingError(f"no number: {value!r}")
+    raise TypingError(f"not a number: {value!r}")
 
 
 def _unsigned(value: Any) -> bool:
@@ -90,17 +90,17 @@ def _unsigned(value: Any) -> bool:
 
 
 def whole(value: int, unsigned: bool) -> Any:
-    """Return an integer wrapped around at 64 bits, as uint64 or int64."""
+    """Return an integer, wrapped around at 64 bits, as uint64 or int64."""
     return u64(value & (1 << 64) - 1) if unsigned else i64(int64(value))
 
 
 def wide(value: Any, beside: Any = None) -> Any:
-    """Return `value` in the type in which it meets `beside`: a float of numpy, int64 or uint64."""
+    """Return `value` in its common type with `beside`: a float of numpy, int64 or uint64."""
     if isinstance(value, np.floating):
         return value
     dtype = dtype_of(value)
     if isinstance(beside, np.floating) and isinstance(value, int):
-        # float16 as numba.cuda has it; the CPU's Numba knows it only as a storage type.
+        # float16 as in numba.cuda; on the CPU, Numba only stores it.
         kind = {1: f16, 2: f32}.get(dtype.itemsize + (dtype.kind == "u"), f64)
         kind = kind if beside.dtype.itemsize == 2 else f32 if dtype.itemsize < 4 else f64
         return kind(int(value))
@@ -110,7 +110,7 @@ def wide(value: Any, beside: Any = None) -> Any:
 
 
 def _compute(function: Callable, x: Any, y: Any) -> Any:
-    """Return `function`(x, y) where one of them is Typed."""
+    """Return `function(x, y)` for operands of which one is Typed."""
     if isinstance(x, np.floating) or isinstance(y, np.floating):
         return function(wide(x, y), wide(y, x))
     if function is operator.truediv:
@@ -129,12 +129,12 @@ def _compare(function: Callable, x: Typed, y: Any) -> Any:
         return function(wide(x, y), y)
     kinds = x.dtype, dtype_of(y)
     if UINT64 in kinds and any(kind.kind == "i" for kind in kinds):
-        return function(float(x), float(y))  # Numba finds no integer type for both
+        return function(float(x), float(y))  # Numba has no common integer type for both
     return function(int(x), int(y))
 
 
 def _give_operators() -> None:
-    """Give Typed the operators that rewritten code uses as they stand."""
+    """Give Typed the operators that rewritten code uses directly."""
     for name in ("add", "sub", "mul", "floordiv", "mod", "truediv"):
         compute = getattr(operator, name)
         forward = lambda x, y, compute=compute: _compute(compute, x, y)  # noqa: E731
@@ -150,7 +150,7 @@ _give_operators()
 
 
 def int64(value: int, make: Callable = int) -> Any:
-    """Return an int wrapped around at 64 bits, as a Python int unless `make` says otherwise."""
+    """Return an int, wrapped around at 64 bits and converted by `make`."""
     if not LOW <= value <= HIGH:
         value = (value - LOW & (1 << 64) - 1) + LOW
     return make(value)
@@ -169,7 +169,7 @@ def shift_right(x: Any, y: Any) -> Any:
 
 
 def bitwise(function: Callable, x: Any, y: Any) -> Any:
-    """Return `function`(x, y) for &, | or ^: a bool for two of them, else 64 bits wide."""
+    """Return `function(x, y)` for &, | or ^: a bool for two bools, else 64 bits wide."""
     _integers("a bitwise operator", x, y)
     if dtype_of(x) == BOOL == dtype_of(y):
         return flag(function(bool(x), bool(y)))
@@ -177,7 +177,7 @@ def bitwise(function: Callable, x: Any, y: Any) -> Any:
 
 
 def invert(x: Any) -> Any:
-    """Return ~x: in x's type, then 64 bits wide; of a bool its opposite."""
+    """Return ~x: computed in x's type, then 64 bits wide; for a bool, its negation."""
     _integers("~", x)
     if dtype_of(x) == BOOL:
         return flag(not x)
@@ -185,7 +185,7 @@ def invert(x: Any) -> Any:
 
 
 def negative(x: Any) -> Any:
-    """Return -x: in x's type, then 64 bits wide."""
+    """Return -x: computed in x's type, then 64 bits wide."""
     if isinstance(x, np.generic):
         return -x
     return i64(-int(x)) if dtype_of(x) == BOOL else positive(caster(dtype_of(x))(-int(x)))
@@ -199,7 +199,7 @@ def positive(x: Any) -> Any:
 def _integers(sign: str, *values: Any) -> None:
     for value in values:
         if dtype_of(value).kind == "f":
-            raise TypingError(f"{sign} wants integers, got {dtype_of(value)}")
+            raise TypingError(f"{sign} needs integers, got {dtype_of(value)}")
 
 
 def power(x: Any, y: Any) -> Any:
@@ -208,7 +208,7 @@ def power(x: Any, y: Any) -> Any:
     if not any(floats):
         unsigned = _unsigned(x) and _unsigned(y)
         m, n = int(whole(int(x), unsigned)), int(whole(int(y), unsigned))
-        if n < 0:  # 1 / m ** -n, cut to an integer
+        if n < 0:  # 1 / m ** -n, truncated to an integer
             return whole(m ** (n & 1) if m in (1, -1) else 0, unsigned)
         return whole(pow(m, n, 1 << 64), unsigned)
     if floats[0] and not floats[1]:
@@ -231,16 +231,16 @@ def index(value: Any) -> int:
 
 
 def number(value: Any) -> Any:
-    """Return a number as it is, but an int of no type of numpy as a plain one."""
+    """Return a number, with Typed converted to int. Raises TypingError for anything else."""
     if isinstance(value, int):
         return int(value)
     if isinstance(value, (float, np.generic)):
         return value
-    raise TypingError(f"no number: {value!r}")
+    raise TypingError(f"not a number: {value!r}")
 
 
 def carrier(dtype: np.dtype) -> Callable[[Any], Any]:
-    """Return the function that makes a kernel's value of a stored element of this dtype."""
+    """Return the function that converts a stored element of this dtype to a kernel's value."""
     if dtype.kind == "f" or dtype == INT64:
         return lambda stored: stored
     if dtype.kind == "b":
@@ -251,7 +251,7 @@ def carrier(dtype: np.dtype) -> Callable[[Any], Any]:
 
 
 def caster(dtype: np.dtype) -> Callable[[Any], Any]:
-    """Return the function that converts a kernel's value to this dtype, carried as a value."""
+    """Return the function that converts a kernel's value to a value of this dtype."""
     if dtype.kind == "f":
         make = dtype.type
         return lambda value: make(value if isinstance(value, np.generic) else number(value))
@@ -260,7 +260,7 @@ def caster(dtype: np.dtype) -> Callable[[Any], Any]:
     bits = 8 * dtype.itemsize
     mask, sign = (1 << bits) - 1, 1 << bits - 1 if dtype.kind == "i" else 0
     make = {INT32: Int32, INT64: i64}.get(dtype, lambda number: Typed(number, dtype))
-    # A float beyond the range gives its end; types of 8 bits are cut from one of 16.
+    # A float beyond the range is clamped; types of 8 bits are truncated from 16.
     low, high = (-sign, mask - sign) if bits > 8 else (-(1 << 15) if sign else 0, (1 << 15) - 1)
 
     def cast(value: Any) -> Any:
@@ -274,12 +274,12 @@ def caster(dtype: np.dtype) -> Callable[[Any], Any]:
 
 
 def cast(dtype: np.dtype, value: Any) -> Any:
-    """Return a kernel's value converted to `dtype`: what `array.dtype.type(value)` gives."""
+    """Return a kernel's value converted to `dtype`, as `array.dtype.type(value)` does."""
     return caster(dtype)(value)
 
 
 def truncate(value: Any) -> int:
-    """Return a number cut to a Python int; NaN gives 0 and infinities more than any type holds."""
+    """Return a number truncated to an int: 0 for NaN, ±2^64 for infinities."""
     if isinstance(value, (float, np.floating)) and not math.isfinite(value):
         return 0 if math.isnan(value) else int(math.copysign(1 << 64, value))
     return int(number(value))
@@ -289,12 +289,12 @@ _to_int64 = caster(INT64)
 
 
 def minimum(*values: Any) -> Any:
-    """Return the smallest, in the type in which all of them meet."""
+    """Return the smallest value, in the common type of all."""
     return _extreme(min, values)
 
 
 def maximum(*values: Any) -> Any:
-    """Return the largest, in the type in which all of them meet."""
+    """Return the largest value, in the common type of all."""
     return _extreme(max, values)
 
 
@@ -305,32 +305,32 @@ def _extreme(choose: Callable, values: tuple) -> Any:
     for value in values[1:]:
         cast = caster(np.promote_types(dtype_of(first), dtype_of(value)))
         x, y = cast(first), cast(value)
-        # As fmin and fmax on a GPU: a NaN loses.
+        # As fmin and fmax on a GPU, which ignore NaN.
         first = y if x != x else x if y != y else choose(x, y)
     return first
 
 
 def absolute(value: Any) -> Any:
-    """Return |value| in its type; a GPU too has no +128 in int8."""
+    """Return |value| in its type, so that -128 stays -128 in int8, as on a GPU."""
     if not isinstance(value, (Typed, Int32)):
         return abs(value)
     return caster(np.dtype("int8") if value.dtype == BOOL else value.dtype)(abs(int(value)))
 
 
 def to_int(value: Any) -> Any:
-    """Return int(value): an integer keeps its type, a float is cut towards zero to int64."""
+    """Return int(value): an integer keeps its type, a float is truncated to int64."""
     if isinstance(value, Typed) and value.dtype != BOOL:
         return value
     return _to_int64(value)
 
 
 def to_float(value: Any) -> Any:
-    """Return float(value): float32 stays what it is, an integer becomes float64."""
+    """Return float(value): float32 stays float32, an integer becomes float64."""
     return value if isinstance(value, np.floating) else f64(int(value))
 
 
 def rounded(value: Any, digits: Any = None) -> Any:
-    """Return round(value): int64 without digits, the float's type with."""
+    """Return round(value): int64 without `digits`, else the float's type."""
     if digits is None:
         return _to_int64(np.rint(f64(value)))
     return type(wide(value, f32(0)))(round(float(value), int(digits)))
@@ -342,10 +342,10 @@ def divide(x: int, y: int) -> np.float64:
 
 
 def ufunc(name: str) -> np.ufunc | None:
-    """Return what numpy calls a function of `math`, if it has it."""
+    """Return numpy's counterpart of a function of `math`, or None."""
     arc = {"pow": "power", "atan2": "arctan2"}
-    found = getattr(np, arc.get(name) or re.sub("^a(sin|cos|tan)", r"arc\1", name), None)
-    return found if isinstance(found, np.ufunc) else None
+    function = getattr(np, arc.get(name) or re.sub("^a(sin|cos|tan)", r"arc\1", name), None)
+    return function if isinstance(function, np.ufunc) else None
 
 
 def reals(function: Callable) -> Callable:
@@ -360,7 +360,7 @@ def reals(function: Callable) -> Callable:
         try:
             result = function(*numbers)
         except (OverflowError, ValueError):
-            # At its poles and outside of its domain a function of numpy gives what a GPU gives.
+            # At poles and outside the domain, numpy's function gives the GPU's result.
             result = twin(*numbers) if (twin := ufunc(function.__name__)) else math.inf
         return tuple(kind(r) for r in result) if isinstance(result, tuple) else kind(result)
 
@@ -368,12 +368,12 @@ def reals(function: Callable) -> Callable:
 
 
 def cut(function: Callable) -> Callable:
-    """Return floor, ceil or trunc: int64 of a float."""
+    """Return floor, ceil or trunc for kernels: they convert a float to int64."""
     return lambda value: _to_int64(value if value * 0 != 0 else f64(function(float(value))))
 
 
-def asked(function: Callable) -> Callable:
-    """Return a function of `math` that answers yes or no."""
+def predicate(function: Callable) -> Callable:
+    """Return a function of `math` whose result is a bool, for kernels."""
     return lambda value: flag(function(float(value)))
 
 
@@ -386,7 +386,7 @@ def _math_functions() -> dict[str, Callable]:
     )
     table: dict[str, Callable] = {name: reals(getattr(math, name)) for name in names}
     table |= {name: cut(getattr(math, name)) for name in ("floor", "ceil", "trunc")}
-    table |= {name: asked(getattr(math, name)) for name in ("isnan", "isinf", "isfinite")}
+    table |= {name: predicate(getattr(math, name)) for name in ("isnan", "isinf", "isfinite")}
     return table
 
 
@@ -406,7 +406,7 @@ def fma(x: Any, y: Any, z: Any) -> Any:
 
 
 def _nearest(exact: Any, kind: type) -> Any:
-    """Return the float of `kind` nearest to a fraction; a second rounding could miss it."""
+    """Return the float of `kind` nearest to a fraction, without double rounding."""
     try:
         near = kind(float(exact))
     except OverflowError:

@@ -1,8 +1,8 @@
-"""The tile tracer: runs Triton kernels without a GPU and sees which tile each program touches."""
+"""The tile tracer: run Triton kernels without a GPU and record the tiles of each program."""
 
-from tiled_matmul.microscope.triton.findings import Finding
+from tiled_matmul.microscope.triton.findings import TileFinding
 from tiled_matmul.microscope.triton.places import Array
 from tiled_matmul.microscope.triton.record import Event
 from tiled_matmul.microscope.triton.trace import TileTrace, trace_tiles
 
-__all__ = ["Array", "Event", "Finding", "TileTrace", "trace_tiles"]
+__all__ = ["Array", "Event", "TileFinding", "TileTrace", "trace_tiles"]

@@ -1,4 +1,4 @@
-"""What is wrong with a kernel, in sentences: where it is, what comes of it, what to look at."""
+"""The faults of a Triton kernel in sentences: their place, their effect, and a hint."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tiled_matmul.microscope.table import plural
 from tiled_matmul.microscope.triton.places import Array
 
 VERBS = {"load": "reads", "store": "writes", "atomic": "changes"}
@@ -14,14 +15,14 @@ AXES = ("row", "column")
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that is wrong with a line of the kernel, or with an array as a whole.
+class TileFinding:
+    """One fault of a line of the kernel, or of an array as a whole.
 
-    `kind` is "unmasked tail" (past the end of a row or column, where the array's memory goes on
-    with the next one), "out of bounds" (nothing of the array is there), "no tile" (the pointers do
-    not follow the array's strides), "stored twice" (by two programs), "not stored" or "not read"
-    (by any). `program` is the first that does it and `programs` how many do; `index` is an element,
-    `rows` and `cols` the ranges that hold all of the `count` elements. What nobody did has line 0.
+    `kind` is "unmasked tail" (an access past the end of a row or column, where the next one
+    begins), "out of bounds" (no element lies there), "no tile" (the pointers do not follow the
+    array's strides), "stored twice" (by two programs), "not stored" or "not read" (by no program).
+    `program` is the first program with the fault, `programs` counts them; `index` is one element,
+    `rows` and `cols` are the ranges that hold all `count` elements. The last two kinds have line 0.
     """
 
     kind: str
@@ -43,7 +44,7 @@ class Finding:
 
 
 class Stray:
-    """The elements outside of an array that one line asks for, gathered over all programs."""
+    """The elements outside an array that one line accesses, collected over all programs."""
 
     def __init__(self, op: str, array: Array, line: int, function: str) -> None:
         self.op, self.array, self.line, self.function = op, array, line, function
@@ -62,7 +63,7 @@ class Stray:
         same_memory: int,
         across: bool,
     ) -> None:
-        """`places` has a row of coordinates for each element that is not one of the array."""
+        """Add a program's accesses; `places` has a row of coordinates for each one outside."""
         low, high = places.min(axis=0), places.max(axis=0)
         if not self.programs:
             self.index, self.low, self.high = tuple(map(int, places[0])), low, high
@@ -73,12 +74,12 @@ class Stray:
         self.same_memory += same_memory
         self.across |= across
 
-    def finding(self) -> Finding:
+    def finding(self) -> TileFinding:
         array, shape = self.array, self.array.shape
         beyond, axes = [], []
         for axis, (low, high, n) in enumerate(zip(self.low, self.high, shape, strict=True)):
             if low < 0 or high >= n:
-                # What is inside on the way belongs to other lines of elements.
+                # Coordinates inside this axis are outside along another one.
                 first = low if low < 0 else max(low, n)
                 last = high if high >= n else -1
                 beyond.append(_span(_axis_name(axis, len(shape)), int(first), int(last) + 1))
@@ -87,10 +88,10 @@ class Stray:
         what = " and ".join(beyond) or "elements between its own"
         message = (
             f"Line {self.line} {VERBS[self.op]} {what} of {array.name}, which is {sizes(array)}: "
-            f"{self._comes_of_it(axes)} First in program {first}, at {_point(self.index)}; "
-            f"{many(self.count, 'element')} in {many(len(self.programs), 'program')}."
+            f"{self._effect(axes)} First in program {first}, at {_point(self.index)}; "
+            f"{plural(self.count, 'element')} in {plural(len(self.programs), 'program')}."
         )
-        return Finding(
+        return TileFinding(
             "unmasked tail" if self.next_line else "out of bounds",
             self.op,
             array.name,
@@ -105,36 +106,40 @@ class Stray:
             self._remedy(axes),
         )
 
-    def _comes_of_it(self, axes: Sequence[int]) -> str:
+    def _effect(self, axes: Sequence[int]) -> str:
         load, array = self.op == "load", self.array
         beyond = self.count > self.same_memory
         if self.next_line:
             line = "row" if len(array.shape) - 1 in axes else "column"
-            rest = f" and, past the last {line}, {'NaN' if load else 'what lies there'}" * beyond
+            rest = f" and, past the last {line}, {'NaN' if load else 'other data'}" * beyond
             if load:
-                return f"what comes is the beginning of the next {line}{rest}."
+                return f"the load returns the beginning of the next {line}{rest}."
             return f"a GPU overwrites the beginning of the next {line}{rest}; here nothing is lost."
         if load and self.same_memory:
-            return f"what comes is data of the tensor that {array.name} is a view of."
+            return f"the load returns data of the tensor that {array.name} is a view of."
         if load:
-            return "nothing of it lies there. A GPU reads what does, or stops; here NaN came, or 0."
+            return (
+                f"{array.name} has no elements there. A GPU reads other data or stops with an "
+                "error; here the load returns NaN, or 0 for integers."
+            )
         return (
-            "nothing of it lies there. A GPU overwrites what does, or stops; here nothing is lost."
+            f"{array.name} has no elements there. A GPU overwrites other data or stops with an "
+            "error; here nothing is lost."
         )
 
     def _remedy(self, axes: Sequence[int]) -> str:
         if self.across:
-            return "The tile runs along the other axis than it should: are strides swapped?"
+            return "The tile runs along the wrong axis: are strides swapped?"
         ends = [_axis_name(axis, len(self.array.shape)) + "s" for axis in axes] or ["elements"]
         other = ", other=0.0" if self.op == "load" else ""
         return (
-            f"Let the {self.op} ask only for {' and '.join(ends)} there are: with mask=…{other}, "
+            f"Restrict the {self.op} to the {' and '.join(ends)} that exist: with mask=…{other}, "
             "with boundary_check on a block pointer, or with a descriptor of the right shape."
         )
 
 
-class Odd:
-    """Pointers of one line that do not make a tile of the array they point into."""
+class NoTile:
+    """The pointers of one line that do not form a tile of their array."""
 
     def __init__(self, op: str, array: Array, line: int, function: str) -> None:
         self.op, self.array, self.line, self.function = op, array, line, function
@@ -147,16 +152,16 @@ class Odd:
         self.programs[program] = None
         self.count += count
 
-    def finding(self) -> Finding:
+    def finding(self) -> TileFinding:
         (steps, index, ranges), array = self.first, self.array
         first = next(iter(self.programs))
         message = (
-            f"Line {self.line} {VERBS[self.op]} what is no tile of {array.name}: the pointers step "
-            f"{' and '.join(f'{step:,}' for step in steps)} elements down and across, "
-            f"{array.name} has the strides {' and '.join(f'{s:,}' for s in array.strides)}. First "
-            f"in program {first}."
+            f"Line {self.line} {VERBS[self.op]} elements that form no tile of {array.name}: "
+            f"the pointers step {' and '.join(f'{step:,}' for step in steps)} elements down and "
+            f"across, but {array.name} has the strides "
+            f"{' and '.join(f'{s:,}' for s in array.strides)}. First in program {first}."
         )
-        return Finding(
+        return TileFinding(
             "no tile",
             self.op,
             array.name,
@@ -168,7 +173,7 @@ class Odd:
             *ranges[-2:],
             self.count,
             message,
-            f"Are these the strides of {array.name}, in the order in which the kernel takes them?",
+            f"Did the launch pass the strides of {array.name}, in the kernel's order?",
         )
 
 
@@ -179,11 +184,15 @@ def stored_twice(
     programs: tuple[tuple[int, ...], tuple[int, ...]],
     several: int,
     elements: np.ndarray,
-) -> Finding:
-    """`elements` is a mask of what more than one program stored; `several` how many did so."""
+) -> TileFinding:
+    """Return the finding for double stores.
+
+    `elements` is the mask of elements that more than one program stored, `several` the number of
+    such programs, and `programs` two of them.
+    """
     index, rows, cols, count = _extent(elements)
     one, other = programs
-    return Finding(
+    return TileFinding(
         "stored twice",
         "store",
         array.name,
@@ -196,26 +205,28 @@ def stored_twice(
         cols,
         count,
         f"Programs {one} and {other} both store {array.name}{list(index)} (line {line}): "
-        f"{many(count, 'element')} in {_box(rows, cols)} come from more than one program, and "
-        "which of them stays is a matter of luck.",
+        f"{plural(count, 'element')} in {_box(rows, cols)} come from more than one program, and "
+        "it is undefined which value remains.",
         "Give each program a tile of its own: look at how program_id becomes rows and columns.",
     )
 
 
-def untouched(array: Array, op: str, elements: np.ndarray) -> Finding:
-    """`elements` is a mask of what no program stored, or loaded."""
+def untouched(array: Array, op: str, elements: np.ndarray) -> TileFinding:
+    """Return the finding for the mask `elements`, which no program stored, or loaded."""
     index, rows, cols, count = _extent(elements)
     whole = f"{_box(rows, cols)} of {array.name}, which is {sizes(array)}"
     if op == "store":
-        message = f"No program stores {whole}: {many(count, 'element')} stay what they were."
+        message = f"No program stores {whole}: {plural(count, 'element')} keep their old values."
         remedy = (
             "Is the grid large enough, cdiv(size, BLOCK) along each axis, and are the masks right?"
         )
     else:
-        message = f"No program reads {whole}: {many(count, 'element')} take no part."
+        message = f"No program reads {whole}: {plural(count, 'element')} do not enter the result."
         remedy = "Does the loop run over the last, incomplete block too? Is the grid large enough?"
     kind = "not stored" if op == "store" else "not read"
-    return Finding(kind, op, array.name, 0, "", (), 0, index, rows, cols, count, message, remedy)
+    return TileFinding(
+        kind, op, array.name, 0, "", (), 0, index, rows, cols, count, message, remedy
+    )
 
 
 def sizes(array: Array) -> str:
@@ -248,7 +259,3 @@ def _box(rows: tuple[int, int], cols: tuple[int, int]) -> str:
 def _point(index: tuple[int, ...]) -> str:
     names = (_axis_name(axis, len(index)) for axis in range(len(index)))
     return ", ".join(f"{name} {at}" for name, at in zip(names, index, strict=True))
-
-
-def many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

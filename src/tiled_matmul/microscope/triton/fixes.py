@@ -1,8 +1,8 @@
-"""Triton's interpreter, mended where it is wrong: bfloat16, and Triton 3.6 with a newer numpy.
+"""Fixes for Triton's interpreter: bfloat16, and Triton 3.6 with a newer numpy.
 
-It keeps bfloat16 as the 16 bits that they are. Up to Triton 3.8 `tl.dot` multiplies those bits as
-if they were whole numbers, and a cast from float32 cuts bits off where a GPU rounds to the nearest.
-Triton 3.6 makes an int of an array with one element and an axis, which numpy 2.4 refuses.
+The interpreter stores bfloat16 as 16 bits. Up to Triton 3.8, `tl.dot` multiplies those bits as
+integers, and a cast from float32 truncates, where a GPU rounds to nearest. Triton 3.6 converts a
+1-D array with one element to an int, which numpy 2.4 refuses.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 
-def mend() -> None:
-    """Mend the interpreter of this process, once, for every kernel that it runs from here on."""
+def apply_fixes() -> None:
+    """Fix the interpreter of this process, once, for every kernel that it runs afterwards."""
     import triton.language as tl
     from triton.runtime import interpreter
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
-    if getattr(InterpreterBuilder, "mended", False):
+    if getattr(InterpreterBuilder, "fixed", False):
         return
     dot, cast = InterpreterBuilder.create_dot, InterpreterBuilder.cast_impl
 
@@ -43,16 +43,16 @@ def mend() -> None:
     patch, interpreter._patch_lang_tensor = interpreter._patch_lang_tensor, patch_tensor
     InterpreterBuilder.create_dot = create_dot
     InterpreterBuilder.cast_impl = cast_impl
-    InterpreterBuilder.mended = True
+    InterpreterBuilder.fixed = True
 
 
 def widened(bits: np.ndarray) -> np.ndarray:
-    """Return the float32 numbers that bfloat16's bits (uint16) stand for."""
+    """Return bfloat16 numbers, given as their bits (uint16), as float32."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def narrowed(values: np.ndarray) -> np.ndarray:
-    """Return the bits of the bfloat16 nearest to each float32, of two equally near the even one."""
+    """Return the bits of the bfloat16 nearest to each float32, with ties to even."""
     bits = np.ascontiguousarray(values).view(np.uint32)
     nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     return np.where(np.isnan(values), bits >> 16 | 0x40, nearest).astype(np.uint16)

@@ -1,10 +1,10 @@
-"""Triton's own interpreter, on memory of ours.
+"""Run a kernel in Triton's interpreter with virtual addresses, and record its accesses.
 
-The kernel gets addresses that nobody lives at, with room between the arrays: wherever a pointer
-strays, it still says whose it is, and no memory is touched before the record has seen which
-elements are there. What the interpreter changes in `triton.language` is put back after the run, and
-kernels are rewritten into a name space of their own, so that a process with a GPU can go on
-compiling. Private names of `triton.runtime.interpreter` are used, of 3.6 to 3.8.
+The kernel gets addresses with large gaps between the arrays, so that even a stray pointer can be
+attributed to its array. Memory is accessed only after the record has determined which elements
+exist. The interpreter's changes to `triton.language` are undone after the run, and kernels are
+rewritten in a separate name space, so that a process with a GPU can still compile them. The module
+uses private names of `triton.runtime.interpreter`, which exist in Triton 3.6 to 3.8.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import triton.compiler.code_generator  # noqa: F401  it keeps tl.minimum as it finds it: the real one
+import triton.compiler.code_generator  # noqa: F401  imported before tl.minimum is patched
 import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import FunctionRewriter, InterpretedFunction, TensorHandle
 from triton.runtime.jit import JITFunction
 
 from tiled_matmul.microscope.cuda.errors import KernelError
-from tiled_matmul.microscope.triton.fixes import mend
-from tiled_matmul.microscope.triton.record import Record
+from tiled_matmul.microscope.triton.fixes import apply_fixes
+from tiled_matmul.microscope.triton.record import TileRecord
 
-mend()
+apply_fixes()
 
-ROOM_BITS = 44  # addresses of an array; an array in the middle may be missed by 8 TB
-PAGE = 4096  # alignments up to here are as in the real address
-NAN_BITS = {"bf16": 0x7FC0, "fp8e5": 0x7F, "fp8e4nv": 0x7F}  # kept as unsigned integers
+ROOM_BITS = 44  # of the addresses of one array, so a pointer may stray by 8 TB either way
+PAGE = 4096  # alignments up to this are those of the real address
+NAN_BITS = {"bf16": 0x7FC0, "fp8e5": 0x7F, "fp8e4nv": 0x7F}  # stored as unsigned integers
 
 
 class Rewritten:
-    """Kernels and the functions that they call, as plain Python that the interpreter can run."""
+    """Kernels and the functions that they call, as Python functions for the interpreter."""
 
     def __init__(self) -> None:
         self._functions: dict[Callable, Callable] = {}
@@ -47,7 +47,7 @@ class Rewritten:
     def function(self, fn: Callable) -> Callable:
         if fn not in self._functions:
             variables = fn.__globals__ | inspect.getclosurevars(fn).nonlocals
-            # The interpreter writes names of its own among the globals.
+            # The interpreter adds names to the globals, so they are copied.
             copy = types.FunctionType(fn.__code__, variables, fn.__name__, None, fn.__closure__)
             copy.__defaults__, copy.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
             copy.__annotations__, copy.__module__ = fn.__annotations__, fn.__module__
@@ -59,11 +59,11 @@ class Rewritten:
 
     @property
     def call(self) -> Callable:
-        """What calling a jit function is to do: a method of such functions."""
+        """The method that runs when a kernel calls a jit function."""
         return lambda jit, *args, **named: self.function(jit.fn)(*args, **named)
 
     def line(self) -> tuple[int, str]:
-        """Return the line of a kernel, or of a function of its own, that is running now."""
+        """Return (line, function) of the kernel's code that runs now."""
         frame = sys._getframe(1)
         while frame is not None:
             if frame.f_code in self.names:
@@ -72,42 +72,42 @@ class Rewritten:
         return 0, ""
 
     def line_of(self, error: BaseException) -> tuple[int, str]:
-        """Return the line of the kernel at which an exception left it."""
-        found, step = (0, ""), error.__traceback__
+        """Return (line, function) of the kernel's code at which an exception was raised."""
+        place, step = (0, ""), error.__traceback__
         while step is not None:
             if step.tb_frame.f_code in self.names:
-                found = step.tb_lineno, self.names[step.tb_frame.f_code]
+                place = step.tb_lineno, self.names[step.tb_frame.f_code]
             step = step.tb_next
-        return found
+        return place
 
 
 class Memory:
-    """The arrays' real memory behind the addresses that the kernel sees."""
+    """The arrays' real memory behind the kernel's virtual addresses."""
 
-    def __init__(self, tensors: list[Any], record: Record, code: Rewritten) -> None:
+    def __init__(self, tensors: list[Any], record: TileRecord, code: Rewritten) -> None:
         self.record, self.code = record, code
-        self.described: tuple | None = None  # a descriptor's shape, its strides, a tile's corner
+        self.described: tuple | None = None  # a descriptor's shape and strides, the tile's corner
         self.real = [tensor.data_ptr() for tensor in tensors]
         self.shown = [
             ((number + 1) << ROOM_BITS) + real % PAGE for number, real in enumerate(self.real)
         ]
 
     def behind(self, op: str, pointers: Any, mask: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return real pointers for shown ones, and the mask of those that may be followed."""
+        """Record an access; return (the real pointers, the mask of those that may be accessed)."""
         shown = pointers.data
         active = np.broadcast_to(mask, shown.shape).astype(bool)
-        whose = ((shown + np.uint64(1 << ROOM_BITS - 1)) >> np.uint64(ROOM_BITS)).astype(int) - 1
+        owner = ((shown + np.uint64(1 << ROOM_BITS - 1)) >> np.uint64(ROOM_BITS)).astype(int) - 1
         line, function = self.code.line()
         real, allowed = np.zeros(shown.shape, np.uint64), np.zeros(shown.shape, bool)
-        known = (0 <= whose) & (whose < len(self.real))
+        known = (0 <= owner) & (owner < len(self.real))
         if (active & ~known).any():
             raise KernelError("a pointer comes from none of the kernel's arguments")
-        for number in np.unique(whose[active]) if active.any() else whose[known][:1]:
-            array, mine = self.record.arrays[number], whose == number
+        for number in np.unique(owner[active]) if active.any() else owner[known][:1]:
+            array, mine = self.record.arrays[number], owner == number
             distance = (shown - np.uint64(self.shown[number])).astype(np.int64)
             items = distance // array.itemsize
-            asked, corner = active & mine, self._corner(array)
-            fits = self.record.access(op, int(number), items, asked, line, function, corner)
+            requested, corner = active & mine, self._corner(array)
+            fits = self.record.access(op, int(number), items, requested, line, function, corner)
             # A pointer may have been cast to one of wider elements.
             width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
             allowed |= fits & (distance + width <= array.memory[1] * array.itemsize)
@@ -115,14 +115,14 @@ class Memory:
         return TensorHandle(real, pointers.dtype), allowed
 
     def _corner(self, array: Any) -> tuple[int, ...] | None:
-        """Return where a descriptor's tile begins, if it describes the array as it is."""
+        """Return the first index of a descriptor's tile, if it describes the array as it is."""
         if self.described is None or self.described[:2] != (array.shape, array.strides):
             return None
         return self.described[2]
 
 
 class Hooks:
-    """What stands in place of the interpreter's own accesses and dots."""
+    """The functions that replace the interpreter's accesses and dots."""
 
     def __init__(self, memory: Memory, builder: Any) -> None:
         self.memory = memory
@@ -169,7 +169,7 @@ class Hooks:
 
     @contextmanager
     def _describing(self, descriptor: Any, corner: list) -> Iterator[None]:
-        """Let the accesses within know the corner: a tile that is all outside has no other sign."""
+        """Tell the accesses inside the tile's corner, which pointers outside cannot reveal."""
         lists = descriptor.shape, descriptor.strides, corner
         self.memory.described = tuple(tuple(int(i.data.item()) for i in each) for each in lists)
         try:
@@ -191,15 +191,15 @@ def _nan(kind: Any) -> Any:
 
 @contextmanager
 def interpreting(code: Rewritten, hooks: Hooks, builder: Any) -> Iterator[None]:
-    """Let `triton.language` and calls of jit functions be the interpreter's while this lasts."""
+    """Let the interpreter handle `triton.language` and calls of jit functions inside the `with`."""
     scope = interpreter._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
     try:
         for kind in (JITFunction, InterpretedFunction):
             scope.set_attr(kind, "__call__", code.call)
             scope.set_attr(kind, "__get__", _bound)
-        # Triton 3.6 makes ints of arrays of one axis, which numpy 2.4 does no longer.
+        # Triton 3.6 converts 1-D arrays to int, which numpy 2.4 no longer allows.
         scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
-        for name in ("gdc_wait", "gdc_launch_dependents"):  # kernels run one after the other
+        for name in ("gdc_wait", "gdc_launch_dependents"):  # no kernels overlap here
             scope.set_attr(tl.extra.cuda, name, lambda: None)
         for name in hooks.own:
             setattr(builder, name, getattr(hooks, name))
@@ -211,7 +211,7 @@ def interpreting(code: Rewritten, hooks: Hooks, builder: Any) -> Iterator[None]:
 
 
 def _bound(jit: Any, instance: Any, owner: Any = None) -> Any:
-    """Some members of `tl.tensor`, such as sum, are jit functions."""
+    """Bind a jit function to an instance: members of `tl.tensor` such as sum are jit functions."""
     return jit if instance is None else partial(jit, instance)
 
 
@@ -220,12 +220,12 @@ def run(
     grid: tuple[int, int, int],
     arguments: dict[str, Any],
     tensors: list[Any],
-    record: Record,
+    record: TileRecord,
 ) -> None:
     """Run all programs of a launch, x fastest.
 
-    `tensors` are those that `arguments` holds, alone, in tuples or under descriptors, in that order
-    and on the CPU; the record's arrays are theirs. Raises KernelError for what the kernel raises.
+    `tensors` are the CPU tensors in `arguments`, alone, in tuples or in descriptors, in order; the
+    record's arrays describe them. Raises KernelError if the kernel raises an exception.
     """
     code, builder = Rewritten(), interpreter.interpreter_builder
     memory = Memory(tensors, record, code)
@@ -255,7 +255,7 @@ def constants(fn: Callable) -> list[str]:
 
 
 def _show(value: Any, addresses: Iterator[int]) -> Any:
-    """Put the addresses that the kernel is to see in place of the real ones."""
+    """Replace the real addresses in an argument by the virtual ones."""
     if isinstance(value, tuple):
         for item in value:
             _show(item, addresses)

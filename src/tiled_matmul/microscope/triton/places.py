@@ -1,10 +1,9 @@
-"""Where in a matrix does a tile of pointers lie?
+"""Find the place of a tile of pointers in a matrix.
 
-A kernel adds numbers to pointers and nothing else, so rows and columns have to be found again from
-offsets and strides. An offset alone does not tell: past the end of a row comes the next row. A tile
-does. Its first element that is asked for gives the place, and the steps along its two axes give the
-directions: a tile that leaves a row at its right side is a tile that is too wide, and no tile of
-the next row.
+A kernel only adds numbers to pointers, so rows and columns must be recovered from offsets and
+strides. A single offset is ambiguous: past the end of a row comes the next row. A tile is not. Its
+first unmasked element gives the place, and the steps along its two axes give the directions: a tile
+that leaves a row on the right is too wide; it does not continue in the next row.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ import numpy as np
 class Array:
     """An argument of the kernel as a matrix; a 1-D tensor is one row. Strides are in elements.
 
-    `address` is that of the first element, in bytes; `memory` are the offsets from there, in
-    elements, at which the allocation begins and ends.
+    `address` is that of the first element, in bytes; `memory` holds the offsets from there, in
+    elements, of the allocation's begin and end.
     """
 
     name: str
@@ -46,9 +45,9 @@ class Array:
         return sorted(moving, key=lambda axis: -self.strides[axis])
 
     def locate(self, offsets: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return the index (an array for each axis) of elements, and which offsets are elements.
+        """Return (the index, as an array for each axis; the mask of offsets that are elements).
 
-        Where an offset is none, the index is what the strides would make of it.
+        For an offset that is not an element, the index follows from the strides all the same.
         """
         index = [np.zeros_like(offsets) for _ in self.shape]
         rest = offsets
@@ -62,12 +61,12 @@ class Array:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tile lies. `index` holds coordinates for each axis of the array, to be broadcast.
+    """The place of a tile. `index` holds coordinates for each axis of the array, to be broadcast.
 
-    `ranges` are half-open. `axes` says along which axis of the array each axis of the tile runs;
-    None if the pointers do not make a tile. `wraps` says along which axes it goes on at the
-    matrix's other side; its range is told as if it went on straight. `odd` are the steps of
-    pointers that lie regularly, but not as the array's strides say; else empty.
+    `ranges` are half-open. `axes` names, for each axis of the tile, the array's axis along which it
+    runs; None means that the pointers do not form a tile. `wraps` says along which axes the tile
+    continues at the matrix's other side; its range is given as if it did not wrap. `odd` holds the
+    steps of pointers that are regular but do not fit the array's strides; else it is empty.
     """
 
     index: list[np.ndarray]
@@ -81,7 +80,7 @@ class Place:
         return tuple(int(along.flat[0]) for along in self.index)
 
     def inside(self, array: Array, offsets: np.ndarray) -> np.ndarray:
-        """Return which of the tile's pointers, at these offsets, point to elements of the array."""
+        """Return the mask of the tile's pointers, at these offsets, that point to elements."""
         inside, there = np.full(offsets.shape, True), 0
         for at, size, stride in zip(self.index, array.shape, array.strides, strict=True):
             inside &= (0 <= at) & (at < size)
@@ -95,9 +94,9 @@ def find(
     active: np.ndarray,
     origin: tuple[int, ...] | None = None,
 ) -> Place:
-    """Return where the tile of pointers with these offsets, in elements, lies in the array.
+    """Return the place of the tile of pointers with these offsets, in elements, in the array.
 
-    `active` says which of them are asked for. `origin`, if it is known, is the index of the first.
+    `active` is the mask of the access. `origin` is the index of the first pointer, if it is known.
     """
     steps = _steps(offsets)
     if steps is None:
@@ -106,10 +105,10 @@ def find(
     index, valid = array.locate(offsets)
     good = active & valid
     anchor = int((good if good.any() else active).argmax())
-    found = [int(along.flat[anchor]) for along in index]
+    anchor_index = [int(along.flat[anchor]) for along in index]
     best, fewest = None, None
     for axes in _directions(array, steps):
-        place = _tile(array, steps, axes, anchor, offsets.shape, found, origin)
+        place = _tile(array, steps, axes, anchor, offsets.shape, anchor_index, origin)
         outside = int((active & ~place.inside(array, offsets)).sum())
         moving = [axis for axis, along in zip(axes, steps, strict=True) if along.any()]
         folded = len(set(moving)) < len(moving)
@@ -119,13 +118,13 @@ def find(
             return best
     thin = sum(size > 1 for size in offsets.shape) < 2 or len(array.shape) > 2
     if best is None or (thin and not (active & ~valid).any()):
-        # Pointers along a line may run on from row to row on purpose.
+        # Pointers along a line may run from row to row on purpose.
         return _scattered(array, offsets, second if best is None else ())
     return best
 
 
 def _steps(offsets: np.ndarray) -> list[np.ndarray] | None:
-    """Return the offsets along each axis, from the first one, if those say all the others."""
+    """Return the offsets along each axis, from the first one, if their sums give all the others."""
     origin = offsets.flat[0]
     steps, total = [], origin
     for axis, size in enumerate(offsets.shape):
@@ -140,13 +139,13 @@ def _along(axis: int, ndim: int, size: int) -> tuple[int, ...]:
 
 
 def _directions(array: Array, steps: list[np.ndarray]) -> list[tuple[int, ...]]:
-    """Return the axes of the array along which the tile's axes may run, the usual ones first."""
+    """Return the combinations of the array's axes along which the tile's axes may run."""
     ndim, choices = len(array.shape), []
     for axis, along in enumerate(steps):
         usual = max(ndim - len(steps) + axis, 0)
         others = [a for a in range(ndim - 1, -1, -1) if a != usual]
         choices.append([a for a in (usual, *others) if _fits(along, array.strides[a])])
-    # As many of the array's axes as may be: a tile of a row, folded, comes last.
+    # Combinations of many axes first: a folded tile of a single row comes last.
     return sorted(itertools.product(*choices), key=lambda axes: -len(set(axes)))
 
 
@@ -160,15 +159,15 @@ def _tile(
     axes: tuple[int, ...],
     anchor: int,
     shape: tuple[int, ...],
-    found: list[int],
+    anchor_index: list[int],
     origin: tuple[int, ...] | None,
 ) -> Place:
     index, ranges, wraps = [], [], []
     at = np.unravel_index(anchor, shape)
     for axis, size in enumerate(array.shape):
         coordinates = np.zeros((1,) * len(shape), np.int64)
-        mine = [tile_axis for tile_axis, a in enumerate(axes) if a == axis]
-        for tile_axis in mine:
+        tile_axes = [tile_axis for tile_axis, a in enumerate(axes) if a == axis]
+        for tile_axis in tile_axes:
             along = steps[tile_axis] // max(array.strides[axis], 1)
             line = along.reshape(_along(tile_axis, len(shape), along.size))
             coordinates = coordinates + line
@@ -176,14 +175,14 @@ def _tile(
             start = origin[axis]
         else:
             here = tuple(min(i, n - 1) for i, n in zip(at, coordinates.shape, strict=True))
-            start = found[axis] - int(coordinates[here])
+            start = anchor_index[axis] - int(coordinates[here])
         coordinates = coordinates + start
         index.append(coordinates)
         low, high = int(coordinates.min()), int(coordinates.max()) + 1
         flat = coordinates.reshape(-1)
         straight = start + np.arange(flat.size)
         wraps.append(
-            len(mine) == 1
+            len(tile_axes) == 1
             and 0 <= start < size <= straight[-1]
             and np.array_equal(flat, straight % size)
         )
@@ -192,7 +191,7 @@ def _tile(
 
 
 def _scattered(array: Array, offsets: np.ndarray, odd: tuple[int, ...]) -> Place:
-    """Take each pointer by itself."""
+    """Return the place of pointers that do not form a tile, from each one's own index."""
     index, _ = array.locate(offsets)
     ranges = tuple((int(along.min()), int(along.max()) + 1) for along in index)
     return Place(index, ranges, None, (False,) * len(ranges), odd)

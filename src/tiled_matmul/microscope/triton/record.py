@@ -1,4 +1,4 @@
-"""The record of a launch: what every program loaded, stored and multiplied, and what strayed."""
+"""The record of a launch: each program's loads, stores and dots, and stray accesses."""
 
 from __future__ import annotations
 
@@ -8,24 +8,30 @@ import numpy as np
 
 from tiled_matmul.microscope.cuda.errors import KernelError
 from tiled_matmul.microscope.triton import places
-from tiled_matmul.microscope.triton.findings import Finding, Odd, Stray, stored_twice, untouched
+from tiled_matmul.microscope.triton.findings import (
+    NoTile,
+    Stray,
+    TileFinding,
+    stored_twice,
+    untouched,
+)
 from tiled_matmul.microscope.triton.places import Array
 
 MOST_EVENTS = 500_000
-NOBODY = -1
+NO_PROGRAM = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """A load, store, atomic or dot of one program.
 
-    `rows` and `cols` are the half-open ranges that the tile covers before anything is masked; they
-    may reach past the matrix. `wraps` names those ("rows", "cols", "rows cols") that go on at the
-    other side instead, as rows taken `% M` do, and are told as if they went on straight. `elements`
-    counts what was asked for and is there, `bytes` what that takes, and `outside` what was asked
-    for and is not there. `step` counts, from 0, this program's loads (stores) of this array: in a
-    matmul, the turns of the K loop. `plane` is the index along an array's axes before the last two.
-    A dot has no array; `rows` and `cols` are those of its result, `elements` its multiplications.
+    `rows` and `cols` are the half-open ranges of the tile before masking, which may reach past the
+    matrix. `wraps` names the ranges ("rows", "cols", "rows cols") that continue at the other side
+    instead, as rows taken `% M` do; they are given as if they did not wrap. `elements` counts the
+    unmasked elements that exist, `bytes` their bytes, and `outside` the unmasked ones that do not
+    exist. `step` counts, from 0, this program's loads (stores) of this array: in a matmul, the
+    iterations of the K loop. `plane` is the index along the axes before the last two. A dot has no
+    array; `rows` and `cols` are those of its result, `elements` counts its multiplications.
     """
 
     program: tuple[int, int, int]
@@ -44,12 +50,12 @@ class Event:
 
 
 class Touched:
-    """Which elements of one array were read, by whom they were stored, and which of them twice."""
+    """The elements of one array that were read, the program that stored each, and double stores."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
         self.read = np.zeros(array.shape, bool)
-        self.owner = np.full(array.shape, NOBODY, np.int32)
+        self.owner = np.full(array.shape, NO_PROGRAM, np.int32)
         self.twice = np.zeros(array.shape, bool)
         self.atomic = False
         self.clash: tuple[int, str, int, int] | None = None  # line, function, two programs
@@ -57,7 +63,7 @@ class Touched:
 
     def store(self, at: tuple, program: int, line: int, function: str) -> None:
         before = self.owner[at]
-        others = (before != NOBODY) & (before != program)
+        others = (before != NO_PROGRAM) & (before != program)
         if others.any():
             where = tuple(axis[others] for axis in at)
             self.twice[where] = True
@@ -67,21 +73,21 @@ class Touched:
         self.owner[at] = program
 
 
-class Record:
-    """Takes note of each access. The interpreter calls `begin`, `access` and `dot`."""
+class TileRecord:
+    """The record of one launch. The interpreter calls `begin`, `access` and `dot`."""
 
     def __init__(self, arrays: list[Array]) -> None:
         self.arrays = arrays
         self.events: list[Event] = []
         self.programs: list[tuple[int, int, int]] = []
-        # Two arguments may be one matrix.
+        # Two arguments may be the same matrix.
         same: dict[tuple, Touched] = {}
         keys = [(array.address, array.shape, array.strides, array.dtype) for array in arrays]
         self._touched = [
             same.setdefault(key, Touched(array)) for key, array in zip(keys, arrays, strict=True)
         ]
         self._strays: dict[tuple, Stray] = {}
-        self._odd: dict[tuple, Odd] = {}
+        self._no_tiles: dict[tuple, NoTile] = {}
         self._steps: dict[tuple, int] = {}
         self._last: dict[tuple, tuple] = {}
 
@@ -99,10 +105,10 @@ class Record:
         function: str,
         corner: tuple[int, ...] | None = None,
     ) -> np.ndarray:
-        """Note an access to array `number` and return which of its elements may be carried out.
+        """Record an access to array `number`; return the mask of elements that may be accessed.
 
-        `offsets` are in elements from the array's first; `active` is what the mask lets through;
-        `corner` is the index of the tile's first element, where that is known.
+        `offsets` are in elements from the array's first one; `active` is the kernel's mask;
+        `corner` is the index of the tile's first element, if it is known.
         """
         array, program = self.arrays[number], self.programs[-1]
         place = self._place(op, number, offsets, active, line, function, corner)
@@ -129,8 +135,8 @@ class Record:
         in_memory = (low <= offsets) & (offsets < high)
         key = (op, line, function, number)
         if place.odd and elements:
-            odd = self._odd.setdefault(key, Odd(op, array, line, function))
-            odd.add(program, place.odd, place.origin, place.ranges, elements)
+            no_tile = self._no_tiles.setdefault(key, NoTile(op, array, line, function))
+            no_tile.add(program, place.odd, place.origin, place.ranges, elements)
         if event.outside:
             next_line = int(array.locate(offsets[strayed])[1].sum())
             same = int(in_memory[strayed].sum())
@@ -176,7 +182,7 @@ class Record:
         function: str,
         origin: tuple[int, ...] | None = None,
     ) -> places.Place:
-        """Find the tile; one that follows the last two at the same pace lies where they lead."""
+        """Find the tile. After two equal steps, it is assumed to lie a third such step away."""
         key = (op, number, line, function)
         here = int(offsets.flat[0])
         before = self._last.get(key)
@@ -188,27 +194,27 @@ class Record:
         self._last[key] = (here, here - before[0] if before else 0, now, went)
         return place
 
-    def findings(self) -> list[Finding]:
-        """Return what is wrong, in the order of the lines; what nobody did comes last."""
-        found = [thing.finding() for thing in (*self._strays.values(), *self._odd.values())]
+    def findings(self) -> list[TileFinding]:
+        """Return the findings, in the order of the lines; those without a line come last."""
+        listed = [fault.finding() for fault in (*self._strays.values(), *self._no_tiles.values())]
         touches = list(dict.fromkeys(self._touched))
         for touched in touches:
             if touched.clash:
                 line, function, one, other = touched.clash
                 pair = self.programs[one], self.programs[other]
                 several = len(touched.clashing)
-                found.append(
+                listed.append(
                     stored_twice(touched.array, line, function, pair, several, touched.twice)
                 )
-        found.sort(key=lambda finding: finding.line)
+        listed.sort(key=lambda finding: finding.line)
         for touched in touches:
-            stored, read = touched.owner != NOBODY, touched.read
+            stored, read = touched.owner != NO_PROGRAM, touched.read
             if touched.atomic or (stored.any() and read.any()):
-                continue  # a place to work at: what is in it need not be all used
+                continue  # a workspace, which need not be used completely
             for op, done in (("store", stored), ("load", read)):
                 if done.any() and not done.all():
-                    found.append(untouched(touched.array, op, ~done))
-        return found
+                    listed.append(untouched(touched.array, op, ~done))
+        return listed
 
 
 def _coordinates(place: places.Place, which: np.ndarray) -> tuple[np.ndarray, ...]:

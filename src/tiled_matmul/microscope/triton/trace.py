@@ -1,4 +1,4 @@
-"""`trace_tiles`: run a Triton kernel and keep which tiles each of its programs touched."""
+"""`trace_tiles`: run a Triton kernel and record which tiles each program accesses."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tiled_matmul.microscope.table import Table
+from tiled_matmul.microscope.table import Table, plural
 from tiled_matmul.microscope.table import table as show_table
-from tiled_matmul.microscope.triton.findings import Finding, many
+from tiled_matmul.microscope.triton.findings import TileFinding
 from tiled_matmul.microscope.triton.places import Array
-from tiled_matmul.microscope.triton.record import Event, Record
+from tiled_matmul.microscope.triton.record import Event, TileRecord
 
 MOST_PROGRAMS = 4096
 SHOWN_FINDINGS = 8
-# What a launch says to the compiler and not to the kernel.
+# Options of a launch for the compiler, not for the kernel.
 LAUNCH_OPTIONS = (
     *("num_warps", "num_stages", "num_ctas", "maxnreg", "debug", "enable_fp_fusion"),
     *("launch_cooperative_grid", "launch_pdl", "warp_size", "sanitize_overflow", "ir_override"),
@@ -25,16 +25,16 @@ NO_KERNEL = "trace_tiles takes a function under @triton.jit, got {}"
 
 
 def trace_tiles(kernel: Any, grid: Any, *args: Any, **options: Any) -> TileTrace:
-    """Run a Triton kernel in Triton's interpreter and return what each of its programs did.
+    """Run a Triton kernel in Triton's interpreter and return the record of its accesses.
 
-    `kernel` is a function under `@triton.jit`; `grid` a tuple of 1 to 3 positive ints, or a
+    `kernel` is a function under `@triton.jit`; `grid` is a tuple of 1 to 3 positive ints, or a
     function of the launch's arguments that returns one; `args` and `options` are those of a launch:
-    torch tensors of any strides, tensor descriptors, numbers. The interpreter runs on the CPU, on
-    copies of tensors of a GPU; what the kernel stores is in the tensors afterwards, as in a launch.
+    torch tensors of any strides, tensor descriptors, numbers. The interpreter runs on the CPU and
+    copies tensors from and to the GPU, so the kernel's stores are in the tensors afterwards.
 
-    Out of bounds a load gets what its array's allocation holds there, else NaN (0 for integers),
-    and a store writes nothing; both are findings. Raises TypeError or ValueError for what cannot be
-    launched, and KernelError for what the kernel raises.
+    Out of bounds, a load returns the content of the array's allocation, or outside that NaN (0 for
+    integers), and a store writes nothing; both are findings. Raises TypeError or ValueError for a
+    launch that is not possible, and KernelError if the kernel raises an exception.
     """
     fn = _function(kernel)
     arguments = _bind(fn, args, options)
@@ -44,9 +44,11 @@ def trace_tiles(kernel: Any, grid: Any, *args: Any, **options: Any) -> TileTrace
     copies: dict[int, Any] = {}
     arguments = {name: _on_cpu(name, value, copies) for name, value in arguments.items()}
     fixed = interpreter.constants(fn)
-    found = [_arrays_in(name, value) for name, value in arguments.items() if name not in fixed]
-    held = [one for several in found for one in several]
-    record, tensors = Record([_array(*one) for one in held]), [tensor for *_, tensor in held]
+    in_arguments = [
+        _arrays_in(name, value) for name, value in arguments.items() if name not in fixed
+    ]
+    held = [one for several in in_arguments for one in several]
+    record, tensors = TileRecord([_array(*one) for one in held]), [tensor for *_, tensor in held]
     interpreter.run(fn, size, arguments, tensors, record)
     for original, copy in copies.values():
         original.copy_(copy)
@@ -54,17 +56,17 @@ def trace_tiles(kernel: Any, grid: Any, *args: Any, **options: Any) -> TileTrace
 
 
 class TileTrace:
-    """The record of one launch: `programs`, `events` as they ran, `arrays` and `findings`."""
+    """The record of one launch: `programs`, `events` in order, `arrays` and `findings`."""
 
-    def __init__(self, name: str, grid: tuple[int, int, int], record: Record) -> None:
+    def __init__(self, name: str, grid: tuple[int, int, int], record: TileRecord) -> None:
         self.name, self.grid = name, grid
         self.arrays: tuple[Array, ...] = tuple(record.arrays)
         self.programs: tuple[tuple[int, int, int], ...] = tuple(record.programs)
         self.events: tuple[Event, ...] = tuple(record.events)
-        self.findings: tuple[Finding, ...] = tuple(record.findings())
+        self.findings: tuple[TileFinding, ...] = tuple(record.findings())
 
     def array(self, name: str) -> Array:
-        """Return the array of that name. Raises ValueError, which lists those that there are."""
+        """Return the array of that name. Raises ValueError, which lists the arrays."""
         for array in self.arrays:
             if array.name == name:
                 return array
@@ -77,9 +79,10 @@ class TileTrace:
         op: str | None = None,
         array: str | None = None,
     ) -> list[Event]:
-        """Return the events of a program (x, y, z; zeros may be left out), op and array.
+        """Return the events, restricted to a program, an op and an array.
 
-        Raises ValueError for a program or an array that there is not.
+        `program` is (x, y, z), without trailing zeros if you like. Raises ValueError for an unknown
+        program or array.
         """
         if array is not None:
             self.array(array)
@@ -93,16 +96,16 @@ class TileTrace:
         ]
 
     def program(self, place: int | tuple[int, ...]) -> tuple[int, int, int]:
-        """Return a program's place with all three axes. Raises ValueError if none ran there."""
+        """Return a program's coordinates (x, y, z). Raises ValueError if no such program ran."""
         whole = (*(place if isinstance(place, tuple) else (place,)), 0, 0)[:3]
         if whole not in self.programs:
             raise ValueError(f"{self.name} ran in a grid of {self.grid}; no program is at {place}")
         return whole
 
     def tiles(self, array: str, op: str = "load") -> dict[tuple, list[Event]]:
-        """Return the events of an array by the tile that they touch: {(rows, cols): [Event, …]}.
+        """Return the events of an array by their tile: {(rows, cols): [Event, …]}.
 
-        Tiles of which nothing was asked for are left out. Raises ValueError for an unknown array.
+        Events without any unmasked element are left out. Raises ValueError for an unknown array.
         """
         by_tile: dict[tuple, list[Event]] = {}
         for event in self.select(op=op, array=array):
@@ -111,7 +114,7 @@ class TileTrace:
         return by_tile
 
     def by_array(self) -> Table:
-        """Return what was loaded from and stored to each array, over all programs."""
+        """Return a table of the loads, stores and atomics of each array, over all programs."""
         rows = []
         for array in self.arrays:
             for op in ("load", "store", "atomic"):
@@ -133,23 +136,23 @@ class TileTrace:
         return show_table(rows)
 
     def __repr__(self) -> str:
-        found = self.findings[:SHOWN_FINDINGS]
-        more = len(self.findings) - len(found)
-        lines = [self._headline(), repr(self.by_array()), *(f"- {finding}" for finding in found)]
+        shown = self.findings[:SHOWN_FINDINGS]
+        more = len(self.findings) - len(shown)
+        lines = [self._headline(), repr(self.by_array()), *(f"- {finding}" for finding in shown)]
         return "\n".join(lines + [f"- and {more} more findings"] * (more > 0))
 
     def _repr_html_(self) -> str:
-        found = "".join(f"<li>{html.escape(str(f))}</li>" for f in self.findings[:SHOWN_FINDINGS])
+        items = "".join(f"<li>{html.escape(str(f))}</li>" for f in self.findings[:SHOWN_FINDINGS])
         more = len(self.findings) - SHOWN_FINDINGS
-        found += f"<li>and {more} more findings</li>" if more > 0 else ""
-        listed = f"<ul>{found}</ul>" if found else ""
+        items += f"<li>and {more} more findings</li>" if more > 0 else ""
+        listed = f"<ul>{items}</ul>" if items else ""
         return f"<p>{html.escape(self._headline())}</p>{self.by_array()._repr_html_()}{listed}"
 
     def _headline(self) -> str:
         count = len(self.findings)
-        what = many(count, "finding") if count else "nothing wrong"
-        programs = many(len(self.programs), "program")
-        return f"{self.name}: {programs} in a grid of {self.grid}; {what}"
+        verdict = plural(count, "finding") if count else "nothing wrong"
+        programs = plural(len(self.programs), "program")
+        return f"{self.name}: {programs} in a grid of {self.grid}; {verdict}"
 
 
 def _function(kernel: Any) -> Callable:
@@ -159,20 +162,20 @@ def _function(kernel: Any) -> Callable:
         inner = inner.fn
     if inner is kernel or not inspect.isfunction(inner):
         name = getattr(kernel, "__name__", None)
-        what = type(kernel).__name__ + (f" {name!r} without it" if name else f" {kernel!r}")
-        raise TypeError(NO_KERNEL.format(what))
+        description = type(kernel).__name__ + (f" {name!r} without it" if name else f" {kernel!r}")
+        raise TypeError(NO_KERNEL.format(description))
     return inner
 
 
 def _bind(fn: Callable, args: tuple, options: dict[str, Any]) -> dict[str, Any]:
     signature = inspect.signature(fn)
     known = list(signature.parameters)
-    odd = [name for name in options if name not in known and name not in LAUNCH_OPTIONS]
-    if odd:
-        raise TypeError(f"{fn.__name__} has no argument {odd[0]!r}; it has {', '.join(known)}")
-    given = {name: value for name, value in options.items() if name in known}
+    unknown = [name for name in options if name not in known and name not in LAUNCH_OPTIONS]
+    if unknown:
+        raise TypeError(f"{fn.__name__} has no argument {unknown[0]!r}; it has {', '.join(known)}")
+    keywords = {name: value for name, value in options.items() if name in known}
     try:
-        bound = signature.bind(*args, **given)
+        bound = signature.bind(*args, **keywords)
     except TypeError as error:
         raise TypeError(
             f"{fn.__name__} cannot be called with these arguments: {error}. It takes "
@@ -198,7 +201,7 @@ def _grid(grid: Any, arguments: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def _arrays_in(name: str, value: Any) -> list[tuple]:
-    """Return (name, shape, strides, tensor) of the tensors that an argument brings."""
+    """Return (name, shape, strides, tensor) of each tensor in an argument."""
     if isinstance(value, tuple):
         parts = (_arrays_in(f"{name}[{i}]", item) for i, item in enumerate(value))
         return [held for part in parts for held in part]
@@ -232,9 +235,9 @@ def _array(name: str, shape: tuple, strides: tuple, tensor: Any) -> Array:
 
 
 def _on_cpu(name: str, value: Any, copies: dict[int, Any]) -> Any:
-    """Return an argument with its tensors on the CPU; `copies` takes (storage, copy) of the others.
+    """Return an argument with its tensors on the CPU; `copies` collects (storage, copy).
 
-    Views of one allocation stay views of one.
+    Views of one allocation stay views of one allocation.
     """
     import dataclasses
 
