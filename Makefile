@@ -49,7 +49,7 @@ NOT_RUN = _build/not_run.txt
 PARALLEL = -n $(JOBS) --dist loadfile
 
 .PHONY: help book test lab serve grade doctor test-gpu notebooks-gpu bench bench-bfloat16 counters \
-	search sanitize gpu-refresh wheelhouse test-colab clean online chapters-exist gpu-tests-exist
+	search sanitize gpu-refresh wheelhouse test-copy test-colab clean online chapters-exist gpu-tests-exist
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -140,6 +140,11 @@ gpu-refresh: $(READY) ## all that a GPU machine is asked for; pack it into ARTIF
 
 wheelhouse: online $(READY) ## wheelhouse/: what a GPU machine with no network needs
 	$(RUN) tools/wheelhouse.py fetch wheelhouse
+
+test-copy: online $(READY) ## `make test` and `make book` in a learner's copy
+	copy=$$(mktemp -d)/copy && $(RUN) -m tiled_matmul exercises release $$copy && \
+		ln -s "$(CURDIR)/.venv" $$copy/.venv && PYTHONPATH=$$copy/src \
+		$(MAKE) --no-print-directory -C $$copy -o .venv/.installed test book && rm -rf $$copy
 
 test-colab: online .venv-colab/.installed chapters-exist ## the CPU tests with Colab's versions
 	$(SIMULATED) .venv-colab/bin/python -m pytest $(PARALLEL) tests

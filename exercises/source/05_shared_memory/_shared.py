@@ -20,9 +20,7 @@ TPB, TILE = 3, 4
 
 # Nine threads are one warp; the next block may have more.
 BLOCKS = replace(CUDA, attributes=CUDA.attributes - {"cuda.syncwarp"})
-
 ABC = ("a", "b", "c")
-
 MOST_PRODUCTS = 1 << 20  # of a case whose products are looked at one by one
 
 

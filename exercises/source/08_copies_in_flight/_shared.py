@@ -5,9 +5,7 @@ from __future__ import annotations
 from tiled_matmul.grader.spec import Case, Count, square_blocks
 
 TILE, DEPTH = 4, 8
-
 ABC = ("a", "b", "c")
-
 FLOAT = 4  # bytes
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 BYTES, WARP = 2, 32
-
 FLOPS, BANDWIDTH, WGMMA_ROWS = 4096, 128, 64
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from tiled_matmul.grader.spec import VALUES, Call, Exercise, Limits, Slip
 
 ORDERS = tuple(map("".join, permutations("ijk")))
-
 VISIBLE = (5, 7, 3)
 
 

@@ -9,7 +9,6 @@ from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise
 from .._shared import A_GUARD, ABC, FIRST_TWICE, STORED_ONCE
 
 EDGE = 16
-
 SECTOR = 8  # floats
 
 

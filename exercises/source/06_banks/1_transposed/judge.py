@@ -14,7 +14,6 @@ from tiled_matmul.grader.spec import (
 )
 
 TILE = 16
-
 SECTOR = 8  # floats
 
 _launch = square_blocks("TILE", TILE)

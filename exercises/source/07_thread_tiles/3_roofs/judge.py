@@ -14,7 +14,6 @@ from tiled_matmul.grader.spec import (
 )
 
 FLOAT = 4  # bytes
-
 PEAK, GLOBAL, SHARED = 67.0, 4.8, 33.5  # an H200's 10¹² FLOPs, and bytes, a second
 
 

@@ -88,7 +88,6 @@ TAKEN = (
 )
 
 SQUARE_A = _taken(lambda at: (at.row, _cut_square(at)), None)
-
 SQUARE_B = _taken(None, lambda at: (_cut_square(at), at.col))
 
 OTHER_BLOCK = Slip(
