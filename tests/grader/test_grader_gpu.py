@@ -50,9 +50,11 @@ def gpu():
     [pytest.param(n, marks=pytest.mark.alone) if exercise(n).speed else n for n in KERNELS],
 )
 def test_the_solution_has_all_points(name, gpu):
-    found = judge(exercise(name), ANSWERS[name], gpu=gpu, confined=pool.sandbox_works())
-    print(f"{name}: {found.evidence.get('speed', '')}")
-    assert (found.status, found.points) == ("PASS", exercise(name).points_on(gpu.cc)), found.message
+    verdict = judge(exercise(name), ANSWERS[name], gpu=gpu, confined=pool.sandbox_works())
+    print(f"{name}: {verdict.evidence.get('speed', '')}")
+    assert (verdict.status, verdict.points) == ("PASS", exercise(name).points_on(gpu.cc)), (
+        verdict.message
+    )
 
 
 def large(statement):
@@ -60,28 +62,28 @@ def large(statement):
 
 
 def test_27_an_illegal_address_costs_only_its_answer(gpu):
-    found = judge(GUARD, large("c[row + 1_000_000_000, col] = acc"), gpu=gpu)
-    assert (found.status, found.points) == ("GPU_FAULT", 0), found.message
-    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in found.message
-    print(found.message)
+    verdict = judge(GUARD, large("c[row + 1_000_000_000, col] = acc"), gpu=gpu)
+    assert (verdict.status, verdict.points) == ("GPU_FAULT", 0), verdict.message
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in verdict.message
+    print(verdict.message)
     if shutil.which(on_gpu.SANITIZER):
-        assert "Invalid __global__ write of size 4 bytes in line 10 (`c[row" in found.message
+        assert "Invalid __global__ write of size 4 bytes in line 10 (`c[row" in verdict.message
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
 def test_27_a_fault_while_it_is_timed(gpu):
     timed = dataclasses.replace(GUARD, speed=exercise("07.1").speed)
     late = NAIVE.format(before="if a.shape[0] > 1000:\n            c[row + 1_000_000_000, col] = 1")
-    found = judge(timed, late, gpu=gpu)
-    assert (found.status, found.points) == ("GPU_FAULT", 0), found.message
+    verdict = judge(timed, late, gpu=gpu)
+    assert (verdict.status, verdict.points) == ("GPU_FAULT", 0), verdict.message
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
 @pytest.mark.alone
 def test_21_28_a_kernel_without_an_end_is_ended(gpu):
     began = time.monotonic()
-    found = judge(GUARD, large("while True:\n                pass"), gpu=gpu)
-    assert (found.status, found.points) == ("TIMEOUT", 0), found.message
+    verdict = judge(GUARD, large("while True:\n                pass"), gpu=gpu)
+    assert (verdict.status, verdict.points) == ("TIMEOUT", 0), verdict.message
     assert time.monotonic() - began < 40
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
@@ -103,19 +105,19 @@ def test_28_a_deadlock_is_ended(gpu):
     col, row""",
         1,
     ).format(before="pass")
-    found = judge(GUARD, source, gpu=gpu, gated=False)  # the gate refuses atomics
-    assert (found.status, found.points) == ("TIMEOUT", 0), found.message
+    verdict = judge(GUARD, source, gpu=gpu, gated=False)  # the gate refuses atomics
+    assert (verdict.status, verdict.points) == ("TIMEOUT", 0), verdict.message
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
 def test_wrong_at_a_size_that_no_interpreter_runs(gpu):
-    found = judge(GUARD, large("acc += 1"), gpu=gpu)
-    assert (found.status, found.points) == ("WRONG", 0), found.message
+    verdict = judge(GUARD, large("acc += 1"), gpu=gpu)
+    assert (verdict.status, verdict.points) == ("WRONG", 0), verdict.message
 
 
 def test_17_inputs_changed_there(gpu):
-    found = judge(GUARD, large("a[row, 0] = 0"), gpu=gpu)
-    assert (found.status, found.diagnosis) == ("WRONG", "inputs"), found.message
+    verdict = judge(GUARD, large("a[row, 0] = 0"), gpu=gpu)
+    assert (verdict.status, verdict.diagnosis) == ("WRONG", "inputs"), verdict.message
 
 
 def test_a_barrier_left_out_where_only_a_gpu_runs(gpu):
@@ -124,24 +126,24 @@ def test_a_barrier_left_out_where_only_a_gpu_runs(gpu):
     raced = source.replace(
         "cuda.syncthreads()", "if a.shape[0] < 100:\n            cuda.syncthreads()"
     )
-    found = judge(exercise("05.3"), raced, gpu=gpu)
-    assert (found.status, found.points) == ("WRONG", 0), found.message
-    assert "On the GPU" in found.message
+    verdict = judge(exercise("05.3"), raced, gpu=gpu)
+    assert (verdict.status, verdict.points) == ("WRONG", 0), verdict.message
+    assert "On the GPU" in verdict.message
 
 
 @sanitizer
 @pytest.mark.parametrize("name", ["05.1", "08.2", "09.1"])
 def test_compute_sanitizer_finds_nothing_in_a_solution(name, gpu):
-    found = judge(exercise(name), ANSWERS[name], gpu=gpu, sanitize=True)
-    assert found.status == "PASS", found.message
+    verdict = judge(exercise(name), ANSWERS[name], gpu=gpu, sanitize=True)
+    assert verdict.status == "PASS", verdict.message
 
 
 @sanitizer
 def test_compute_sanitizer_finds_a_read_past_the_end(gpu):
     """The address lies inside the driver's allocation, so no fault occurs and C is right."""
-    found = judge(GUARD, large("acc += 0 * b[a.shape[1], col]"), gpu=gpu, sanitize=True)
-    assert (found.status, found.points) == ("GPU_FAULT", 0), found.message
-    assert "Invalid __global__ read of size 4 bytes in line 10 (`acc +=" in found.message
+    verdict = judge(GUARD, large("acc += 0 * b[a.shape[1], col]"), gpu=gpu, sanitize=True)
+    assert (verdict.status, verdict.points) == ("GPU_FAULT", 0), verdict.message
+    assert "Invalid __global__ read of size 4 bytes in line 10 (`acc +=" in verdict.message
 
 
 LUCKY = """        cuda.syncthreads()
@@ -158,10 +160,12 @@ def test_29_racecheck_finds_a_race_with_a_lucky_value_each_time(gpu):
     raced = head + LUCKY + tail
     assert judge(exercise("05.3"), raced, gpu=gpu).status == "PASS"
     for again in range(3):
-        found = judge(exercise("05.3"), raced, seed=again, gpu=gpu, sanitize=True)
-        assert (found.status, found.points, found.diagnosis) == ("RACE", 0, "race"), found.message
+        verdict = judge(exercise("05.3"), raced, seed=again, gpu=gpu, sanitize=True)
+        assert (verdict.status, verdict.points, verdict.diagnosis) == ("RACE", 0, "race"), (
+            verdict.message
+        )
         assert "Race reported between Write access in line 21 (`a_tile[y, x] = zero`)" in (
-            found.message
+            verdict.message
         )
 
 
@@ -199,18 +203,18 @@ def test_30_a_slow_answer_is_slow_even_if_it_patches_the_clock(gpu):
     plain = judge(exercise("07.1"), source, gpu=gpu)
     patched = judge(exercise("07.1"), PATCHES + source, gpu=gpu, gated=False)
     print(fair.evidence["speed"], plain.message, patched.message, sep="\n")
-    for found in (plain, patched):
-        assert (found.status, found.diagnosis) == ("WRONG", "slow"), found.message
-        assert (found.points, found.max_points) == (4, 5)
+    for verdict in (plain, patched):
+        assert (verdict.status, verdict.diagnosis) == ("WRONG", "slow"), verdict.message
+        assert (verdict.points, verdict.max_points) == (4, 5)
 
 
 def test_30_an_answer_that_skips_work_when_it_is_timed_is_wrong(gpu):
     """Before a timed call C is full of NaN, which an answer can see."""
     lazy = "if c[row, col] != c[row, col]:\n            return"
     one = dataclasses.replace(GUARD, speed=exercise("07.1").speed)
-    found = judge(one, large(lazy), gpu=gpu)
-    assert (found.status, found.points) == ("WRONG", 0), found.message
-    assert found.diagnosis != "slow"
+    verdict = judge(one, large(lazy), gpu=gpu)
+    assert (verdict.status, verdict.points) == ("WRONG", 0), verdict.message
+    assert verdict.diagnosis != "slow"
 
 
 SIDE = """
@@ -235,10 +239,10 @@ guarded = Lazy(guarded)
 def test_30_side_streams_and_lazy_launches_have_nothing_to_launch(gpu):
     """An answer's Python never runs beside the GPU: only its compiled code is timed."""
     one = dataclasses.replace(GUARD, speed=exercise("07.1").speed)
-    found = judge(one, NAIVE.format(before="pass") + SIDE, gpu=gpu, gated=False)
-    print(found.status, found.message, found.evidence.get("speed"))
+    verdict = judge(one, NAIVE.format(before="pass") + SIDE, gpu=gpu, gated=False)
+    print(verdict.status, verdict.message, verdict.evidence.get("speed"))
     # It fails in the interpreter already, or it is launched and timed like any other.
-    assert found.status in ("WRONG", "CRASH") or found.evidence["speed"]["timed"] >= 10
+    assert verdict.status in ("WRONG", "CRASH") or verdict.evidence["speed"]["timed"] >= 10
 
 
 FORGED = """
@@ -249,8 +253,8 @@ own.cubin = lambda *anything, **named: b"\\x7fELF" + bytes(1000)
 
 
 def test_26_forged_machine_code_is_refused(gpu):
-    found = judge(GUARD, FORGED + NAIVE.format(before="pass"), gpu=gpu, gated=False)
-    assert (found.status, found.points) == ("WRONG", 0) and "be launched" in found.message
+    verdict = judge(GUARD, FORGED + NAIVE.format(before="pass"), gpu=gpu, gated=False)
+    assert (verdict.status, verdict.points) == ("WRONG", 0) and "be launched" in verdict.message
     assert judge(GUARD, ANSWERS["04.1"], gpu=gpu).status == "PASS"
 
 
@@ -288,5 +292,5 @@ def test_a_class_is_graded_in_the_sandbox_and_on_the_gpu(tmp_path):
                 cell["source"] = source if cell["id"].endswith("1") else ANSWERS["04.2"]
         (tmp_path / f"{name}.ipynb").write_text(json.dumps(data), encoding="utf-8")
     reports = teacher.grade(tmp_path, jobs=4, gpu=True)
-    found = [[one["status"] for one in report["exercises"]] for report in reports]
-    assert found == [["PASS", "PASS"], ["GPU_FAULT", "PASS"], ["WRONG", "PASS"]], reports
+    statuses = [[one["status"] for one in report["exercises"]] for report in reports]
+    assert statuses == [["PASS", "PASS"], ["GPU_FAULT", "PASS"], ["WRONG", "PASS"]], reports

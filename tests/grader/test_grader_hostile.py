@@ -94,11 +94,11 @@ def collected(tmp_path):
 
 
 def statuses(submission):
-    return {found.exercise.name: found.status for found in submission.answers}
+    return {verdict.exercise.name: verdict.status for verdict in submission.answers}
 
 
 def sources(submission):
-    return {found.exercise.name: found.source for found in submission.answers}
+    return {verdict.exercise.name: verdict.source for verdict in submission.answers}
 
 
 def cell_of(data, name):
@@ -132,8 +132,8 @@ def test_04_a_notebook_without_ids_is_read_by_its_markers(notebook, collected):
     for cell in notebook["cells"]:
         del cell["id"]
     notebook["nbformat_minor"] = 0
-    found = collected(notebook)
-    assert sources(found) == ANSWERS and not found.notices
+    submission = collected(notebook)
+    assert sources(submission) == ANSWERS and not submission.notices
 
 
 def test_04_source_as_lines_and_windows_ends_of_lines(notebook, collected):
@@ -147,11 +147,13 @@ def test_05_edited_06_deleted_07_markdown_check_cells_do_not_count(notebook, col
     cell_of(notebook, "check-05-1")["source"] = "print('05.1 passed')"
     notebook["cells"].remove(cell_of(notebook, "check-05-2"))
     cell_of(notebook, "check-05-3")["cell_type"] = "markdown"
-    found = collected(notebook)
-    assert sources(found) == ANSWERS
-    assert len(found.notices) == 3 and all("TAMPERED" in notice for notice in found.notices)
+    submission = collected(notebook)
+    assert sources(submission) == ANSWERS
+    assert len(submission.notices) == 3 and all(
+        "TAMPERED" in notice for notice in submission.notices
+    )
     for word in ("changed", "gone", "markdown"):
-        assert any(word in notice for notice in found.notices)
+        assert any(word in notice for notice in submission.notices)
 
 
 def test_08_to_10_outputs_counts_tags_and_comments_do_not_count(notebook, collected, judged):
@@ -164,8 +166,8 @@ def test_08_to_10_outputs_counts_tags_and_comments_do_not_count(notebook, collec
         "# exercise 05.1: the 9×9 puzzle\n# NBVAL_SKIP\n@cuda.jit\ndef puzzle(a, b, c):\n    pass"
     )
     cell_of(notebook, "exercise-05-1")["source"] = wrong
-    found = collected(notebook)
-    assert sources(found) == ANSWERS | {"05.1": wrong}
+    submission = collected(notebook)
+    assert sources(submission) == ANSWERS | {"05.1": wrong}
     assert judged(PUZZLE, wrong).status == "WRONG"
 
 
@@ -173,17 +175,17 @@ def test_11_two_solution_cells_are_not_chosen_from(notebook, collected):
     twin = copy.deepcopy(cell_of(notebook, "exercise-05-1"))
     twin["id"] = "another"
     notebook["cells"].append(twin)
-    found = dict.fromkeys((one.name for one in exercises("05")), "FOUND")
-    assert statuses(collected(notebook)) == found | {"05.1": "DUPLICATE"}
+    expected = dict.fromkeys((one.name for one in exercises("05")), "FOUND")
+    assert statuses(collected(notebook)) == expected | {"05.1": "DUPLICATE"}
 
 
 def test_missing_cells_are_missing(notebook, collected):
     notebook["cells"].remove(cell_of(notebook, "exercise-05-1"))
     cell_of(notebook, "exercise-05-2")["cell_type"] = "markdown"
-    found = collected(notebook)
+    submission = collected(notebook)
     there = dict.fromkeys((one.name for one in exercises("05")), "FOUND")
-    assert statuses(found) == there | {"05.1": "MISSING", "05.2": "MISSING"}
-    assert [one.message for one in found.answers][1].endswith("is markdown, not code.")
+    assert statuses(submission) == there | {"05.1": "MISSING", "05.2": "MISSING"}
+    assert [one.message for one in submission.answers][1].endswith("is markdown, not code.")
 
 
 PATCHES = (
@@ -357,8 +359,8 @@ RIGHT_LOOPS = """def matmul(a, b, c):
 def test_values_and_loops_are_judged(judged):
     assert judged(PAIR, "def pair(n):\n    return [n, n + 1]").status == "PASS"
     assert judged(PAIR, "def pair(n):\n    return n, n + 1").status == "PASS"
-    found = judged(PAIR, "def pair(n):\n    return [n, 4]")
-    assert (found.status, found.message) == ("WRONG", "pair(4) is [4, 4].")
+    verdict = judged(PAIR, "def pair(n):\n    return [n, 4]")
+    assert (verdict.status, verdict.message) == ("WRONG", "pair(4) is [4, 4].")
     assert judged(PAIR, "def pair(n):\n    return [True, n]").status == "WRONG"
     assert judged(LOOPS, RIGHT_LOOPS).status == "PASS"
     stale = RIGHT_LOOPS.replace("            c[i, j] = 0\n", "")
@@ -393,8 +395,8 @@ def matmul(a, b, c, M, N, K, sam, sak, sbk, sbn, scm, scn, BLOCK: tl.constexpr):
 
 def test_programs_of_triton_are_judged(judged):
     assert judged(TILES, RIGHT_TILES).status == "PASS"
-    found = judged(TILES, RIGHT_TILES.replace(" & (k[None, :] < K)", ""))
-    assert (found.status, found.diagnosis) == ("WRONG", "unmasked tail"), found
+    verdict = judged(TILES, RIGHT_TILES.replace(" & (k[None, :] < K)", ""))
+    assert (verdict.status, verdict.diagnosis) == ("WRONG", "unmasked tail"), verdict
     for old, new in (
         ("tl.dot(", "torch.mm("),
         ("tl.constexpr", "exec('1')"),
@@ -413,23 +415,23 @@ def pair(n):
 
 def test_16_an_object_that_equals_everything(judged):
     assert judged(PAIR, EQUAL).status == "FORBIDDEN"
-    found = judged(PAIR, EQUAL, gated=False)
-    assert found.status == "WRONG" and "Equal" in found.message
+    verdict = judged(PAIR, EQUAL, gated=False)
+    assert verdict.status == "WRONG" and "Equal" in verdict.message
 
 
 def test_17_inputs_changed_in_place(judged):
     zeroed = RIGHT_LOOPS + "    for i in range(a.shape[0]):\n        a[i, 0] = 0\n"
-    found = judged(LOOPS, zeroed)
-    assert found.status == "WRONG" and "changes its input a" in found.message
+    verdict = judged(LOOPS, zeroed)
+    assert verdict.status == "WRONG" and "changes its input a" in verdict.message
 
 
 def test_17_inputs_changed_by_a_kernel(judged):
     first = "    cuda.syncthreads()\n    if cuda.grid(2) == (0, 0):\n        a[0, 0] = 0\n"
-    found = judged(PUZZLE, ANSWERS["05.1"] + "\n" + first)
-    assert found.points == 0 and found.status in ("WRONG", "RACE"), found.message
+    verdict = judged(PUZZLE, ANSWERS["05.1"] + "\n" + first)
+    assert verdict.points == 0 and verdict.status in ("WRONG", "RACE"), verdict.message
     zeroed = "    if tl.program_id(0) + tl.program_id(1) == 2:\n        tl.store(a, 0.0)\n"
-    found = judged(TILES, RIGHT_TILES + zeroed)
-    assert found.status == "WRONG" and found.points == 0, found.message
+    verdict = judged(TILES, RIGHT_TILES + zeroed)
+    assert verdict.status == "WRONG" and verdict.points == 0, verdict.message
 
 
 ALIKE = dataclasses.replace(
@@ -457,13 +459,13 @@ import numpy as np
 
 
 def matmul(a, b, c):
-    found = [x for x in gc.get_objects() if isinstance(x, np.ndarray)]
+    arrays = [x for x in gc.get_objects() if isinstance(x, np.ndarray)]
     frame = sys._getframe()
     while frame is not None:
-        found += [x for x in frame.f_locals.values() if isinstance(x, np.ndarray)]
+        arrays += [x for x in frame.f_locals.values() if isinstance(x, np.ndarray)]
         frame = frame.f_back
     wanted = np.asarray(a) @ np.asarray(b)
-    for x in found:
+    for x in arrays:
         if x.shape == wanted.shape and x.dtype == np.float64:
             c[:, :] = x
             return
@@ -474,8 +476,8 @@ def matmul(a, b, c):
 def test_19_a_cached_result_is_of_other_inputs(judged):
     assert judged(ALIKE, RIGHT_LOOPS).status == "PASS"
     assert judged(ALIKE, CACHED).status == "FORBIDDEN"
-    found = judged(ALIKE, CACHED, gated=False)
-    assert (found.status, found.points) == ("WRONG", 0), found.message
+    verdict = judged(ALIKE, CACHED, gated=False)
+    assert (verdict.status, verdict.points) == ("WRONG", 0), verdict.message
 
 
 def test_19_the_expected_numbers_written_down_pass_one_case_only(judged):
@@ -488,14 +490,14 @@ def test_19_the_expected_numbers_written_down_pass_one_case_only(judged):
     source = f"@cuda.jit\ndef puzzle(a, b, c):\n    j, i = cuda.grid(2)\n{body}\n"
     shown = dataclasses.replace(PUZZLE, cases=PUZZLE.cases[:1])
     assert judged(shown, source).status == "PASS"
-    found = judged(PUZZLE, source)
-    assert (found.status, found.points) == ("WRONG", 0), found.message
+    verdict = judged(PUZZLE, source)
+    assert (verdict.status, verdict.points) == ("WRONG", 0), verdict.message
 
 
 def test_19_the_right_product_is_not_in_the_answers_process():
     assert judge(LOOPS, PEEKED).status == "FORBIDDEN"
-    found = judge(LOOPS, PEEKED, gated=False)
-    assert found.status == "WRONG" and "nowhere in this process" in found.message
+    verdict = judge(LOOPS, PEEKED, gated=False)
+    assert verdict.status == "WRONG" and "nowhere in this process" in verdict.message
 
 
 SPELLINGS = (
@@ -612,8 +614,8 @@ def test_19_a_lambda_reaches_no_further_than_a_function(key):
 
 @pytest.mark.parametrize("text", ["a docstring", "a text that goes on"])
 def test_19_past_the_gate_a_second_reading_is_still_refused(text, judged):
-    found = judged(FIRST, TWO_READINGS[text], gated=False)
-    assert found.status == "WRONG" and "can be read as another function" in found.message
+    verdict = judged(FIRST, TWO_READINGS[text], gated=False)
+    assert verdict.status == "WRONG" and "can be read as another function" in verdict.message
 
 
 @pytest.mark.parametrize("source", TWO_READINGS.values(), ids=TWO_READINGS)
@@ -672,8 +674,8 @@ def test_20_the_end_of_the_process_is_noticed_within_two_seconds(text, confined)
 @each_way
 @pytest.mark.parametrize("text", ["import os\nos._exit(0)", "raise SystemExit(0)"])
 def test_20_such_an_end_is_a_crash(text, confined):
-    found = judged_alone(text, confined)
-    assert found.status == "CRASH" and found.points == 0
+    verdict = judged_alone(text, confined)
+    assert verdict.status == "CRASH" and verdict.points == 0
 
 
 @in_sandbox
@@ -688,23 +690,23 @@ def test_21_a_loop_that_ignores_interrupts_is_ended(confined):
     text = "import signal\nfor n in (1, 2, 15):\n    signal.signal(n, signal.SIG_IGN)\n"
     text += "while True:\n    pass"
     began = time.monotonic()
-    found = judged_alone(text, confined, seconds=0.5)
-    assert found.status == "TIMEOUT" and time.monotonic() - began < 8
+    verdict = judged_alone(text, confined, seconds=0.5)
+    assert verdict.status == "TIMEOUT" and time.monotonic() - began < 8
 
 
 def test_21_a_loop_over_numbers_without_end():
     body = "    for i in range(10 ** 15):\n        c[0, 0] = i\n"
-    found = judge(PUZZLE, f"@cuda.jit\ndef puzzle(a, b, c):\n{body}")
-    assert found.status == "TIMEOUT", found.message
+    verdict = judge(PUZZLE, f"@cuda.jit\ndef puzzle(a, b, c):\n{body}")
+    assert verdict.status == "TIMEOUT", verdict.message
 
 
 @each_way
 def test_22_a_flood_of_memory(confined):
-    found = judged_alone("x = bytearray(1 << 40)", confined)
-    assert (found.status, found.diagnosis) == ("CRASH", "memory")
+    verdict = judged_alone("x = bytearray(1 << 40)", confined)
+    assert (verdict.status, verdict.diagnosis) == ("CRASH", "memory")
     text = "x = []\nwhile True:\n    x.append(bytearray(1 << 26))"
-    found = judged_alone(text, confined, memory=1 << 30)
-    assert found.status == "CRASH"
+    verdict = judged_alone(text, confined, memory=1 << 30)
+    assert verdict.status == "CRASH"
 
 
 def test_22_a_flood_of_output_is_kept_small():
@@ -716,14 +718,14 @@ def test_22_a_flood_of_output_is_kept_small():
 
 
 def processes_called(name):
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/comm"):
         try:
             if path.read_text().strip() == name:
-                found.append(path.parent.name)
+                pids.append(path.parent.name)
         except OSError:
             continue
-    return found
+    return pids
 
 
 @in_sandbox
@@ -736,9 +738,9 @@ def test_23_a_flood_of_processes_is_bounded_and_nothing_stays():
     text += "n = 0\ntry:\n    while True:\n        if os.fork() == 0:\n"
     text += "            os.setsid()\n            time.sleep(60)\n            os._exit(0)\n"
     text += "        n += 1\nexcept OSError:\n    raise RuntimeError(f'{n} of them')"
-    found = judged_alone(text, confined=True)
-    assert found.status == "WRONG" and " of them" in found.message, found
-    assert int(found.message.split()[-3]) < Limits().processes
+    verdict = judged_alone(text, confined=True)
+    assert verdict.status == "WRONG" and " of them" in verdict.message, verdict
+    assert int(verdict.message.split()[-3]) < Limits().processes
     deadline = time.monotonic() + 2
     while processes_called(mark) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -749,8 +751,8 @@ def test_23_a_flood_of_processes_is_bounded_and_nothing_stays():
 def test_23_an_orphan_that_keeps_the_pipe_open_does_not_count_as_the_worker(confined):
     text = "import os, time\nif os.fork() == 0:\n    time.sleep(20)\nos._exit(0)"
     began = time.monotonic()
-    found = judged_alone(text, confined)
-    assert found.status == "CRASH" and time.monotonic() - began < 6
+    verdict = judged_alone(text, confined)
+    assert verdict.status == "CRASH" and time.monotonic() - began < 6
 
 
 @in_sandbox
@@ -769,14 +771,14 @@ def test_24_there_is_no_network():
         waiting = threading.Thread(target=wait)
         waiting.start()
         text = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 1)"
-        found = judged_alone(text, confined=True)
+        verdict = judged_alone(text, confined=True)
         waiting.join()
-    assert found.status == "WRONG" and not seen, found.message
+    assert verdict.status == "WRONG" and not seen, verdict.message
 
 
 @in_sandbox
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         (f"open({str(folder('05.1').path / 'hidden.py')!r})", "FileNotFoundError"),
         (f"open({str(SOLUTION)!r})", "FileNotFoundError"),
@@ -786,18 +788,18 @@ def test_24_there_is_no_network():
         (f"open({str(Path(spec.__file__).parent / 'x.py')!r}, 'w')", "OSError"),
         ("import os\nraise OSError(os.environ.get('LEAK'))", "`): None"),
         ("import os\nraise OSError(os.getuid() >= 200_000 or os.getuid() != 0)", "`): True"),
-        # Root's sandbox may not look; another user's sees what the grader told it, and no more.
+        # Root's sandbox may not look; another user's sees only what the grader gave it.
         ("if 'LEAK' in open('/proc/1/environ').read():\n    pass\nelse:\n    1 / 0", "Error"),
     ],
 )
-def test_25_hidden_tests_cannot_be_read_and_the_grader_not_written(text, said, monkeypatch):
+def test_25_hidden_tests_cannot_be_read_and_the_grader_not_written(text, words, monkeypatch):
     monkeypatch.setenv("LEAK", "a secret")
-    found = judged_alone(text, confined=True)
-    assert found.status == "WRONG" and "Error" in found.message, found.message
-    if said == "OSError":
-        assert "Error" in found.message.split()[0]
+    verdict = judged_alone(text, confined=True)
+    assert verdict.status == "WRONG" and "Error" in verdict.message, verdict.message
+    if words == "OSError":
+        assert "Error" in verdict.message.split()[0]
     else:
-        assert said in found.message
+        assert words in verdict.message
 
 
 FAKE = """
@@ -859,15 +861,15 @@ def test_26_a_result_that_is_too_deep_is_nonsense():
     assert compare._deep(deep)
     source = "def pair(n):\n    return [n]\nimport json\n"
     source += "json.dumps = lambda *x, **y: '[' * 900 + ']' * 900\n"
-    found = judge(PAIR, source, gated=False)
-    assert (found.status, found.points) == ("CRASH", 0), found.message
+    verdict = judge(PAIR, source, gated=False)
+    assert (verdict.status, verdict.points) == ("CRASH", 0), verdict.message
 
 
 def test_21_many_slow_cases_end_together():
     slow = "def pair(n):\n    for i in range(10 ** 7):\n        n += 0\n    return [n, n + 1]"
     many = dataclasses.replace(PAIR, cases=(Call((3,)),) * 60, limits=Limits(in_all=0.3))
-    found = judge(many, slow)
-    assert found.status == "TIMEOUT" and "over 0.3 s together" in found.message
+    verdict = judge(many, slow)
+    assert verdict.status == "TIMEOUT" and "over 0.3 s together" in verdict.message
 
 
 def test_21_seconds_are_of_processor_time_so_a_busy_machine_costs_no_marks():
@@ -889,8 +891,8 @@ def test_21_the_gate_takes_no_time():
 def test_28_waiting_for_another_thread_ends(judged):
     body = "    x = cuda.threadIdx.x\n    if x == 1:\n        c[0, 0] = 1\n    if x == 0:\n"
     body += "        while c[0, 0] != 1:\n            pass\n"
-    found = judged(PUZZLE, f"@cuda.jit\ndef puzzle(a, b, c):\n{body}")
-    assert found.status == "TIMEOUT" and "line 7" in found.message
+    verdict = judged(PUZZLE, f"@cuda.jit\ndef puzzle(a, b, c):\n{body}")
+    assert verdict.status == "TIMEOUT" and "line 7" in verdict.message
 
 
 # Bad input: a line each.
@@ -910,15 +912,17 @@ def test_what_is_no_exercise_notebook_is_a_line(tmp_path, notebook):
     (tmp_path / "h 'x' \"y\".ipynb").write_text("null")
     (tmp_path / "i.ipynb").symlink_to(tmp_path / "i.ipynb")
     reports = teacher.grade(tmp_path, jobs=2)
-    told = {report["path"]: report["error"] for report in reports}
-    assert len(told) == 11
+    errors = {report["path"]: report["error"] for report in reports}
+    assert len(errors) == 11
     words = "JSON UTF-8 text JSON MB link exercise cells"
     for name, word in zip("abcdefgh", words.split(), strict=True):
         (error,) = [
-            error for path, error in told.items() if path.startswith(name + (".", " ")[name == "h"])
+            error
+            for path, error in errors.items()
+            if path.startswith(name + (".", " ")[name == "h"])
         ]
         assert word in error
-    assert "no notebook" in told["empty"] and "not a notebook" in told["notes.txt"]
+    assert "no notebook" in errors["empty"] and "not a notebook" in errors["notes.txt"]
 
 
 def test_an_older_version_is_noted(notebook, collected):
@@ -980,9 +984,9 @@ def test_a_link_is_not_followed_to_a_classmates_answers(tmp_path, notebook):
     (tmp_path / "bob" / "05.ipynb").symlink_to("../alice/05.ipynb")
     (tmp_path / "carol.ipynb").symlink_to("alice/05.ipynb")
     (tmp_path / "dan").symlink_to("alice")
-    found = {str(path.relative_to(tmp_path)): why for path, why in teacher.submissions(tmp_path)}
-    assert found.pop("alice/05.ipynb") is None and len(found) == 3
-    assert all("is not followed" in why for why in found.values())
+    entries = {str(path.relative_to(tmp_path)): why for path, why in teacher.submissions(tmp_path)}
+    assert entries.pop("alice/05.ipynb") is None and len(entries) == 3
+    assert all("is not followed" in why for why in entries.values())
 
 
 @in_sandbox
@@ -1009,5 +1013,5 @@ def test_a_failing_grader_is_not_the_learners_zero(tmp_path, notebook, monkeypat
 
 def test_without_a_worker_it_is_infra(monkeypatch):
     monkeypatch.setattr(pool.sys, "executable", "/nowhere/python")
-    found = judge(PUZZLE, ANSWERS["05.1"])
-    assert (found.status, found.points) == ("INFRA", 0)
+    verdict = judge(PUZZLE, ANSWERS["05.1"])
+    assert (verdict.status, verdict.points) == ("INFRA", 0)

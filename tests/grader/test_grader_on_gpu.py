@@ -73,61 +73,61 @@ def gpu(mode, cc=(9, 0)):
 
 def judged(mode, answer=SMALL, source=ANSWERS["09.1"], cc=(9, 0), **options):
     with gpu(mode, cc) as there:
-        found = judge(answer, source, gpu=there, **options)
-    return found, there
+        verdict = judge(answer, source, gpu=there, **options)
+    return verdict, there
 
 
 @sharing
 def test_right_and_fast_has_all_points_and_says_how_fast():
-    found, there = judged("fair")
-    assert (found.status, found.points, found.max_points) == ("PASS", 5, 5), found.message
-    assert found.evidence["speed"] == {"against": "cublas", "ratio": 0.8, "timed": 3}
-    assert practice.on_the_gpu(found.evidence) == ", on the GPU at 0.80 of the speed of cublas"
+    verdict, there = judged("fair")
+    assert (verdict.status, verdict.points, verdict.max_points) == ("PASS", 5, 5), verdict.message
+    assert verdict.evidence["speed"] == {"against": "cublas", "ratio": 0.8, "timed": 3}
+    assert practice.on_the_gpu(verdict.evidence) == ", on the GPU at 0.80 of the speed of cublas"
     assert there.starts == 1 and there.launcher is None
 
 
 def test_in_the_sandbox_as_well():
     if not pool.sandbox_works():
         pytest.skip("bubblewrap makes no sandbox here")
-    found, _ = judged("fair", confined=True)
-    assert (found.status, found.points) == ("PASS", 5), found.message
+    verdict, _ = judged("fair", confined=True)
+    assert (verdict.status, verdict.points) == ("PASS", 5), verdict.message
 
 
 @sharing
 def test_right_and_slow_keeps_the_points_for_being_right():
-    found, _ = judged("slow")
-    assert (found.status, found.points, found.max_points) == ("WRONG", 4, 5)
-    assert found.diagnosis == "slow" and found.hint == 3
-    assert "0.00 of the speed of cublas; 0.3 is asked for" in found.message
+    verdict, _ = judged("slow")
+    assert (verdict.status, verdict.points, verdict.max_points) == ("WRONG", 4, 5)
+    assert verdict.diagnosis == "slow" and verdict.hint == 3
+    assert "0.00 of the speed of cublas; 0.3 is asked for" in verdict.message
 
 
 @sharing
 def test_speed_is_asked_where_it_was_measured():
-    found, _ = judged("slow", cc=(8, 0))
-    assert (found.status, found.points, found.max_points) == ("PASS", 4, 4), found.message
-    assert "speed" not in found.evidence
+    verdict, _ = judged("slow", cc=(8, 0))
+    assert (verdict.status, verdict.points, verdict.max_points) == ("PASS", 4, 4), verdict.message
+    assert "speed" not in verdict.evidence
 
 
 @sharing
 def test_a_gpu_that_lacks_what_an_answer_needs_is_not_asked():
     old = dataclasses.replace(SMALL, since=(8, 0))
-    found, there = judged("fault", old, cc=(7, 5))
-    assert (found.status, found.points, found.max_points) == ("PASS", 4, 4), found.message
+    verdict, there = judged("fault", old, cc=(7, 5))
+    assert (verdict.status, verdict.points, verdict.max_points) == ("PASS", 4, 4), verdict.message
     assert there.starts == 0
 
 
 @sharing
 def test_30_an_impossible_time_costs_no_marks():
-    found, _ = judged("impossible")
-    assert (found.status, found.points, found.hint) == ("INFRA", 0, 0)
-    assert "is impossible" in found.message
+    verdict, _ = judged("impossible")
+    assert (verdict.status, verdict.points, verdict.hint) == ("INFRA", 0, 0)
+    assert "is impossible" in verdict.message
 
 
 @sharing
 def test_30_every_timed_output_is_compared():
-    found, _ = judged("unchecked")
-    assert (found.status, found.points) == ("WRONG", 0) and found.diagnosis == "zero"
-    assert found.message.startswith("On the GPU, A 70×90 times B 90×50: C ")
+    verdict, _ = judged("unchecked")
+    assert (verdict.status, verdict.points) == ("WRONG", 0) and verdict.diagnosis == "zero"
+    assert verdict.message.startswith("On the GPU, A 70×90 times B 90×50: C ")
 
 
 @sharing
@@ -143,9 +143,9 @@ def test_30_every_timed_output_is_compared():
 )
 def test_what_befalls_the_gpus_process(mode, status, words):
     limited = dataclasses.replace(SMALL, limits=Limits(gpu_seconds=1))
-    found, there = judged(mode, limited)
-    assert (found.status, found.points, found.max_points) == (status, 0, 5)
-    assert re.search(words, found.message), found.message
+    verdict, there = judged(mode, limited)
+    assert (verdict.status, verdict.points, verdict.max_points) == (status, 0, 5)
+    assert re.search(words, verdict.message), verdict.message
     assert there.launcher is None
 
 
@@ -165,14 +165,14 @@ def test_a_fault_costs_only_the_answer_that_made_it():
 @sharing
 def test_what_fails_without_a_gpu_does_not_come_to_it():
     with gpu("absent") as there:
-        found = judge(SMALL, STARTER, gpu=there)
-    assert (found.status, found.points, found.max_points) == ("WRONG", 0, 5)
+        verdict = judge(SMALL, STARTER, gpu=there)
+    assert (verdict.status, verdict.points, verdict.max_points) == ("WRONG", 0, 5)
 
 
 def test_plain_python_has_no_speed():
     with gpu("absent") as there:
-        found = judge(exercise("10.1"), ANSWERS["10.1"], gpu=there)
-    assert (found.status, found.points, found.max_points) == ("PASS", 3, 3)
+        verdict = judge(exercise("10.1"), ANSWERS["10.1"], gpu=there)
+    assert (verdict.status, verdict.points, verdict.max_points) == ("PASS", 3, 3)
 
 
 PATCHED = """
@@ -228,17 +228,17 @@ def test_26_a_worker_that_lies_about_its_kernel_is_not_believed(built, code):
 
 def test_26_an_answer_that_patches_the_compiler_is_not_believed():
     source = PATCHED.format(numbers="4, 0, 0", code="b'x' * 2**25") + ANSWERS["09.1"]
-    found, there = judged("fair", source=source, gated=False)
-    assert (found.status, found.points) == ("CRASH", 0), found.message
+    verdict, there = judged("fair", source=source, gated=False)
+    assert (verdict.status, verdict.points) == ("CRASH", 0), verdict.message
     assert there.starts == 0
 
 
 def test_what_does_not_compile_is_the_answers_fault():
     source = PATCHED.format(numbers="4, 0, 0", code="b''").replace("(Built, {", "(1 / 0, {")
-    found, _ = judged("fair", source=source + ANSWERS["09.1"], gated=False)
-    assert (found.status, found.points) == ("WRONG", 0)
-    assert found.message.startswith("Compiled for a GPU, A 20×40"), found.message
-    assert "ZeroDivisionError" in found.message
+    verdict, _ = judged("fair", source=source + ANSWERS["09.1"], gated=False)
+    assert (verdict.status, verdict.points) == ("WRONG", 0)
+    assert verdict.message.startswith("Compiled for a GPU, A 20×40"), verdict.message
+    assert "ZeroDivisionError" in verdict.message
 
 
 def test_a_machine_without_a_gpu_says_so(tmp_path, capsys, monkeypatch):
@@ -336,14 +336,14 @@ def test_a_sanitizers_log_without_its_end_costs_no_marks():
 def test_a_machine_that_compiles_nothing_costs_no_marks_without_a_gpu_either(monkeypatch):
     monkeypatch.setattr("tiled_matmul.grader.judge.INFRA_TRIES", 1)
     monkeypatch.setitem(pool.WITHOUT_GPU, "TRITON_CACHE_MANAGER", "nowhere:Nothing")
-    found = judge(FIRST, ANSWERS["09.1"])
-    assert (found.status, found.points) == ("INFRA", 0), found.message
-    assert "no kernel can be compiled here" in found.message
+    verdict = judge(FIRST, ANSWERS["09.1"])
+    assert (verdict.status, verdict.points) == ("INFRA", 0), verdict.message
+    assert "no kernel can be compiled here" in verdict.message
 
 
 @sharing
 def test_a_machine_that_compiles_nothing_costs_no_marks(monkeypatch):
     monkeypatch.setattr(on_gpu, "HIDDEN", on_gpu.HIDDEN | {"TRITON_CACHE_DIR": "/proc/nowhere"})
-    found, _ = judged("fair")
-    assert (found.status, found.points) == ("INFRA", 0), found.message
-    assert "no kernel can be compiled here" in found.message
+    verdict, _ = judged("fair")
+    assert (verdict.status, verdict.points) == ("INFRA", 0), verdict.message
+    assert "no kernel can be compiled here" in verdict.message

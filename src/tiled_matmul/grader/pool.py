@@ -65,7 +65,7 @@ def _confined() -> list[str]:
     The exercises' folders, the solutions and the tests are not among it.
     """
     if os.geteuid() == 0:
-        # Root's own process may change its user; nobody else's has more rights than its owner.
+        # Only a process of root's may switch to another user.
         rights = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         rights += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
         rights += ["--unshare-cgroup-try"]
