@@ -46,7 +46,9 @@ GPU = $$($(RUN) tools/machine_name.py)
 COUNT = $(ON_GPU) $(RUN) tools/take_counters.py
 SIMULATED = TILED_MATMUL_BACKEND=simulator
 NOT_RUN = _build/not_run.txt
-PARALLEL = -n $(JOBS) --dist loadfile
+# A worker that runs out of tests takes some of another's; a notebook is one kernel, for one worker.
+TEST_JOBS = -n $(JOBS) --dist worksteal
+NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
 .PHONY: help book test lab serve grade doctor test-gpu notebooks-gpu bench bench-bfloat16 counters \
 	search sanitize gpu-refresh wheelhouse test-copy test-colab clean online chapters-exist gpu-tests-exist
@@ -68,9 +70,9 @@ test: online $(READY) chapters-exist ## every test that needs no GPU
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	@mkdir -p _build; rm -f $(NOT_RUN)
-	$(if $(TESTS),$(SIMULATED) TILED_MATMUL_NOT_RUN=$(NOT_RUN) $(PYTEST) $(PARALLEL) tests, \
+	$(if $(TESTS),$(SIMULATED) TILED_MATMUL_NOT_RUN=$(NOT_RUN) $(PYTEST) $(TEST_JOBS) tests, \
 		$(SIMULATED) $(RUN) -m tiled_matmul exercises check all)
-	$(SIMULATED) $(NBVAL) $(PARALLEL) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
+	$(SIMULATED) $(NBVAL) $(NOTEBOOK_JOBS) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
 	@# The last line; `notebooks check` lets no cell of a notebook be skipped.
 	@$(if $(TESTS),cat $(NOT_RUN),:)
 
@@ -147,9 +149,9 @@ test-copy: online $(READY) ## `make test` and `make book` in a learner's copy
 		$(MAKE) --no-print-directory -C $$copy -o .venv/.installed test book && rm -rf $$copy
 
 test-colab: online .venv-colab/.installed chapters-exist ## the CPU tests with Colab's versions
-	$(SIMULATED) .venv-colab/bin/python -m pytest $(PARALLEL) tests
+	$(SIMULATED) .venv-colab/bin/python -m pytest $(TEST_JOBS) tests
 	$(SIMULATED) .venv-colab/bin/python -m pytest -c tests/notebooks/nbval.ini --rootdir=. \
-		$(PARALLEL) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
+		$(NOTEBOOK_JOBS) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
 
 clean: ## remove what was built; .venv and wheelhouse stay
 	rm -rf _build _artifacts .site .pytest_cache .ruff_cache .hypothesis

@@ -13,7 +13,7 @@ from tiled_matmul.book.hygiene import refreshed_readme
 from tiled_matmul.ladder import LADDER
 from tiled_matmul.measure.claims import MIME
 
-KERNEL = "# kernel: ladder/cuda_naive.py::cuda_naive_kernel"
+KERNEL = "# kernel: cuda_naive::cuda_naive_kernel"
 CHAPTER = "chapters/01_example.ipynb"
 PAGES = ("claims.md", "status.md", "bibliography.md", "references.bib", "_config.yml")
 

@@ -81,8 +81,13 @@ def few_settings(pytestconfig: pytest.Config) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def compile_cache(pytestconfig: pytest.Config) -> Path:
-    """The folder in which `compiled_once.kept` keeps what compilers make."""
+def compile_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which `compiled_once.kept` keeps what compilers make.
+
+    With `-p no:cacheprovider` it is this run's own.
+    """
+    if not hasattr(pytestconfig, "cache"):
+        return tmp_path_factory.mktemp("compiled")
     folder = pytestconfig.cache.mkdir("compiled")
     forget_unused(folder)
     return folder

@@ -1,11 +1,11 @@
-"""Time the interpreter of `simt/` against Numba's own simulator: one kernel, one run, one machine.
+"""Time the interpreter for Numba kernels against Numba's own simulator, on one kernel.
 
     python tools/bench_interpreter.py [--n 128] [--json FILE]
 
-A tiled float32 product of n × n matrices with 16 × 16 blocks. Numba's simulator takes one turn,
-because it takes a minute; the interpreter takes three without recording and three with it (trace
-and all findings), before and after. The order is fixed, the inputs are random, each product is
-checked.
+A tiled float32 product of n × n matrices with 16 × 16 blocks. Numba's simulator runs once,
+because a run takes a minute. The interpreter runs three times without recording and three times
+with it (a trace and all findings), before and after. The order is fixed, the inputs are random, and
+each product is checked.
 """
 
 import argparse
@@ -53,8 +53,10 @@ def product(a, b, c):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--n", type=int, default=128, help=f"a multiple of {TILE} (128)")
-    parser.add_argument("--json", type=Path, help="write the times here")
+    parser.add_argument(
+        "--n", type=int, default=128, help=f"edge of the matrices, a multiple of {TILE} (128)"
+    )
+    parser.add_argument("--json", type=Path, help="the JSON file to write the times to")
     args = parser.parse_args()
     if args.n < TILE or args.n % TILE:
         parser.error(f"--n must be a positive multiple of {TILE}, got {args.n}")

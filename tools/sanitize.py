@@ -1,13 +1,13 @@
 """NVIDIA's compute-sanitizer over every GPU rung of the ladder, on small ragged products.
 
     python tools/sanitize.py --out FILE    on a GPU machine that has `compute-sanitizer`
-    python tools/sanitize.py launch TOOL    what it runs: every rung, products checked
-    python tools/sanitize.py plant TOOL    and this: a kernel with a fault that TOOL has to find
+    python tools/sanitize.py launch TOOL    run under TOOL: every rung, products checked
+    python tools/sanitize.py plant TOOL    run under TOOL: a kernel with a fault that TOOL must find
 
 memcheck looks for accesses outside of allocations, racecheck for shared memory that threads use
 without a barrier between them, in Numba's rungs only: Triton's barriers are its compiler's, of
 kinds that racecheck does not know. It fails if either finds anything in a rung, or misses the
-planted fault. FILE gets a JSON of what was run and found.
+planted fault. FILE receives a JSON of what was run and found.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SUMMARY = re.compile(r"^=+ (?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+
 
 
 class SanitizeError(RuntimeError):
-    """Something was found, or could not be looked for; the message says what and shows the log."""
+    """A tool found a fault, or could not run; the message names it and shows the log."""
 
 
 def launch(tool: str, names: Sequence[str] | None) -> None:
@@ -186,9 +186,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("mode", nargs="?", choices=("all", "launch", "plant"), default="all")
-    parser.add_argument("tool", nargs="?", choices=TOOLS, help="for launch and plant")
+    parser.add_argument(
+        "tool", nargs="?", choices=TOOLS, help="launch, plant: the tool whose kernels are run"
+    )
     parser.add_argument("--out", type=Path, help="the JSON file to write")
-    parser.add_argument("--rungs", metavar="A,B", help="which rungs; all")
+    parser.add_argument("--rungs", metavar="A,B", help="names of the rungs (all)")
     chosen = parser.parse_args(arguments)
     if (chosen.mode == "all") != (chosen.tool is None):
         parser.error("a tool is for launch and plant, which need one")

@@ -1,11 +1,11 @@
 """Measure settings of the best rung against cuBLAS, as JSON: tuning by search.
 
     python tools/search.py --out FILE    on a GPU machine
-    python tools/search.py trial N --lock FILE    one job, what the former runs
+    python tools/search.py trial N --lock FILE    one job; the first form starts each of them
 
 Each setting, and each variant of the kernel, is a process of its own: they compile side by side, on
 all cores, and measure in turn, one at a time. What does not fit together or does not fit on the GPU
-stays in FILE with the reason. FILE is written whole or not at all.
+is kept in FILE with the reason. FILE is written whole or not at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ANSWER = "answer: "
 
 @contextlib.contextmanager
 def in_turn(path: str) -> Iterator[None]:
-    """Within this no other process that was given the same file is within it."""
+    """Wait until no other process holds the lock on this file, and hold it meanwhile."""
     import fcntl
 
     with open(path, "w") as file:
@@ -38,7 +38,7 @@ def in_turn(path: str) -> Iterator[None]:
 
 
 def trial(number: int, lock: str) -> dict:
-    """Run one job; a refusal becomes an error text."""
+    """Run one job and return what is stored of it: numbers, or the text of the error."""
     from tiled_matmul.check import MatmulError
     from tiled_matmul.measure import search
 
@@ -50,7 +50,7 @@ def trial(number: int, lock: str) -> dict:
 
 
 def start(number: int, lock: str) -> dict:
-    """Run one job in a process of its own; if that dies, its last words are the error."""
+    """Run one job in a process of its own. If that dies, the error is the last line it printed."""
     from tiled_matmul.measure import search
 
     command = [sys.executable, str(Path(__file__).resolve()), "trial", str(number), "--lock", lock]
@@ -66,17 +66,17 @@ def start(number: int, lock: str) -> dict:
     except subprocess.TimeoutExpired:
         answers, error = [], f"took over {LONGEST_S} s"
     setting, variant = search.JOBS[number]
-    found = {"setting": asdict(setting), "variant": variant, "error": error}
+    outcome = {"setting": asdict(setting), "variant": variant, "error": error}
     if answers:
-        found = json.loads(answers[-1].removeprefix(ANSWER))
-    said = ", ".join(f"{r['ratio']:.3f} at {r['n']}" for r in found.get("records", []))
+        outcome = json.loads(answers[-1].removeprefix(ANSWER))
+    ratios = ", ".join(f"{r['ratio']:.3f} at {r['n']}" for r in outcome.get("records", []))
     spent = f"{time.monotonic() - begun:.0f} s"
-    print(f"{search.title(setting)}, {variant}: {said or found['error']} ({spent})", flush=True)
-    return found
+    print(f"{search.title(setting)}, {variant}: {ratios or outcome['error']} ({spent})", flush=True)
+    return outcome
 
 
 def take(out: Path) -> None:
-    """Run all jobs and write what came of them. Raises ValueError if none was measured."""
+    """Run all jobs and write their outcomes. Raises ValueError if none was measured."""
     from tiled_matmul.files import replace_text
     from tiled_matmul.measure import search
 
@@ -86,10 +86,10 @@ def take(out: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         lock = str(Path(folder) / "lock")
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = list(pool.map(lambda number: start(number, lock), numbers))
-    stored = {"provenance": origin, "trials": found}
+            outcomes = list(pool.map(lambda number: start(number, lock), numbers))
+    stored = {"provenance": origin, "trials": outcomes}
     trials = search.parse(stored)
-    replace_text(out, search.as_text(origin, found))
+    replace_text(out, search.as_text(origin, outcomes))
     measured = [each for each in trials if each.records and each.variant == search.AS_IT_IS]
     for edge in search.EDGES:
         best = max(measured, key=lambda each: each.record(edge).ratio)
@@ -102,9 +102,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("mode", nargs="?", choices=("take", "trial"), default="take")
-    parser.add_argument("number", nargs="?", type=int, help="which job, for trial")
+    parser.add_argument("number", nargs="?", type=int, help="trial: the number of the job")
     parser.add_argument("--out", type=Path, help="the JSON file to write")
-    parser.add_argument("--lock", help="a file that processes hold while they measure")
+    parser.add_argument(
+        "--lock",
+        help="trial: the file that a process locks while it measures, so that they take turns",
+    )
     chosen = parser.parse_args(arguments)
     if chosen.mode == "take" and chosen.out is None:
         parser.error("--out FILE says where the results go")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+RUNG = re.compile(r"ch\d\d_(?:\d+_)?(\w+)\.py")  # ch04_1_cuda_naive.py
 
 
 def read_json(path: str | os.PathLike, **options: Any) -> Any:
@@ -57,3 +60,9 @@ def load_as(path: str | os.PathLike, parse: Callable[[Any], Any], content: str) 
         raise ValueError(f"{path} is not a file of {content}: {error!r}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def rung_files(folder: Path) -> dict[str, Path]:
+    """Return {"cuda_naive": path of ch04_1_cuda_naive.py} for a folder of rungs, in their order."""
+    named = ((RUNG.fullmatch(path.name), path) for path in sorted(folder.glob("ch*.py")))
+    return {match[1]: path for match, path in named if match}

@@ -17,6 +17,7 @@ NAMES = {
     "kit.programs": "cover describe grouped launched made_describable",
     "kit.tile_view": "copy_tile_async tile",
     "kit.unroll": "unroll unrolled",
+    "kit.unsigned": "unsigned",
     "kit.variants": "edited matmul_with without",
     "machine": "backend device",
     "measure": "counters order_counters results search",

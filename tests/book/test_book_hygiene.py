@@ -45,7 +45,7 @@ def edited_kernel(n):
 
 
 def kernel_elsewhere(n):
-    code(n, 1).source = "# kernel: ladder/cuda_naive.py::no_such_kernel"
+    code(n, 1).source = "# kernel: cuda_naive::no_such_kernel"
 
 
 def kernel_malformed(n):
@@ -133,7 +133,7 @@ def shown(n, name, text):
 
 
 def older_source(n):
-    source = cells.kernel_source("# kernel: ladder/cuda_naive.py::cuda_naive_kernel")
+    source = cells.kernel_source("# kernel: cuda_naive::cuda_naive_kernel")
     shown(n, "cuda_naive_kernel", source.split("\n", 1)[1].replace("row", "line") + "\n")
 
 
@@ -227,7 +227,7 @@ def no_heading(n):
 FAULTS = [
     (typed_number, r"cell 1: line 5: measured number typed in prose: '3.2 ms'"),
     (edited_kernel, r"cell 4: differs from the source it names"),
-    (kernel_elsewhere, r"cell 4: ladder/cuda_naive.py defines no no_such_kernel"),
+    (kernel_elsewhere, r"cell 4: ch04_1_cuda_naive.py defines no no_such_kernel"),
     (kernel_malformed, r"cell 4: '# kernel: cuda_naive_kernel' is not of the form"),
     (missing_setup, r"the first code cell is not the set-up cell"),
     (edited_setup, r"the set-up cell was edited"),
@@ -282,7 +282,7 @@ def test_a_planted_fault_is_found(book, plant, wanted):
 
 def test_a_source_as_it_stands_is_no_fault(book):
     notebook = example_notebook()
-    source = cells.kernel_source("# kernel: ladder/cuda_naive.py::cuda_naive_kernel")
+    source = cells.kernel_source("# kernel: cuda_naive::cuda_naive_kernel")
     shown(notebook, "cuda_naive_kernel", source.split("\n", 1)[1] + "\n")
     assert faults(notebook, book) == []
 
@@ -501,7 +501,8 @@ def test_the_core_imports_no_jupyter():
 def test_kernel_source_takes_constants_classes_and_decorators(tmp_path):
     ladder = tmp_path / "src" / "tiled_matmul" / "ladder"
     ladder.mkdir(parents=True)
-    (ladder / "x.py").write_text("T = 4\n\n\n@a\n@b(1)\ndef k(c):\n    c[0] = T\n\n\nZ = 1\n")
-    marker = "# kernel: ladder/x.py::T, k"
+    file = ladder / "ch04_1_x.py"
+    file.write_text("T = 4\n\n\n@a\n@b(1)\ndef k(c):\n    c[0] = T\n\n\nZ = 1\n")
+    marker = "# kernel: x::T, k"
     wanted = f"{marker}\nT = 4\n\n\n@a\n@b(1)\ndef k(c):\n    c[0] = T"
     assert cells.kernel_source(marker, tmp_path) == wanted

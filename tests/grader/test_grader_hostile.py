@@ -110,6 +110,21 @@ def before(text, answer=ANSWERS["05.1"]):
     return f"{text}\n\n{answer}"
 
 
+@pytest.fixture(scope="module")
+def judged_once(workers):
+    """`judge` for a teacher, all in one sandbox, and each answer to an exercise only once."""
+    verdicts = {}
+
+    def judged(one, source, *, confined, **options):
+        assert confined and options["gpu"] is None
+        key = one.name, source
+        if key not in verdicts:
+            verdicts[key] = judge(one, source, worker=workers(one.kind, confined=True))
+        return verdicts[key]
+
+    return judged
+
+
 # 1 to 3 are in test_grader_mistakes.py. What crosses over: the solution cells and nothing else.
 
 
@@ -271,7 +286,7 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def marks(tmp_path_factory, workers):
+def marks(tmp_path_factory, judged_once):
     """Grade a class of which each member tampers in a way of its own, solved and unsolved.
 
     The same answer in the same exercise is judged once, all in one sandbox.
@@ -286,15 +301,6 @@ def marks(tmp_path_factory, workers):
             folder.mkdir()
             (folder / "05.ipynb").write_text(json.dumps(data), encoding="utf-8")
             plant_modules(folder)
-    verdicts = {}
-
-    def judged_once(one, source, *, confined, **options):
-        assert confined and options["gpu"] is None
-        key = one.name, source
-        if key not in verdicts:
-            verdicts[key] = judge(one, source, worker=workers(one.kind, confined=True))
-        return verdicts[key]
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(practice, "judge", judged_once)
         reports = teacher.grade(base, jobs=1)
@@ -938,9 +944,12 @@ EVIL = "\ud800\x1b[2J\r\u202e"
 
 
 @in_sandbox
-def test_what_no_format_and_no_terminal_should_get_does_not_come_through(tmp_path, capsys):
+def test_what_no_format_and_no_terminal_should_get_does_not_come_through(
+    tmp_path, capsys, judged_once, monkeypatch
+):
     from tiled_matmul.__main__ import main
 
+    monkeypatch.setattr(practice, "judge", judged_once)
     folder = tmp_path / "in"
     folder.mkdir()
     (path,) = [path for path in starters.solutions() if path.name.startswith("10")]
@@ -956,8 +965,8 @@ def test_what_no_format_and_no_terminal_should_get_does_not_come_through(tmp_pat
     (folder / name).write_text(json.dumps(data), encoding="utf-8")
     files = {name: tmp_path / f"out.{name}" for name in teacher.FORMATS}
     options = [text for name, path in files.items() for text in (f"--{name}", str(path))]
-    assert main(["grade", "--teacher", str(folder), *options]) == 0
-    assert main(["grade", "--teacher", str(folder)]) == 0
+    assert main(["grade", "--teacher", str(folder), "--jobs", "1", *options]) == 0
+    assert main(["grade", "--teacher", str(folder), "--jobs", "1"]) == 0
     printed = capsys.readouterr().out
     assert "10.1  MISSING" in printed and "\n  10.1  PASS" not in printed
     for text in (printed, *(path.read_text(encoding="utf-8") for path in files.values())):

@@ -89,7 +89,7 @@ def test_lines_are_counted_from_the_def():
     # Decorators stand above it and are left out.
     t, _ = result(without(ladder_of_adds, "STEP"))
     assert {site.line for site in t.sites} == {3, 6}
-    assert t.source_line(t.sites[0]) == "x[i] += 1"
+    assert t.sites[0].source == "x[i] += 1"
 
 
 def test_a_launcher_takes_a_variant():
@@ -122,7 +122,7 @@ def test_nonsense_is_refused():
 def test_triton_kernels_have_variants_too():
     import torch
 
-    from tiled_matmul.book.page import show_changes
+    from tiled_matmul.book.page import changes
     from tiled_matmul.kit import backend
     from tiled_matmul.ladder import triton_block_pointers as rung
 
@@ -131,7 +131,7 @@ def test_triton_kernels_have_variants_too():
     a, b = (torch.ones(shape, dtype=torch.float16, device=device) for shape in shapes)
     kernel = rung.triton_block_pointers_kernel
     twice = edited(kernel, "acc.to(", "(acc + acc).to(")
-    assert repr(show_changes(kernel, twice)).count("\n") == 2
+    assert repr(changes(kernel, twice)).count("\n") == 2
     assert matmul_with(rung, twice)(a, b, block=(16, 16, 16)).unique().tolist() == [64]
     assert rung.matmul(a, b, block=(16, 16, 16)).unique().tolist() == [32]
     once = without(kernel, "a_tile = tl.advance")

@@ -1,9 +1,13 @@
 """ladder/: every rung is right on ragged shapes and refuses what it cannot do."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tiled_matmul.check import MatmulError, run_checked
+from tiled_matmul.files import rung_files
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import covering_grid
 from tiled_matmul.ladder import LADDER, ORDERS, rung
@@ -234,16 +238,60 @@ def test_unknown_rungs_and_orders_are_quoted():
 
 
 def test_names_are_unique_and_every_module_is_on_the_ladder():
-    from pathlib import Path
-
     import tiled_matmul.ladder as ladder
 
     names = [r.name for r in LADDER]
     assert len(set(names)) == len(names)
-    shared = {"__init__", "arguments", "constants", "intrinsics", "launch", "programs"}
-    shared |= {"tile_view", "unroll"}
-    modules = {path.stem for path in Path(ladder.__file__).parent.glob("*.py")} - shared
-    assert modules == {r.module for r in LADDER}
+    folder = Path(ladder.__file__).parent
+    files = sorted(path.name for path in folder.glob("*.py") if path.name != "__init__.py")
+    modules = list(dict.fromkeys(r.module for r in LADDER))
+    assert list(rung_files(folder)) == modules  # the files sort as the ladder is climbed
+    chapters = {r.module: r.chapter for r in LADDER}
+    for file, module in zip(files, modules, strict=True):
+        assert re.fullmatch(rf"ch{chapters[module]:02}_(\d_)?{module}\.py", file)
+
+
+@pytest.mark.parametrize("name", [r.name for r in LADDER])
+def test_every_name_of_the_ladder_is_found_at_the_front_door(name):
+    import tiled_matmul
+
+    found = tiled_matmul.rung(name)
+    assert found.name == name and callable(found.matmul)
+    assert Path(found.home.__file__) == found.source
+    assert found.home.__name__ == f"tiled_matmul.ladder.{found.module}"
+    assert (found.kernel is None) == (name == "triton_best")
+    assert found.below is None or LADDER.index(found.below) != LADDER.index(found)
+
+
+def test_going_down_from_any_rung_ends_at_a_first_one():
+    for each in LADDER:
+        seen = []
+        while each is not None:
+            assert each not in seen
+            seen.append(each)
+            each = each.below
+        assert seen[-1].name in ("loops_python", "triton_block_pointers")
+
+
+def test_changes_are_the_lines_of_the_kernel_that_differ():
+    assert rung("cuda_coalesced").changes().splitlines() == [
+        "    ...",
+        "-    row = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x",
+        "-    col = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y",
+        "+    row = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y",
+        "+    col = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x",
+    ]
+    with_launcher = rung("cuda_coalesced").changes(launcher=True)
+    assert "+    launch(cuda_coalesced_kernel, covering_grid(n, m, block)" in with_launcher
+    assert '"""' not in with_launcher and "Return a (M, K)" not in with_launcher
+    assert rung("cuda_shared_32").changes() == "nothing differs"
+    first = rung("loops_python").changes().splitlines()
+    assert first[1] == "+def kernel(a, b, c):" and all(line[0] == "+" for line in first[1:])
+
+
+def test_an_unknown_rung_is_quoted_with_the_nearest():
+    with pytest.raises(ValueError, match="'cuda_niave'; the nearest are cuda_naive"):
+        rung("cuda_niave")
 
 
 def test_a_rung_that_skips_the_last_tile_is_caught():
@@ -259,3 +307,20 @@ def test_all_six_orders_give_the_same_bits():
     a, b = Problem(30, 31, 32).inputs(9)
     products = [rung(f"njit_{order}").matmul(a, b) for order in ORDERS]
     assert all(np.array_equal(products[0], other) for other in products)
+
+
+# Lines of a rung's file: one screen. Two kernels alone are most of one.
+SCREEN = 115
+LONGER = {"cuda_async": 130, "cuda_best": 165}
+
+
+def too_long(lines: dict[str, int]) -> list[str]:
+    """Return the rungs with more lines than a screen has."""
+    return [name for name, count in lines.items() if count > LONGER.get(name, SCREEN)]
+
+
+def test_a_rung_fits_on_a_screen():
+    lines = {r.module: len(r.source.read_text(encoding="utf-8").splitlines()) for r in LADDER}
+    assert too_long(lines) == []
+    assert all(lines[name] > SCREEN for name in LONGER)  # an exception that is needed no more goes
+    assert too_long(lines | {"cuda_naive": SCREEN + 1}) == ["cuda_naive"]

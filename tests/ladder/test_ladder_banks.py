@@ -1,4 +1,4 @@
-"""ladder/cuda_padded.py and cuda_transposed.py: right, loaded by neighbours, no conflicts."""
+"""cuda_padded and cuda_transposed: right, loaded by neighbours, no conflicts."""
 
 import pytest
 import torch

@@ -326,12 +326,12 @@ def test_no_barrier_wait_or_commit_is_left_out_above(name):
 
 @pytest.mark.parametrize("name", BUFFERS)
 def test_one_buffer_is_too_few_for_one_barrier(name):
-    found, _ = looked_at(name, without(kernel(name), "now = uint64(1) - now"), 2)
+    found, _ = looked_at(name, without(kernel(name), "now = 1 - now"), 2)
     assert found == RACE
 
 
 def test_two_buffers_are_too_few_for_two_tiles_ahead():
-    variant = edited(kernel("cuda_async"), "fill += uint64(1)", "fill = uint64(1) - fill")
+    variant = edited(kernel("cuda_async"), "fill += 1", "fill = 1 - fill")
     assert looked_at("cuda_async", variant, 3)[0] == UNREADY
 
 
@@ -357,12 +357,12 @@ def test_tiles_that_do_not_change_places_give_another_product():
 @pytest.mark.parametrize(
     ("name", "limit"),
     [
-        *((name, limit) for name in BUFFERS for limit in ("M - uint64(1)", "N - uint64(4)")),
-        ("cuda_async", "B_ROW - uint64(4)"),
-        ("cuda_best", "M - uint64(1)"),
-        ("cuda_best", "B_ROW - uint64(4)"),
+        *((name, limit) for name in BUFFERS for limit in ("M - 1", "N - 4")),
+        ("cuda_async", "B_ROW - 4"),
+        ("cuda_best", "M - 1"),
+        ("cuda_best", "B_ROW - 4"),
     ],
 )
 def test_an_edge_that_is_not_clamped_is_read_beyond(name, limit):
-    variant = edited(kernel(name), limit, "uint64(1 << 40)")
+    variant = edited(kernel(name), limit, "(1 << 40)")
     assert looked_at(name, variant, 1)[0] == {"out of bounds"}

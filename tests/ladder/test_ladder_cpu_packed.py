@@ -11,6 +11,7 @@ import pytest
 
 from tiled_matmul import ladder
 from tiled_matmul.check import MatmulError, assert_matmul, run_checked
+from tiled_matmul.kit import vectors
 from tiled_matmul.ladder import cpu_packed
 
 TILE = (cpu_packed.TILE_M, cpu_packed.TILE_N)
@@ -96,7 +97,7 @@ def test_nan_and_infinity_reach_their_row_and_no_other(odd):
 def test_packed_tiles_hold_the_matrix_and_zeros():
     matrix = np.arange(1, 36, dtype="float32").reshape(5, 7)
     tiles = cpu_packed.packed(matrix, 4, 3)
-    assert tiles.shape == (2, 3, 12) and tiles.ctypes.data % cpu_packed.LINE == 0
+    assert tiles.shape == (2, 3, 12) and tiles.ctypes.data % vectors.LINE == 0
     unpacked = tiles.reshape(2, 3, 4, 3).transpose(0, 2, 1, 3).reshape(8, 9)
     assert np.array_equal(unpacked[:5, :7], matrix)
     assert unpacked.sum() == matrix.sum() and np.count_nonzero(unpacked) == matrix.size
@@ -109,7 +110,7 @@ def test_aligned_zeros_are_aligned_whole_and_zero_in_compiled_code_too(dtype):
     kept = [compiled(size, like) for size in (1, 15, 16, 17, 4096, 100_000)]
     kept += [cpu_packed.aligned_zeros(size, dtype) for size in (1, 15, 16, 17, 4096, 100_000)]
     assert [len(zeros) for zeros in kept] == [1, 15, 16, 17, 4096, 100_000] * 2
-    assert all(zeros.ctypes.data % cpu_packed.LINE == 0 for zeros in kept)
+    assert all(zeros.ctypes.data % vectors.LINE == 0 for zeros in kept)
     assert not any(zeros.any() for zeros in kept)
     assert {zeros.dtype for zeros in kept} == {np.dtype(dtype)}
 

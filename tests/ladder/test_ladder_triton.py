@@ -1,4 +1,4 @@
-"""ladder/triton_*.py: right for every dtype, shape and stride, and clear about what they refuse.
+"""The rungs in Triton: right for every dtype, shape and stride, and clear about what they refuse.
 
 Without a GPU Triton's interpreter runs them, in small blocks so that there are several. A rung that
 joins the ladder is tested by that alone; SMALL holds its blocks where they are of another kind.
@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tiled_matmul.check import MatmulError, run_checked
-from tiled_matmul.kit import programs, variants
+from tiled_matmul.kit import programs, specialise, variants
 from tiled_matmul.kit.backend import select
 from tiled_matmul.ladder import (
     LADDER,
@@ -435,13 +435,15 @@ def test_a_space_in_which_nothing_fits_is_refused_with_its_settings(monkeypatch,
 def test_every_setting_is_timed_with_its_own_mask(monkeypatch, no_pins):
     masks = []
     clocked(monkeypatch, 1.0, 1.0)
-    original = triton_tuned.triton.Config
+    import triton
+
+    original = triton.Config
 
     def listening(sizes, **options):
         masks.append((sizes["BLOCK_K"], sizes["MASK_K"]))
         return original(sizes, **options)
 
-    monkeypatch.setattr(triton_tuned.triton, "Config", listening)
+    monkeypatch.setattr(triton, "Config", listening)
     triton_tuned.choice_for(*operands("37x53x48"), space=(FIRST, SECOND))
     assert masks == [(16, False), (32, True)]
 
@@ -521,10 +523,10 @@ def test_other_gpus_are_not_asked_for_different_work(capability, monkeypatch):
     a, b = operands()
     block = triton_specialised.BLOCK
     hopper = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", (9, 0), "13.0"))
-    monkeypatch.setattr(triton_specialised, "select", lambda: hopper)
+    monkeypatch.setattr(specialise, "select", lambda: hopper)
     assert triton_specialised.specialises(block, 4, 3, a)
     other = backend.Backend("gpu", "for a test", backend.Gpu("one GPU", capability, "13.0"))
-    monkeypatch.setattr(triton_specialised, "select", lambda: other)
+    monkeypatch.setattr(specialise, "select", lambda: other)
     assert not triton_specialised.specialises(block, 4, 3, a)
     version = ".".join(map(str, capability))
     with pytest.raises(ValueError, match=f"9.0; got .* K=70 and one GPU, {version}$"):

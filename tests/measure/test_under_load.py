@@ -70,7 +70,7 @@ class Nvml:
 def test_the_driver_is_asked_in_its_own_units(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", Nvml)
     assert Driver("GPU-one").ask() == (1455, None, 700.0, ("heat", "power"))
-    with pytest.raises(OSError, match="does not tell of GPU-two"):
+    with pytest.raises(OSError, match="does not know GPU-two"):
         Driver("GPU-two")
 
 

@@ -195,7 +195,7 @@ def test_joining(x, y, both):
     ],
 )
 def test_turns_of_a_range(ends, turns):
-    found = kinds.of_turns(ends)
+    found = kinds.of_iterations(ends)
     assert found == turns and type(found) is type(turns)
 
 

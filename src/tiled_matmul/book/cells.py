@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tiled_matmul import ROOT
 from tiled_matmul.book.files import NotebookError, read_text, repository
+from tiled_matmul.files import rung_files
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
@@ -46,7 +47,7 @@ machine = setup()"""
 
 KERNEL_PREFIX = "# kernel:"
 STRAY_KERNEL = re.compile(r"^\s*#\s*kernel\s*:\s*\S+::", re.IGNORECASE | re.MULTILINE)
-KERNEL_MARK = re.compile(r"# kernel: (ladder/[\w/]+\.py)::(\w+(?:, *\w+)*)")
+KERNEL_MARK = re.compile(r"# kernel: (\w+)::(\w+(?:, *\w+)*)")
 SHOWN = re.compile(r"^(?:notebook\.)?show_source\((\w+)\.(\w+)\)$", re.MULTILINE)
 
 
@@ -76,30 +77,41 @@ def is_stray_kernel(cell) -> bool:
 def kernel_source(marker: str, root: Path = ROOT) -> str:
     """Return the text that a kernel cell must have: its marker, then each definition verbatim.
 
-    `marker` is "# kernel: ladder/FILE.py::NAME, NAME"; a NAME is a function, class or constant at
-    the file's top level. The file is read, not imported. Raises ValueError for a malformed marker,
-    a missing file or an undefined name.
+    `marker` is "# kernel: MODULE::NAME, NAME": a module of the ladder without its chapter, and
+    functions, classes or constants at its top level. The file is read, not imported. Raises
+    ValueError if there is none.
     """
     match = KERNEL_MARK.fullmatch(marker.strip())
     if not match:
-        raise ValueError(f"{marker!r} is not of the form '# kernel: ladder/FILE.py::NAME, NAME'")
-    path = root / "src" / "tiled_matmul" / match[1]
+        raise ValueError(f"{marker!r} is not of the form '# kernel: MODULE::NAME, NAME'")
+    path = rung_file(match[1], root)
     text = read_text(path)
-    sources = [_definition(text, name.strip(), match[1]) for name in match[2].split(",")]
+    sources = [_definition(text, name.strip(), path.name) for name in match[2].split(",")]
     return "\n\n\n".join([f"{marker.strip()}\n{sources[0]}", *sources[1:]])
 
 
 def shown_source(source: str, root: Path = ROOT) -> str | None:
     """Return the source that a cell's call `show_source(module.name)` must show, or None.
 
-    None means that the cell has no such call. `module` is a module of the ladder; its file is read,
-    not imported. Raises ValueError if the file is missing or does not define the name.
+    `module` is one of the ladder's. The file is read, not imported. Raises ValueError if it is not
+    there or defines no such name.
     """
     match = SHOWN.search(source)
     if not match:
         return None
-    file = f"ladder/{match[1]}.py"
-    return _definition(read_text(root / "src" / "tiled_matmul" / file), match[2], file)
+    path = rung_file(match[1], root)
+    return _definition(read_text(path), match[2], path.name)
+
+
+def rung_file(module: str, root: Path = ROOT) -> Path:
+    """Return the file of a module of the ladder, which has the chapter in front of its name.
+
+    Raises ValueError if there is none.
+    """
+    known = rung_files(root / "src" / "tiled_matmul" / "ladder")
+    if module not in known:
+        raise ValueError(f"the ladder has no module {module!r}")
+    return known[module]
 
 
 def _definition(text: str, name: str, file: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tiled_matmul.kit import backend
+from tiled_matmul.kit.changes import body, changed_lines
 from tiled_matmul.machine import device
 from tiled_matmul.machine.device import Peak
 from tiled_matmul.measure import peaks
@@ -130,17 +129,4 @@ def changes(before: Callable, after: Callable) -> Listing:
 
     Removed lines begin with "-", added lines with "+". "..." stands for lines that both have.
     """
-    lines = [_body(function) for function in (before, after)]
-    shown = []
-    for line in difflib.unified_diff(*lines, lineterm="", n=0):
-        if line.startswith(("---", "+++")):
-            continue
-        shown.append("    ..." if line.startswith("@@") else line)
-    return Listing("\n".join(shown) or "nothing differs", "diff")
-
-
-def _body(function: Callable) -> list[str]:
-    source = inspect.getsource(function_of(function))
-    lines = textwrap.dedent(source).splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("def "))
-    return lines[first + 1 :]
+    return Listing("\n".join(changed_lines(body(before), body(after))) or "nothing differs", "diff")

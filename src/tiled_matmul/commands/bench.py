@@ -6,9 +6,10 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tiled_matmul.problem import Problem
+if TYPE_CHECKING:
+    from tiled_matmul.problem import Problem  # imports numpy, which the doctor may find broken
 
 DEFAULT_SHAPES = {
     "cpu": "128x128x128,512x512x512,2048x2048x2048",
@@ -106,6 +107,7 @@ def _plan(args: argparse.Namespace) -> list[tuple[list, Problem]]:
     from tiled_matmul.kit import backend
     from tiled_matmul.ladder import LADDER, rung
     from tiled_matmul.measure import bench
+    from tiled_matmul.problem import Problem
 
     if args.rungs is None:
         rungs = [r for r in LADDER if backend.select().on_gpu or r.device == "cpu"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,7 +44,7 @@ def need_block_pointers() -> None:
     if not hasattr(tl, "advance"):
         raise RuntimeError(
             f"Triton {triton.__version__} has no block pointers; they were taken out in 3.9. "
-            'Install "triton>=3.6,<3.9", or use tensor descriptors: ladder/triton_descriptors.py'
+            'Install "triton>=3.6,<3.9", or use tensor descriptors, as triton_descriptors'
         )
 
 
@@ -223,3 +223,20 @@ def launch(kernel: Any, grid: tuple, *arguments: Any, **options: Any) -> Any:
         raise ValueError(
             f"{kernel.__name__} with {options} needs more than this GPU has: {error}"
         ) from error
+
+
+def can_overlap() -> bool:
+    """Can a kernel here be launched before the one that it depends on is over?"""
+    chosen = select()
+    return chosen.name != "simulator" and (chosen.gpu is None or chosen.gpu.capability >= (9, 0))
+
+
+def memory_on(device: Any) -> Callable:
+    """Return how Triton gets memory for the descriptors that a kernel makes."""
+
+    import torch
+
+    def allocate(size: int, alignment: int, stream: int | None) -> torch.Tensor:
+        return torch.empty(size, dtype=torch.int8, device=device)
+
+    return allocate

@@ -3,23 +3,50 @@
 May import: the kit and what lies below it. Front doors: `LADDER`, `rung`.
 
 A rung is a module with `matmul(a, b, out=None)`: it checks its operands, allocates, launches and
-returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch tensors.
+returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch tensors. The files are
+named after the chapters, so that they sort as the ladder is climbed, and are imported without the
+chapter: `from tiled_matmul.ladder import cuda_naive` loads `ch04_1_cuda_naive.py`.
 
 Importing this package chooses the back end, because each rung's module imports Numba or Triton,
-and those have to be told before.
+and those read their switches when they are imported.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+from tiled_matmul.files import rung_files
 from tiled_matmul.kit import backend
 from tiled_matmul.kit.arguments import FLOATS
+from tiled_matmul.kit.changes import changed_lines, to_compare
 
 backend.select()
+
+
+class _Finder:
+    """Lets `tiled_matmul.ladder.cuda_naive` be imported from the file with the chapter's prefix."""
+
+    files = rung_files(Path(__file__).parent)
+
+    @classmethod
+    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        package, _, module = name.rpartition(".")
+        if package != __name__ or module not in cls.files:
+            return None
+        return spec_from_file_location(name, cls.files[module])
+
+
+sys.meta_path.append(_Finder)
 
 
 @dataclass(frozen=True)
@@ -28,7 +55,9 @@ class Rung:
 
     `layout` is a letter for a and one for b, as in BLAS: "n" lies in memory row by row, "t" column
     by column (see `tiled_matmul.problem.as_layout`). `dtype` is the one in which the rung is
-    measured unless another is asked for; its ratio is to the baseline in that dtype.
+    measured unless another is asked for; its ratio is to the baseline in that dtype. `after` names
+    the rung that this one changes, where that is not the one before it in LADDER; "" is none.
+    `kernel_name` is the kernel's name in the module, by default that of the module and `_kernel`.
     """
 
     name: str
@@ -39,17 +68,61 @@ class Rung:
     options: dict = field(default_factory=dict)
     layout: str = "nn"
     dtype: str = "float32"
+    after: str | None = None
+    kernel_name: str = ""
+
+    @property
+    def home(self) -> ModuleType:
+        """The rung's module, imported at first use."""
+        return import_module(f"{__name__}.{self.module}")
+
+    @property
+    def source(self) -> Path:
+        """The rung's file."""
+        return _Finder.files[self.module]
 
     @property
     def matmul(self) -> Callable:
-        """The launcher `matmul(a, b, out=None)`; its module is imported at first use."""
-        launcher = import_module(f"{__name__}.{self.module}").matmul
+        """The launcher `matmul(a, b, out=None)`."""
+        launcher = self.home.matmul
         return partial(launcher, **self.options) if self.options else launcher
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel: of Numba's, of Triton's, or a function of Python's. None: it has no own."""
+        found: Any = self.home
+        for name in (self.kernel_name or f"{self.module}_kernel").split("."):
+            found = getattr(found, name, None)
+        return found
+
+    @property
+    def below(self) -> Rung | None:
+        """The rung that this one changes; None for a first one."""
+        if self.after is not None:
+            return rung(self.after) if self.after else None
+        before = LADDER.index(self) - 1
+        return LADDER[before] if before >= 0 else None
+
+    def changes(self, launcher: bool = False) -> str:
+        """Return the lines of the kernel that differ from the rung below, as in a diff.
+
+        With `launcher`, those of `matmul` follow. Docstrings are left out, and lines that both have
+        are "...". A first rung's kernel is all new.
+        """
+        below = self.below
+        pairs = [(below and below.kernel, self.kernel)]
+        if launcher:
+            pairs.append((below and below.home.matmul, self.home.matmul))
+        shown = []
+        for before, after in pairs:
+            lines = [to_compare(each) if each is not None else [] for each in (before, after)]
+            shown += changed_lines(*lines)
+        return "\n".join(shown) or "nothing differs"
 
     @property
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes that the launcher takes, the one that it is measured in first."""
-        return getattr(import_module(f"{__name__}.{self.module}"), "DTYPES", FLOATS)
+        return getattr(self.home, "DTYPES", FLOATS)
 
     @property
     def in_triton(self) -> bool:
@@ -57,82 +130,85 @@ class Rung:
         return self.module.startswith("triton_")
 
 
-def _triton(
-    name: str, title: str, chapter: int, module: str | None = None, options: dict | None = None
-) -> Rung:
-    """Return a rung of Triton's, for tensor cores and so in float16."""
-    names = f"triton_{name}", f"triton_{module or name}"
-    return Rung(names[0], title, names[1], "gpu", chapter, options or {}, dtype="float16")
+def _cpu(name: str, title: str, chapter: int, kernel: str, **more: Any) -> Rung:
+    """Return a rung for the CPU."""
+    return Rung(name, title, more.pop("module", name), "cpu", chapter, kernel_name=kernel, **more)
+
+
+def _cuda(name: str, title: str, chapter: int, **more: Any) -> Rung:
+    """Return a rung in Numba CUDA; `name` and `module` are without their "cuda_"."""
+    module = more.pop("module", name)
+    return Rung(f"cuda_{name}", title, f"cuda_{module}", "gpu", chapter, **more)
+
+
+def _triton(name: str, title: str, chapter: int, **more: Any) -> Rung:
+    """Return a rung in Triton, for tensor cores and so in float16; names as for `_cuda`."""
+    module = more.pop("module", name)
+    more = {"dtype": "float16"} | more
+    return Rung(f"triton_{name}", title, f"triton_{module}", "gpu", chapter, **more)
 
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
 
+# fmt: off
 LADDER: tuple[Rung, ...] = (
-    Rung("loops_python", "Loops 1 in Python", "loops_python", "cpu", 1),
+    _cpu("loops_python", "Loops 1 in Python", 1, "loops_1"),
     *(
-        Rung(f"njit_{order}", f"loops {order}, compiled", "loop_orders", "cpu", 2, {"order": order})
+        _cpu(f"njit_{order}", f"loops {order}, compiled", 2, order, module="loop_orders",
+             options={"order": order}, after="loops_python" if order == "ijk" else "njit_ijk")
         for order in ORDERS
     ),
-    Rung("loops_tiled", "Loops 4, compiled", "loops_tiled", "cpu", 3),
-    Rung("cpu_packed", "packed tiles in parallel", "cpu_packed", "cpu", 3),
-    Rung("cuda_naive", "a thread an element, x is the row", "cuda_naive", "gpu", 4),
-    Rung("cuda_coalesced", "a thread an element, x is the column", "cuda_coalesced", "gpu", 4),
-    Rung("cuda_puzzle", "shared tiles of 3×3: the puzzle", "cuda_puzzle", "gpu", 5),
-    Rung("cuda_article", "shared tiles, x is the row: a wrong turn", "cuda_article", "gpu", 5),
-    Rung("cuda_supersteps", "shared tiles in supersteps", "cuda_supersteps", "gpu", 5),
+    _cpu("loops_tiled", "Loops 4, compiled", 3, "loops_4", after="njit_ikj"),
+    _cpu("cpu_packed", "packed tiles in parallel", 3, "packed_kernel"),
+    _cuda("naive", "a thread an element, x is the row", 4, after="loops_python"),
+    _cuda("coalesced", "a thread an element, x is the column", 4),
+    _cuda("puzzle", "shared tiles of 3×3: the puzzle", 5),
+    _cuda("article", "shared tiles, x is the row: a wrong turn", 5, after="cuda_shared_16"),
+    _cuda("supersteps", "shared tiles in supersteps", 5, after="cuda_shared_16"),
+    _cuda("shared_16", "shared tiles of 16×16", 5, module="shared_tiles", options={"tile": 16},
+          after="cuda_coalesced"),
+    _cuda("shared_32", "shared tiles of 32×32", 5, module="shared_tiles", options={"tile": 32}),
+    _cuda("padded", "shared tiles, x is the row, padded", 6, after="cuda_article"),
     *(
-        Rung(
-            f"cuda_shared_{tile}",
-            f"shared tiles of {tile}×{tile}",
-            "cuda_shared_tiles",
-            "gpu",
-            5,
-            {"tile": tile},
-        )
-        for tile in (16, 32)
-    ),
-    Rung("cuda_padded", "shared tiles, x is the row, padded", "cuda_padded", "gpu", 6),
-    *(
-        Rung(f"cuda_transposed_{layout}", title, "cuda_transposed", "gpu", 6, layout=layout)
+        _cuda(f"transposed_{layout}", title, 6, module="transposed", layout=layout,
+              after="cuda_padded")
         for layout, title in (
             ("tn", "Aᵀ·B, loaded by columns"),
             ("nt", "A·Bᵀ, loaded by columns"),
             ("tt", "Aᵀ·Bᵀ, loaded by columns"),
         )
     ),
-    Rung("cuda_thread_tile_1d", "a column of 8 for each thread", "cuda_thread_tile_1d", "gpu", 7),
-    Rung("cuda_thread_tile_2d", "a tile of 8×8 for each thread", "cuda_thread_tile_2d", "gpu", 7),
-    Rung("cuda_vectorised", "8×8, four elements in one load", "cuda_vectorised", "gpu", 7),
-    Rung("cuda_tile_hand", "asynchronous copies, indexed by hand", "cuda_tile_hand", "gpu", 8),
-    Rung("cuda_tile_view", "tile views and asynchronous copies", "cuda_tile_view", "gpu", 8),
-    Rung("cuda_double_buffer", "two buffers, one barrier", "cuda_double_buffer", "gpu", 8),
-    Rung("cuda_unrolled", "the loop over k written out", "cuda_unrolled", "gpu", 8),
-    Rung("cuda_warp_tiles", "a tile of 32×64 for each warp", "cuda_warp_tiles", "gpu", 8),
-    Rung("cuda_async", "asynchronous copies in three stages", "cuda_async", "gpu", 8),
-    Rung("cuda_best", "the best found", "cuda_best", "gpu", 8),
-    _triton("block_pointers", "block pointers, one block size", 9),
-    _triton(
-        "block_pointers_3",
-        "block pointers, three block sizes",
-        9,
-        "block_pointers",
-        {"block": (128, 256, 64), "num_warps": 8},
-    ),
+    _cuda("thread_tile_1d", "a column of 8 for each thread", 7, after="cuda_shared_32"),
+    _cuda("thread_tile_2d", "a tile of 8×8 for each thread", 7),
+    _cuda("vectorised", "8×8, four elements in one load", 7),
+    _cuda("tile_hand", "asynchronous copies, indexed by hand", 8, after="cuda_shared_32"),
+    _cuda("tile_view", "tile views and asynchronous copies", 8),
+    _cuda("double_buffer", "two buffers, one barrier", 8, after="cuda_vectorised"),
+    _cuda("unrolled", "the loop over k written out", 8),
+    _cuda("warp_tiles", "a tile of 32×64 for each warp", 8),
+    _cuda("async", "asynchronous copies in three stages", 8),
+    _cuda("best", "the best found", 8),
+    _triton("block_pointers", "block pointers, one block size", 9, after=""),
+    _triton("block_pointers_3", "block pointers, three block sizes", 9, module="block_pointers",
+            options={"block": (128, 256, 64), "num_warps": 8}),
     _triton("swizzled", "programs in groups", 10),
-    _triton("tuned", "tiles and stages chosen by timing", 11),
+    _triton("tuned", "tiles and stages chosen by timing", 11,
+            kernel_name="triton_swizzled.triton_swizzled_kernel"),
     _triton("descriptors", "tiles copied by hardware", 12),
     _triton("persistent", "persistent programs", 12),
     _triton("specialised", "warps with different work", 12),
-    _triton("split_k", "K cut for several programs", 12),
-    _triton("two_widths", "tiles of 288 rows", 12),
+    _triton("split_k", "K cut for several programs", 12, after="triton_descriptors"),
+    _triton("two_widths", "tiles of 288 rows", 12, after="triton_descriptors"),
     _triton("best", "the rung that fits the shape", 12),
 )
+# fmt: on
 
 
 def rung(name: str) -> Rung:
-    """Return the rung of that name. Raises ValueError that lists the known names."""
-    for candidate in LADDER:
-        if candidate.name == name:
-            return candidate
-    known = ", ".join(candidate.name for candidate in LADDER)
-    raise ValueError(f"unknown rung {name!r}; the ladder has {known}")
+    """Return the rung of that name. Raises ValueError that names the nearest, or lists them all."""
+    names = [candidate.name for candidate in LADDER]
+    if name in names:
+        return LADDER[names.index(name)]
+    near = get_close_matches(str(name), names, cutoff=0.6)
+    known = f"the nearest are {', '.join(near)}" if near else f"the ladder has {', '.join(names)}"
+    raise ValueError(f"unknown rung {name!r}; {known}")

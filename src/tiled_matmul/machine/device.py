@@ -208,6 +208,6 @@ def driver_version() -> str:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Is this numpy's or torch's error for too little memory?"""
-    # torch's own is a RuntimeError, and torch may not be loaded.
+    """Return whether this is the error of numpy or torch for too little memory."""
+    # torch's own class derives from RuntimeError, and torch may not be imported.
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"

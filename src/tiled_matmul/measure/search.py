@@ -57,7 +57,7 @@ def _fragments_in_turn(kernel: Any) -> Any:
     """Return the kernel with one set of fragments, each loaded in the step that multiplies it."""
     for old, new in (
         ("now, then = k % 2, (k + 1) % 2", "now, then = 0, 0"),
-        ("k_then = uint64((k + 1) % TILE_K)", "k_then = uint64(k)"),
+        ("k_then = (k + 1) % TILE_K", "k_then = k"),
         ("if k == TILE_K - 1:", "if k == 0:"),
         ("b_from += at * B_ROW", "b_from += at * B_ROW; use, fill = fill, use"),
     ):
@@ -73,9 +73,9 @@ VARIANTS = {
     ),
     "fragments in turn": _fragments_in_turn,
     "lanes in columns": lambda kernel: edited(
-        edited(kernel, "lane // uint64(LANES_N)", "lane % uint64(LANES_M)"),
-        "lane % uint64(LANES_N)",
-        "lane // uint64(LANES_M)",
+        edited(kernel, "lane // LANES_N", "lane % LANES_M"),
+        "lane % LANES_N",
+        "lane // LANES_M",
     ),
 }
 """The kernel with one idea taken back, each right; measured with the first of SETTINGS."""

@@ -1,9 +1,9 @@
-"""A GPU's clock and power while one call runs over and over, as its driver tells them.
+"""A GPU's clock and power while one call runs over and over, as its driver reports them.
 
 A GPU under full load lowers its clock until it draws no more than its limit. That takes a while, so
-calls run for some seconds, and only what was seen towards the end counts. The driver (NVML, what
-`nvidia-smi` asks) is asked between two launches, while the GPU works. And the GPU counts its own
-cycles, which need not be the driver's clock times the time.
+calls run for some seconds, and only the samples towards the end count. The driver (NVML, which
+`nvidia-smi` reads) is queried between two launches, while the GPU works. A multiprocessor also
+counts its own cycles, which need not be the driver's clock times the time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REASONS = {0x4: "power", 0x8: "hardware", 0x20: "heat", 0x40: "heat", 0x80: "pow
 
 @dataclass(frozen=True)
 class Sample:
-    """One batch's time of a call, and what the driver said meanwhile; None where it did not.
+    """One batch's time of a call, and what the driver reported meanwhile, None where nothing.
 
     `at_s` counts from the run's start. `reasons` are why the driver held the clock down, of
     REASONS. `cycles` are a multiprocessor's own, of one call.
@@ -42,7 +42,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Load:
-    """One call's time and cycles in a long run, and what the GPU did: medians. None if not told.
+    """One call's time and cycles in a long run, and what the GPU did: medians, None if not known.
 
     `reasons` are those that at least half of the counted samples have; `samples` are all.
     """
@@ -84,11 +84,11 @@ def under_load(call: Callable[[], object], seconds: float = 3.0) -> Load:
             call()
         end.record()
         after = count_cycles()
-        told = driver.ask() if driver else ()  # while the batch runs
+        reported = driver.ask() if driver else ()  # while the batch runs
         torch.cuda.synchronize()
         counted = cycles_between(before, after)
         cycles = None if counted is None else counted / batch
-        samples.append(Sample(at_s, begin.elapsed_time(end) / batch, *told, cycles=cycles))
+        samples.append(Sample(at_s, begin.elapsed_time(end) / batch, *reported, cycles=cycles))
     return summary(samples)
 
 
@@ -97,15 +97,15 @@ def summary(samples: Sequence[Sample]) -> Load:
     last = samples[int(len(samples) * (1 - LAST)) :]
 
     def middle(name: str) -> Any:
-        told = [value for sample in last if (value := getattr(sample, name)) is not None]
-        return statistics.median(told) if told else None
+        known = [value for sample in last if (value := getattr(sample, name)) is not None]
+        return statistics.median(known) if known else None
 
-    told = [sample.reasons for sample in last if sample.reasons is not None]
-    often = Counter(reason for reasons in told for reason in reasons)
-    reasons = tuple(sorted(reason for reason, times in often.items() if 2 * times >= len(told)))
+    known = [sample.reasons for sample in last if sample.reasons is not None]
+    often = Counter(reason for reasons in known for reason in reasons)
+    reasons = tuple(sorted(reason for reason, times in often.items() if 2 * times >= len(known)))
     names = ("time_ms", "clock_mhz", "watts", "limit_watts", "cycles")
     middles = {name: middle(name) for name in names}
-    return Load(**middles, reasons=reasons if told else None, samples=tuple(samples))
+    return Load(**middles, reasons=reasons if known else None, samples=tuple(samples))
 
 
 class Driver:
@@ -114,13 +114,13 @@ class Driver:
     def __init__(self, uuid: str) -> None:
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
         self.device = ctypes.c_void_p()
-        found = ctypes.byref(self.device)
-        if self.nvml.nvmlInit_v2() or self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), found):
-            raise OSError(f"the driver does not tell of {uuid}")
+        handle = ctypes.byref(self.device)
+        if self.nvml.nvmlInit_v2() or self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), handle):
+            raise OSError(f"the driver does not know {uuid}")
 
     @classmethod
     def of_torch(cls) -> Driver | None:
-        """Return the driver's side of torch's current GPU, or None where it is not told."""
+        """Return the driver's side of torch's current GPU, or None where NVML has none."""
         import torch
 
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())

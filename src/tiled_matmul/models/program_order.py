@@ -27,7 +27,7 @@ def program_order(tiles_m: int, tiles_n: int, group_m: int = 1) -> np.ndarray:
 
     The order goes down `group_m` tiles, then to the next column, and after the last column to the
     next group of rows; the last group may have fewer rows. With 1 it goes row by row. The formula
-    is that of `ladder/triton_swizzled.py`. Raises ValueError for sizes below 1.
+    is that of `triton_swizzled`. Raises ValueError for sizes below 1.
     """
     _positive(tiles_m=tiles_m, tiles_n=tiles_n, group_m=group_m)
     program = np.arange(tiles_m * tiles_n)

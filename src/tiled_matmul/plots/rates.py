@@ -107,11 +107,9 @@ def rates_by_size(records: Sequence[Record], finding: str) -> style.Figure:
             color=style.INK,
         )
     ax.set(xscale="log", yscale="log")
-    ax.set_xticks(edges, [str(edge) for edge in edges])
-    ax.minorticks_off()
+    style.edge_axis(ax, edges, f"edge N of square {records[0].dtype} matrices")
     ax.margins(y=0.12)
     _si_axis(ax.yaxis)
-    ax.set_xlabel(f"edge N of square {records[0].dtype} matrices")
     ax.set_ylabel("FLOP/s")
     style.grid_lines(ax)
     style.title(fig, finding)

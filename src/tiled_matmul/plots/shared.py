@@ -146,9 +146,7 @@ def speedups(
     top = max([most for _, (_, most) in expected] + [max(line.values()) for line in lines.values()])
     ax.axhline(1, color=style.INK, lw=0.8)
     ax.set(xscale="log", xlim=(edges[0] / 1.3, edges[-1] * 1.3), ylim=(0, 1.08 * top))
-    ax.set_xticks(edges, [str(edge) for edge in edges])
-    ax.minorticks_off()
-    ax.set_xlabel("edge N of the matrices")
+    style.edge_axis(ax, edges, "edge N of the matrices")
     ax.set_ylabel("times faster than a thread\nan element")
     finding = "What the benchmark page expects; no clock here to check it"
     if inside:

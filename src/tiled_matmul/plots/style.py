@@ -14,7 +14,7 @@ import html
 import io
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -208,6 +208,13 @@ def plain_numbers(axis: Axis) -> None:
     """Write an axis's numbers without exponents, and leave out its minor ticks."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
+
+
+def edge_axis(ax: Axes, edges: Sequence[int], label: str) -> None:
+    """Mark these edges of matrices or tiles on the x axis, without minor ticks, and name it."""
+    ax.set_xticks(edges, [str(edge) for edge in edges])
+    ax.minorticks_off()
+    ax.set_xlabel(label)
 
 
 def share_axis(ax: Axes, reach: float, label: str) -> None:

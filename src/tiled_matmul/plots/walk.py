@@ -200,7 +200,7 @@ def _step(t, panels: Sequence[Panel], name: str, accesses: np.ndarray, unit: str
     for site, part in _parts(accesses):
         op = "load" if t.sites[site].op == "load" else "store"
         did.setdefault((t.sites[site].op, int(part["array"][0])), []).append(part)
-        lines[t.sites[site].line] = t.source_line(t.sites[site])
+        lines[t.sites[site].line] = t.sites[site].source
     sentences: dict[tuple, list[str]] = {}
     for (op, array), pieces in did.items():
         part = np.concatenate(pieces)

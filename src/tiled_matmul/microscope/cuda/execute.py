@@ -129,7 +129,7 @@ class Runner:
         self.order, self.random = order, random.Random(seed)
         self.divergences: list[Divergence] = []
         self.paths = Paths(max(1, len(program.sites)), program.loops)
-        program.space["_simt_turns"] = self.paths.turns
+        program.space["_simt_iterations"] = self.paths.iterations
         memory.describe = lambda site: (
             f"thread {tuple(self.thread_place(self.thread))} of block "
             f"{tuple(self.block_place(self.number))}, {program.place(site)}"

@@ -111,7 +111,7 @@ def stays_unsigned(op: ast.operator, y: ast.expr, m: int, n: int) -> bool:
     return isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor))
 
 
-def of_turns(ends: list[Any]) -> Any:
+def of_iterations(ends: list[Any]) -> Any:
     """Return the kind of the elements of range(*ends); OTHER means that they are typed scalars."""
     count = max(SMALL, *(int(end) for end in ends))
     upwards = len(ends) == 1 or (is_natural(ends[0]) and (len(ends) == 2 or is_natural(ends[2])))

@@ -45,25 +45,25 @@ class Paths:
         self.sites = sites
         self.loops = loops  # for each loop: the number of sites before it; whether it is a while
         self.parents: list[tuple[int, int, int]] = [(-1, -1, 0)]
-        self._turns: dict[tuple[int, int], list[int]] = {}
+        self._iterations: dict[tuple[int, int], list[int]] = {}
 
-    def turns(self, path: int, loop: int) -> Iterator[int]:
+    def iterations(self, path: int, loop: int) -> Iterator[int]:
         """Yield the path of each iteration of a loop that is entered on `path`."""
-        known = self._turns.setdefault((path, loop), [])
-        turn = 0
+        known = self._iterations.setdefault((path, loop), [])
+        iteration = 0
         while True:
-            if turn == len(known):
+            if iteration == len(known):
                 known.append(len(self.parents) * self.sites)
-                self.parents.append((path // self.sites, loop, turn))
-            yield known[turn]
-            turn += 1
+                self.parents.append((path // self.sites, loop, iteration))
+            yield known[iteration]
+            iteration += 1
 
     def program_order(self, key: int) -> tuple[tuple[int, int, int], ...]:
         """Return a sort key that puts access keys into the order of a thread's execution."""
         path, site = divmod(key, self.sites)
         steps = [(2 * site, 0, 0)]
         while path:
-            path, loop, turn = self.parents[path]
+            path, loop, iteration = self.parents[path]
             before, is_while = self.loops[loop]
             place = 2 * before - 1  # between the sites before it and those in it
             if is_while and steps[-1][0] < place:
@@ -71,7 +71,7 @@ class Paths:
                 # which is evaluated again after that iteration.
                 later, *rest = steps[-1]
                 steps[-1] = (later + 2 * self.sites, *rest)
-            steps.append((place, loop, turn))
+            steps.append((place, loop, iteration))
         return tuple(reversed(steps))
 
 

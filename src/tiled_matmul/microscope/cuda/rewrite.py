@@ -197,16 +197,16 @@ def _helpers(max_steps: int) -> dict[str, Any]:
                 "another thread's store never ends. trace takes max_steps=.)"
             )
 
-    def span(turns: range, line: int, name: str) -> Any:
-        if len(turns) <= max_steps >> 4:
-            return turns
-        return (tick(line, name) or turn for turn in turns)
+    def span(iterations: range, line: int, name: str) -> Any:
+        if len(iterations) <= max_steps >> 4:
+            return iterations
+        return (tick(line, name) or iteration for iteration in iterations)
 
     def typed_range(line: int, name: str, *ends: Any) -> Any:
-        turns = span(range(*(values.index(end) for end in ends)), line, name)
+        iterations = span(range(*(values.index(end) for end in ends)), line, name)
         if any(values.dtype_of(end) == values.UINT64 for end in ends):
-            return map(values.u64, turns)
-        return map(values.i64, turns)
+            return map(values.u64, iterations)
+        return map(values.i64, iterations)
 
     def restart() -> None:
         steps[0] = 0
@@ -237,7 +237,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_print": _print,
         "_simt_zip": zip,
         "_simt_next": next,
-        "_simt_turns_of": range,
+        "_simt_iterations_of": range,
         "_simt_len": len,
         "_simt_least": min,
         "_simt_most": max,
@@ -402,16 +402,16 @@ class _Translator:
         loop = self.new_loop(is_while=True)
         tick = call("_simt_tick", ast.Constant(node.lineno), ast.Constant(self.source.name))
         body: list[ast.stmt] = [ast.Expr(tick)]
-        turns, outside = f"_simt_turns{loop}", f"_simt_outside{loop}"
+        iterations, outside = f"_simt_iterations{loop}", f"_simt_outside{loop}"
         if self.shared.record:
-            body.append(assign(write_name("_simt_path"), call("_simt_next", read_name(turns))))
+            body.append(assign(write_name("_simt_path"), call("_simt_next", read_name(iterations))))
         body += self.block(node.body)
         made: list[ast.stmt] = [ast.copy_location(ast.While(test, body, []), node)]
         if self.shared.record:
-            paths = call("_simt_turns", read_name("_simt_path"), ast.Constant(loop))
+            paths = call("_simt_iterations", read_name("_simt_path"), ast.Constant(loop))
             made = [
                 assign(write_name(outside), read_name("_simt_path")),
-                assign(write_name(turns), paths),
+                assign(write_name(iterations), paths),
                 *made,
                 assign(write_name("_simt_path"), read_name(outside)),
             ]
@@ -422,21 +422,21 @@ class _Translator:
             raise self.unsupported(node, "for … else")
         if not isinstance(node.target, ast.Name):
             raise self.unsupported(node, "a loop over more than one name")
-        turns, kind = self.turns(node.iter)
+        iterations, kind = self.iterations(node.iter)
         loop = self.new_loop()
         self.assigned(node.target.id, kind)
         body: list[ast.stmt] = []
         if is_int(kind) and self.env[node.target.id] == OTHER:
-            turn = self.typed(read_name(node.target.id), kind)
-            body.append(assign(write_name(node.target.id), turn))
+            iteration = self.typed(read_name(node.target.id), kind)
+            body.append(assign(write_name(node.target.id), iteration))
         body += self.block(node.body)
         if not self.shared.record:
-            made = ast.For(write_name(node.target.id), turns, body, [])
+            made = ast.For(write_name(node.target.id), iterations, body, [])
             return [ast.copy_location(made, node)]
         outside = f"_simt_outside{loop}"
-        paths = call("_simt_turns", read_name("_simt_path"), ast.Constant(loop))
+        paths = call("_simt_iterations", read_name("_simt_path"), ast.Constant(loop))
         both = ast.Tuple([write_name(node.target.id), write_name("_simt_path")], ast.Store())
-        made = ast.For(both, call("_simt_zip", turns, paths), body, [])
+        made = ast.For(both, call("_simt_zip", iterations, paths), body, [])
         return [
             assign(write_name(outside), read_name("_simt_path")),
             ast.copy_location(made, node),
@@ -447,7 +447,7 @@ class _Translator:
         self.shared.loops.append((len(self.shared.sites), is_while))
         return len(self.shared.loops) - 1
 
-    def turns(self, node: ast.expr) -> tuple[ast.expr, Any]:
+    def iterations(self, node: ast.expr) -> tuple[ast.expr, Any]:
         """Return (the iterable of a for loop, the kind of its elements)."""
         if isinstance(node, ast.Call) and self.is_range(node.func):
             if node.keywords or not 1 <= len(node.args) <= 3:
@@ -455,13 +455,13 @@ class _Translator:
             ends = [self.expression(argument) for argument in node.args]
             where = ast.Constant(node.lineno), ast.Constant(self.source.name)
             ints = all(is_int(kind) for _, kind in ends)
-            turn = kinds.of_turns([kind for _, kind in ends]) if ints else OTHER
-            if turn != OTHER:
-                turns = call("_simt_turns_of", *(end for end, _ in ends))
+            iteration = kinds.of_iterations([kind for _, kind in ends]) if ints else OTHER
+            if iteration != OTHER:
+                iterations = call("_simt_iterations_of", *(end for end, _ in ends))
                 small = all(
                     isinstance(end, ast.Constant) and abs(end.value) < 1 << 16 for end, _ in ends
                 )
-                return (turns if small else call("_simt_span", turns, *where)), turn
+                return (iterations if small else call("_simt_span", iterations, *where)), iteration
             return call("_simt_range", *where, *(self.typed(*end) for end in ends)), OTHER
         value, kind = self.expression(node)
         part = kinds.part_of(kind)
@@ -991,8 +991,8 @@ class _Translator:
         compiled = _compile(self.shared, function, known)
         path: ast.expr = read_name("_simt_path")
         if self.shared.record:
-            turns = call("_simt_turns", path, ast.Constant(self.new_loop()))
-            path = call("_simt_next", turns)
+            iterations = call("_simt_iterations", path, ast.Constant(self.new_loop()))
+            path = call("_simt_next", iterations)
         arguments = [tree for tree, _ in operands]
         made: ast.expr = call(compiled.name, read_name("_simt_lane"), path, *arguments)
         if compiled.waits:

@@ -350,7 +350,7 @@ class Trace:
             info = self.arrays[number]
             rows = np.flatnonzero(piece.array == number)
             contiguous = (piece.address[rows] - info.start) // info.itemsize
-            if info.strides != _row_major(info):
+            if info.strides != row_major(info.shape, info.itemsize):
                 index_of = {int(a): element(info, int(a)) for a in np.unique(piece.address[rows])}
                 contiguous = [
                     int(np.ravel_multi_index(index_of[int(a)], info.shape)) if info.shape else 0
@@ -420,10 +420,6 @@ class Trace:
             raise ValueError(f"block {tuple(block)} was not followed; the grid is {self.grid}")
         return place[0] + self.grid[0] * (place[1] + self.grid[1] * place[2])
 
-    def source_line(self, site: Site) -> str:
-        """Return the text of a site's line, stripped."""
-        return site.source
-
     # How it is shown.
 
     def summary(self) -> Table:
@@ -479,7 +475,3 @@ def _shown(rows: list[dict], head: tuple[str, ...]) -> Table:
     if "wavefronts" in used:
         used.append("bank conflicts")
     return show_table(rows, (*head, *used))
-
-
-def _row_major(info: ArrayInfo) -> tuple[int, ...]:
-    return row_major(info.shape, info.itemsize)

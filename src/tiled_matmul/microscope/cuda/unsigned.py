@@ -1,7 +1,7 @@
-"""Kernels whose integers have no sign: the casts that `kit.unsigned` promises, put into the tree.
+"""Insert the casts of `kit.unsigned` into the syntax tree of a kernel with unsigned integers.
 
-`source.read` applies this to every function that carries the mark, so the compiler and the
-interpreter get the same tree. A cast keeps the node that was written, for messages.
+`source.read` does this for every marked function, so that the compiler and the interpreter get the
+same tree. A cast keeps the original node, for messages.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 from tiled_matmul.microscope.cuda.names import LANE_VALUES, RANGES
 
 MARK = "has_unsigned_integers"
-CAST = "_uint64"  # the name by which a tree with casts calls the type
+CAST = "_uint64"  # the name of the type in a tree with casts
 COMPARED = (min, max, abs)
 NOT_CAST = ("grid", "gridsize")
 
 
 def is_marked(function: Callable) -> bool:
-    """Return whether the function was given to `kit.unsigned.unsigned`."""
+    """Return whether the function is decorated with `kit.unsigned.unsigned`."""
     return hasattr(function, MARK)
 
 
 def cast_type() -> dict[str, Any]:
-    """Return {CAST: uint64}: what a tree with casts needs beside the function's own names."""
+    """Return {CAST: uint64}, the name that a tree with casts needs in addition."""
     from numba import uint64
 
     return {CAST: uint64}
@@ -34,9 +34,9 @@ def cast_type() -> dict[str, Any]:
 def with_casts(
     function: Callable, tree: ast.FunctionDef, place: Callable[[ast.AST], str]
 ) -> ast.FunctionDef:
-    """Return the tree of `function` with its casts; `tree` itself is changed.
+    """Return the tree of `function` with casts; it changes `tree` itself.
 
-    `place` names a node's line for messages. Raises ValueError for a negative constant, for
+    `place` returns a node's line for messages. Raises ValueError for a negative constant, for
     cuda.grid, and for a name that is not defined yet.
     """
     writer = _Writer(function, place)
@@ -45,7 +45,7 @@ def with_casts(
 
 
 def as_written(node: ast.AST) -> ast.AST:
-    """Return the expression without the casts that were put in; `node` itself is changed."""
+    """Return the expression without inserted casts; it changes `node` itself."""
     return _Eraser().visit(node)
 
 
@@ -73,7 +73,7 @@ class _Writer(ast.NodeTransformer):
         return ast.copy_location(made, node)
 
     def outside(self, node: ast.AST) -> Any:
-        """Return what a name or a dotted name from outside of the kernel stands for, or None."""
+        """Return the value of a name, plain or dotted, from outside the kernel, or None."""
         if isinstance(node, ast.Attribute):
             return getattr(self.outside(node.value), node.attr, None)
         if not isinstance(node, ast.Name) or node.id in self.local:
@@ -83,7 +83,7 @@ class _Writer(ast.NodeTransformer):
         return self.known[node.id]
 
     def feature(self, node: ast.AST) -> str:
-        """Return "threadIdx.x" for cuda.threadIdx.x, and "" for what is not numba.cuda's."""
+        """Return "threadIdx.x" for cuda.threadIdx.x, and "" for names outside numba.cuda."""
         names = []
         while isinstance(node, ast.Attribute):
             names.append(node.attr)
@@ -91,12 +91,12 @@ class _Writer(ast.NodeTransformer):
         return ".".join(reversed(names)) if names and self.outside(node) is self.cuda else ""
 
     def is_constant(self, node: ast.AST) -> bool:
-        """Is it an integer that is known before the kernel runs, written as a number or a name?"""
+        """Return whether it is a constant integer, written as a number or a name."""
         value = node.value if isinstance(node, ast.Constant) else self.outside(node)
         return type(value) is int
 
     def is_bare(self, node: ast.AST) -> bool:
-        """Is it a constant alone, or a tuple of them: a shape, an index, a literal argument?"""
+        """Return whether it is only a constant or a tuple of them, such as a shape or an index."""
         if isinstance(node, (ast.Tuple, ast.List)):
             return all(map(self.is_bare, node.elts))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

@@ -13,6 +13,7 @@ kernel 6.
 from numba import cuda
 
 from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.fours import fours
 from tiled_matmul.kit.intrinsics import load4, store4
 from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.kit.unsigned import unsigned
@@ -67,11 +68,6 @@ def cuda_vectorised_kernel(a, b, c):
             x = left + col + h * 64
             if y < M and x < N:
                 store4(c, (y, x), load4(acc, (i, h * 4)))
-
-
-def fours(*tensors) -> bool:
-    """Can all of these row-major tensors be read by aligned fours, along each of their rows?"""
-    return all(x.shape[1] % 4 == 0 and x.data_ptr() % (4 * x.element_size()) == 0 for x in tensors)
 
 
 def matmul(a, b, out=None):

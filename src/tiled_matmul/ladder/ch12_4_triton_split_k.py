@@ -14,8 +14,8 @@ import triton
 import triton.language as tl
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
-from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.programs import (
+    can_overlap,
     check_blocks,
     check_group,
     cover,
@@ -38,22 +38,11 @@ DTYPES = ("float16", "bfloat16", "float32")
 
 @triton.jit
 def triton_split_k_kernel(
-    a,
-    b,
-    parts,
-    M,
-    N,
-    K,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    PRECISION: tl.constexpr,
-    GROUP_M: tl.constexpr,
-    SPLITS: tl.constexpr,
-    A_TRANSPOSED: tl.constexpr,
-    B_TRANSPOSED: tl.constexpr,
-    OVERLAP: tl.constexpr,
-):
+    a, b, parts, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    PRECISION: tl.constexpr, GROUP_M: tl.constexpr, SPLITS: tl.constexpr,
+    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     tile, split = tl.program_id(0) % (tiles_m * tiles_n), tl.program_id(0) // (tiles_m * tiles_n)
     tile_m, tile_n = grouped(tile, tiles_m, tiles_n, GROUP_M)
@@ -72,16 +61,9 @@ def triton_split_k_kernel(
 
 @triton.jit
 def sum_parts_kernel(
-    parts,
-    c,
-    size,
-    N,
-    c_row,
-    c_col,
-    SPLITS: tl.constexpr,
-    SUMMED: tl.constexpr,
-    OVERLAP: tl.constexpr,
-):
+    parts, c, size, N, c_row, c_col,
+    SPLITS: tl.constexpr, SUMMED: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     if OVERLAP:
         tl.extra.cuda.gdc_wait()  # until the parts are there, all of them
     at = tl.program_id(0).to(tl.int64) * SUMMED + tl.arange(0, SUMMED)
@@ -92,17 +74,9 @@ def sum_parts_kernel(
 
 
 def matmul(
-    a,
-    b,
-    out=None,
-    *,
-    block=None,
-    group_m=GROUP_M,
-    splits=SPLITS,
-    num_warps=None,
-    num_stages=None,
-    overlap=None,
-):
+    a, b, out=None, *, block=None, group_m=GROUP_M, splits=SPLITS, num_warps=None,
+    num_stages=None, overlap=None,
+):  # fmt: skip
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
@@ -137,9 +111,3 @@ def matmul(
     early = {"launch_pdl": True} if overlap else {}
     launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, **early)
     return out
-
-
-def can_overlap() -> bool:
-    """Can a kernel here be launched before the one that it depends on is over?"""
-    chosen = select()
-    return chosen.name != "simulator" and (chosen.gpu is None or chosen.gpu.capability >= (9, 0))

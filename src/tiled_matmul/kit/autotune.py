@@ -1,11 +1,7 @@
-"""The kernel of the rung below, with the tiles, warps and stages that were the fastest when timed.
+"""Which of several settings is the fastest: `triton.autotune`, with the reasons that it drops.
 
-Nothing of a program changed. What changed: who chooses its constants. SPACE states what is tried;
-`triton.autotune` times each setting on the operands of the first call and the winner is pinned for
-that shape, these strides and this dtype. Autotune leaves out in silence what does not fit; here it
-is kept with its reason. `choice_for` tells the winner and all that was tried. Where there is no
-clock, in Triton's interpreter, the first setting of the space is taken.
-Source: Triton's tutorial 03, which tunes the kernel of chapter 10.
+Autotune leaves out in silence what does not fit the GPU. `tune` keeps those settings, each with
+what was said about it.
 """
 
 from __future__ import annotations
@@ -18,8 +14,6 @@ from typing import Any
 
 import triton
 
-from tiled_matmul.kit.arguments import positive, tensor_operands
-from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.programs import (
     check_blocks,
     check_group,
@@ -27,13 +21,9 @@ from tiled_matmul.kit.programs import (
     cover,
     launch,
     precision,
-    usual,
-    withholding,
 )
-from tiled_matmul.ladder import triton_swizzled
 
-DTYPES = triton_swizzled.DTYPES
-KEY = ["M", "N", "K"]  # autotune adds the dtypes; `tune` the strides
+KEY = ["M", "N", "K"]  # autotune adds the dtypes; the caller tells apart the strides
 WARM_UP_MS, MEASURE_MS = 10, 50  # for each setting
 
 
@@ -59,26 +49,6 @@ class Setting:
         }
 
 
-# What is tried where tensor cores multiply. The first is what the rung below takes by itself.
-SPACE = (
-    Setting(triton_swizzled.BLOCK, triton_swizzled.WARPS, 3),
-    Setting((128, 256, 64), 8, 4),
-    Setting((256, 128, 64), 8, 3),
-    Setting((128, 128, 64), 8, 4),
-    Setting((128, 128, 64), 4, 4),
-    Setting((64, 256, 64), 4, 4),
-    Setting((64, 128, 64), 4, 4),
-    Setting((64, 64, 128), 4, 4),
-    Setting((128, 256, 128), 8, 3),  # on an H200 it does not fit
-)
-# And where threads do.
-SMALL_SPACE = (
-    Setting((64, 64, 16), 8, 3),
-    Setting((64, 64, 32), 8, 2),
-    Setting((32, 64, 32), 4, 2),
-)
-
-
 @dataclass(frozen=True)
 class Tuned:
     """The winner for one kind of call, and how it came to win.
@@ -99,43 +69,11 @@ class Tuned:
         return f"{self.setting}: {how}{left_out}"
 
 
-_pinned: dict[tuple, Tuned] = {}
-
-
-def space_for(a) -> tuple[Setting, ...]:
-    """Return what is tried for operands of a's dtype on this GPU, or on an H200 without one."""
-    block, _ = usual(None, None, a, (SPACE[0].block, SPACE[0].num_warps))
-    return SPACE if block == SPACE[0].block else SMALL_SPACE
-
-
-def choice_for(
-    a, b, out=None, *, group_m=triton_swizzled.GROUP_M, space: Sequence[Setting] | None = None
-) -> Tuned:
-    """Return what is pinned for these operands; the first time, on a GPU, it is tuned now.
-
-    Tuning overwrites `out`, with the product. Raises as `matmul` does.
-    """
-    m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
-    positive("group_m", group_m)
-    space = _checked(space_for(a) if space is None else space)
-    if withholding() or not select().on_gpu:
-        return Tuned(space[0])
-    strides = (*a.stride(), *b.stride(), *out.stride())
-    key = (m, n, k, *strides, a.dtype, out.dtype, a.device, group_m, space)
-    if key not in _pinned:
-        _pinned[key] = tune(a, b, out, group_m, space)
-    return _pinned[key]
-
-
-def forget() -> None:
-    """Tune anew from now on."""
-    _pinned.clear()
-
-
-def tune(a, b, out, group_m: int, space: Sequence[Setting]) -> Tuned:
+def tune(kernel: Any, a, b, out, group_m: int, space: Sequence[Setting]) -> Tuned:
     """Time each setting on these operands, by `triton.autotune`, and return the outcome.
 
-    Raises ValueError, naming them all, if no setting fits.
+    `kernel` takes the arguments and constants of `triton_swizzled_kernel`. Raises ValueError,
+    naming them all, if no setting fits.
     """
     from triton.testing import do_bench
 
@@ -159,7 +97,7 @@ def tune(a, b, out, group_m: int, space: Sequence[Setting]) -> Tuned:
         warps, stages = setting.num_warps, setting.num_stages
         configs[triton.Config(sizes, num_warps=warps, num_stages=stages)] = setting
     tuner = triton.autotune(list(configs), key=KEY, do_bench=listening)
-    kernel = tuner(triton_swizzled.triton_swizzled_kernel)
+    kernel = tuner(kernel)
     kernel.__name__ = "triton_tuned_kernel"  # for a refusal's message
     constants = {"PRECISION": precision(a), "GROUP_M": group_m, "HINTS": True}
 
@@ -186,19 +124,12 @@ def tune(a, b, out, group_m: int, space: Sequence[Setting]) -> Tuned:
     )
 
 
-def matmul(a, b, out=None, *, group_m=triton_swizzled.GROUP_M, space=None):
-    """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
+def checked(space: Sequence[Setting]) -> tuple[Setting, ...]:
+    """Return the space as a tuple.
 
-    Products are summed in float32. `space` is the Settings to choose from, None takes `space_for`.
-    The first call of a kind compiles and times them all. Raises TypeError or ValueError as
-    `triton_swizzled.matmul` does, for a space without settings, and if none fits.
+    Raises ValueError for an empty one and for a setting that is there twice, and TypeError or
+    ValueError as `check_blocks` does.
     """
-    *_, out = tensor_operands(a, b, out, DTYPES, strided=True)
-    chosen = choice_for(a, b, out, group_m=group_m, space=space)
-    return triton_swizzled.matmul(a, b, out=out, group_m=group_m, **chosen.setting.options)
-
-
-def _checked(space: Sequence[Setting]) -> tuple[Setting, ...]:
     space = tuple(space)
     if not space:
         raise ValueError("there is no setting to choose from")

@@ -13,6 +13,7 @@ Source: NVIDIA, PTX ISA, "cp.async"; CUTLASS, multistage mainloop (2020).
 from numba import cuda, uint64
 
 from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.fours import rows_of_fours
 from tiled_matmul.kit.intrinsics import (
     commit_copies,
     copy_async,
@@ -24,7 +25,6 @@ from tiled_matmul.kit.intrinsics import (
 from tiled_matmul.kit.launch import covering_grid, launch, need_capability
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
-from tiled_matmul.ladder.cuda_vectorised import fours
 
 TILE_M, TILE_N, TILE_K = 64, 128, 16
 WARP_M, WARP_N = 32, 64
@@ -112,18 +112,6 @@ def cuda_async_kernel(a, b, c):
             x = left + col + j % 4 + j // 4 * (WARP_N // 2)
             if y < M and x < N:
                 c[y, x] = acc[i, j]
-
-
-def rows_of_fours(b):
-    """Return b (K, N) if its rows are made of aligned fours, else a copy with rows that are.
-
-    The copy is wider, by columns of zeros: (K, N rounded up to a multiple of 4).
-    """
-    if fours(b):
-        return b
-    from torch.nn.functional import pad
-
-    return pad(b, (0, -b.shape[1] % 4)) if b.shape[1] % 4 else b.clone()
 
 
 def matmul(a, b, out=None):

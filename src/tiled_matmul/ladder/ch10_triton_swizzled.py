@@ -31,26 +31,11 @@ DTYPES = ("float16", "bfloat16", "float32")
 
 @triton.jit
 def triton_swizzled_kernel(
-    a,
-    b,
-    c,
-    M,
-    N,
-    K,
-    a_row,
-    a_col,
-    b_row,
-    b_col,
-    c_row,
-    c_col,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    PRECISION: tl.constexpr,
-    GROUP_M: tl.constexpr,
-    HINTS: tl.constexpr,
-    MASK_K: tl.constexpr,
-):
+    a, b, c, M, N, K, a_row, a_col, b_row, b_col, c_row, c_col,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    PRECISION: tl.constexpr, GROUP_M: tl.constexpr,
+    HINTS: tl.constexpr, MASK_K: tl.constexpr,
+):  # fmt: skip
     # Which tile of C is mine?
     program = tl.program_id(0)
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
@@ -86,17 +71,9 @@ def triton_swizzled_kernel(
 
 
 def matmul(
-    a,
-    b,
-    out=None,
-    *,
-    block=None,
-    group_m=GROUP_M,
-    hints=True,
-    mask_k=None,
-    num_warps=None,
+    a, b, out=None, *, block=None, group_m=GROUP_M, hints=True, mask_k=None, num_warps=None,
     num_stages=3,
-):
+):  # fmt: skip
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two from 16

@@ -13,12 +13,12 @@ Sources: Gray, maxas (2014), on register banks and the reuse of operands; Jia et
 from numba import cuda
 
 from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.fours import fours
 from tiled_matmul.kit.intrinsics import load4, store4
 from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
 from tiled_matmul.ladder import cuda_thread_tile_2d
-from tiled_matmul.ladder.cuda_vectorised import fours
 
 TILE_M, TILE_N, TILE_K = 128, 128, 8
 THREADS = 256

@@ -10,8 +10,7 @@ hardware that copies tiles, smaller tiles go by pointers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
@@ -19,6 +18,7 @@ from triton import cdiv
 
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.candidates import Choice, candidates, options, split_k
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.programs import SMALL
 from tiled_matmul.models.roofline import step_clocks
@@ -28,31 +28,6 @@ SHORT = 32  # rows, or columns, that no `wgmma` is needed for
 # Clocks of an H200: of a program's start and end, of the seam between two tiles of one that stays,
 # of a second kernel; and bytes of split-K's parts that the L2 takes or gives in a clock.
 START, SEAM, SECOND, PARTS_A_CLOCK = 3500, 500, 3500, 1700
-MOST_SPLITS = 16
-# Rows, widths and stages of the tiles of two widths.
-TWO_WIDTHS = (
-    (64, (256, 32), 4),
-    (64, (256, 64), 4),
-    (64, (128, 64), 6),
-    (64, (128, 32), 6),
-    (128, (128, 32), 5),
-)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A rung's module in `ladder/`, and the options for its `matmul`.
-
-    `turned`: it makes C's transpose, of B's and A's.
-    """
-
-    module: str
-    options: dict = field(default_factory=dict)
-    turned: bool = False
-
-    def __str__(self) -> str:
-        told = ", ".join(f"{name}={value}" for name, value in self.options.items())
-        return f"{self.module}({told})" + " of the transposes" * self.turned
 
 
 @cache
@@ -64,31 +39,14 @@ def pick(m: int, n: int, k: int, multiprocessors: int, capability=(9, 0), bytes_
     if n <= SHORT < m:
         return replace(pick(n, m, k, multiprocessors, capability, bytes_each), turned=True)
     if capability < (8, 0) or bytes_each == 4:  # threads multiply
-        return Choice("triton_swizzled", _options(*SMALL, 3))
+        return Choice("triton_swizzled", options(*SMALL, 3))
     if not (9, 0) <= capability < (12, 0):
-        return Choice("triton_swizzled", _options((128, 128, 64), 8, 3))
+        return Choice("triton_swizzled", options((128, 128, 64), 8, 3))
     if m <= SHORT:
         splits = max(1, multiprocessors // cdiv(n, 128))
-        return _split_k((16, 128, 128), min(splits, 8, cdiv(k, 128)))
+        return split_k((16, 128, 128), min(splits, 8, cdiv(k, 128)))
     choices = candidates(m, n, k, multiprocessors)
     return min(choices, key=lambda choice: clocks(choice, m, n, k, multiprocessors))
-
-
-def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]:
-    """Yield what there is to choose from for C (M, N), each with the stages and groups it likes."""
-    large = cdiv(m, 128) * cdiv(n, 256) > 3 * multiprocessors
-    stages, group_m = (4, 12) if large else (3, 4)
-    yield Choice("triton_persistent", _options((128, 256, 64), 8, stages, group_m))
-    yield Choice("triton_descriptors", _options((64, 64, 128), 4, 3 if k < 1024 else 6))
-    yield Choice("triton_descriptors", _options((64, 128, 128), 4, 4, 4))
-    yield Choice("triton_descriptors", _options((128, 128, 64), 8, 4))
-    for rows, widths, stages in TWO_WIDTHS:
-        options = _options((rows, widths, 64), 4, stages, 16)
-        yield from (Choice("triton_two_widths", options | {"down": d}) for d in (False, True))
-    for block in ((64, 64, 128), (64, 128, 128)):
-        tiles = cdiv(m, block[0]) * cdiv(n, block[1])
-        for splits in range(2, min(MOST_SPLITS, multiprocessors // tiles) + 1):
-            yield _split_k(block, splits)
 
 
 def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> float:
@@ -104,15 +62,6 @@ def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> floa
         return START + waves * (loop + SEAM)
     parts = 2 * 4 * splits * m * n / PARTS_A_CLOCK + SECOND if splits > 1 else 0
     return waves * (START + loop) + parts
-
-
-def _options(block: tuple, num_warps: int, num_stages: int, group_m: int = 8) -> dict:
-    numbers = {"num_warps": num_warps, "num_stages": num_stages, "group_m": group_m}
-    return {"block": block} | numbers
-
-
-def _split_k(block: tuple, splits: int) -> Choice:
-    return Choice("triton_split_k", _options(block, 4, 4, 4) | {"splits": splits})
 
 
 def choice_for(a, b, out=None) -> Choice:

@@ -17,38 +17,14 @@ it is A's that stays.
 """
 
 import numpy as np
-from numba import njit, prange, types
-from numba.extending import intrinsic, register_jitable
+from numba import njit, prange
 
 from tiled_matmul.kit.arguments import numpy_operands
+from tiled_matmul.kit.vectors import aligned_zeros, use_widest_vectors
 
 TILE_M = 128  # C's tile: 64 KiB in float32, streamed from the level-2 cache
 TILE_N = 128  # B's tile of 32×128 is 16 KiB (float64: 32 KiB) and stays in the level-1 cache
 TILE_K = 32
-LINE = 64  # bytes in a cache line: a vector that straddles two of them is loaded twice
-
-
-@intrinsic
-def use_widest_vectors(typing_context):
-    """Let the compiler use 512-bit vectors in the calling function, where the CPU has them.
-
-    LLVM prefers 256 bits on most CPUs that have 512, because the first of them lowered their
-    clock; llvmlite has no public way to say otherwise. Without AVX-512 this changes nothing.
-    """
-
-    def generate(context, builder, signature, arguments):
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        return context.get_dummy_value()
-
-    return types.none(), generate
-
-
-@register_jitable
-def aligned_zeros(size, dtype):
-    """Return `size` zeros that begin on a cache line. np.zeros promises 16 bytes only."""
-    raw = np.zeros(size + LINE, dtype)
-    start = -raw.ctypes.data % LINE // raw.itemsize
-    return raw[start : start + size]
 
 
 @njit(parallel=True)

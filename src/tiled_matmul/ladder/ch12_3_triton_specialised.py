@@ -9,12 +9,10 @@ for good.
 Source: Triton's tutorial 09 and its passes for Hopper; NVIDIA, CUTLASS, "warp specialization".
 """
 
-import torch
 import triton
 import triton.language as tl
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
-from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.programs import (
     LONGEST_NUMBER,
@@ -26,40 +24,27 @@ from tiled_matmul.kit.programs import (
     describe,
     grouped,
     launch,
+    memory_on,
     precision,
     usual,
     withholding,
 )
+from tiled_matmul.kit.specialise import refused, specialises
 
 BLOCK = (128, 256, 64)
 WARPS = 4  # of which the compiler makes 12
 STAGES = 3
-LEAST_ROWS = 128  # 64 for each group: with 64 in all, both groups multiply the same
-LEAST_STAGES, MOST_STAGES = 2, 4
 GROUP_M = 8
 DTYPES = ("float16", "bfloat16", "float32")
 
 
 @triton.jit
 def triton_specialised_kernel(
-    a,
-    b,
-    c,
-    M,
-    N,
-    K,
-    a_stride,
-    b_stride,
-    c_stride,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    PRECISION: tl.constexpr,
-    GROUP_M: tl.constexpr,
-    A_TRANSPOSED: tl.constexpr,
-    B_TRANSPOSED: tl.constexpr,
-    SPECIALISE: tl.constexpr,
-):
+    a, b, c, M, N, K, a_stride, b_stride, c_stride,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    PRECISION: tl.constexpr, GROUP_M: tl.constexpr,
+    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr, SPECIALISE: tl.constexpr,
+):  # fmt: skip
     if A_TRANSPOSED:
         a_tiles = tl.make_tensor_descriptor(a, (K, M), (a_stride, 1), (BLOCK_K, BLOCK_M))
     else:
@@ -83,17 +68,9 @@ def triton_specialised_kernel(
 
 
 def matmul(
-    a,
-    b,
-    out=None,
-    *,
-    block=None,
-    group_m=GROUP_M,
-    num_warps=None,
-    num_stages=None,
-    programs=None,
-    specialise=None,
-):
+    a, b, out=None, *, block=None, group_m=GROUP_M, num_warps=None, num_stages=None,
+    programs=None, specialise=None,
+):  # fmt: skip
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
@@ -119,45 +96,16 @@ def matmul(
     programs = min(programs, cover(m, block[0]) * cover(n, block[1]))
     can = specialises(block, num_warps, num_stages, a)
     if specialise and not (can or withholding()):
-        gpu = select().gpu
-        raise ValueError(
-            f"specialise=True needs 16-bit floats, tiles of {LEAST_ROWS} rows or more, 4 warps, "
-            f"{LEAST_STAGES} to {MOST_STAGES} stages, K above 1 and a GPU of compute capability "
-            f"9.0; got {a.dtype}, {block[0]} rows, {num_warps} warps, {num_stages} stages, K={k}"
-            + (f" and {gpu.name}, {'.'.join(map(str, gpu.capability))}" if gpu else "")
-        )
+        raise refused(block, num_warps, num_stages, a)
     specialise = can and block == BLOCK if specialise is None else specialise
     a_tiles, a_transposed = describe(a, block[0], block[2])
     b_tiles, b_transposed = describe(b, block[2], block[1])
     c = out if describable(out) else aligned_like(out)
     if c.is_cuda:
-        triton.set_allocator(_memory_on(c.device))
+        triton.set_allocator(memory_on(c.device))
     strides = (a_tiles.strides[0], b_tiles.strides[0], c.stride(0))
     arguments = (a_tiles.base, b_tiles.base, c, m, n, k, *strides, *block, precision(out))
     switches = (group_m, a_transposed, b_transposed, specialise)
     options = {"num_warps": num_warps, "num_stages": num_stages}
     launch(triton_specialised_kernel, (programs,), *arguments, *switches, **options)
     return out if c is out else out.copy_(c)
-
-
-def specialises(block, num_warps, num_stages, a) -> bool:
-    """Does the compiler give warps different work, if asked to multiply a (M, K), and do it right?
-
-    It does for `wgmma` in halves, 4 warps and a loop along K; in other cases on 9.0 it keeps silent
-    or fails. With more than MOST_STAGES the product was wrong on an H200. What is right was seen
-    there with Triton 3.6; versions 3.7 and 3.8 were seen to compile it. Other GPUs are not asked.
-    """
-    gpu = select().gpu
-    hopper = gpu is None or gpu.capability == (9, 0)
-    halves = hopper and block[0] >= LEAST_ROWS and a.element_size() == 2
-    stages = LEAST_STAGES <= num_stages <= MOST_STAGES
-    return halves and num_warps == 4 and stages and a.shape[1] > 1
-
-
-def _memory_on(device):
-    """Return how Triton gets memory for the descriptors that a kernel makes."""
-
-    def allocate(size: int, alignment: int, stream: int | None) -> torch.Tensor:
-        return torch.empty(size, dtype=torch.int8, device=device)
-
-    return allocate

@@ -1,0 +1,82 @@
+"""`python -m tiled_matmul ladder`: the rungs, a rung's kernel, what changed from the one below."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command `ladder` to the command line."""
+    parser = commands.add_parser(
+        "ladder",
+        help="list the rungs, or print a rung's kernel or what changed from the rung below",
+        description="Without a name: a table of the rungs. With one: the rung's kernel.",
+    )
+    parser.add_argument("name", nargs="?", metavar="RUNG", help="a name from the table")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--diff",
+        action="store_true",
+        help="print the lines of kernel and launcher that differ from the rung below",
+    )
+    shown.add_argument("--file", action="store_true", help="print the rung's whole file")
+    parser.set_defaults(run=_ladder)
+
+
+def _ladder(args: argparse.Namespace) -> int:
+    from tiled_matmul.ladder import rung
+
+    if args.name is None:
+        if args.diff or args.file:
+            raise ValueError("--diff and --file need the name of a rung")
+        print(_table())
+        return 0
+    chosen = rung(args.name)
+    if args.file:
+        print(chosen.source.read_text(encoding="utf-8"), end="")
+    elif args.diff:
+        below = chosen.below.name if chosen.below else "nothing: it is a first rung"
+        print(f"# {chosen.name}, changed from {below}")
+        print(chosen.changes(launcher=True))
+    elif chosen.kernel is None:
+        print(f"{chosen.name} has no kernel of its own: its launcher picks another rung's.")
+    else:
+        from tiled_matmul.kit.changes import source_of
+
+        print(source_of(chosen.kernel), end="")
+    return 0
+
+
+def _table() -> Any:
+    from tiled_matmul.kit.changes import to_compare
+    from tiled_matmul.ladder import LADDER
+    from tiled_matmul.measure import results
+    from tiled_matmul.microscope.table import table
+
+    records = results.reference()
+    rows = []
+    for each in LADDER:
+        record = _record(each, records)
+        changed = each.changes().splitlines()
+        rows.append(
+            {
+                "rung": each.name,
+                "chapter": each.chapter,
+                "kernel (lines)": 0 if each.kernel is None else len(to_compare(each.kernel)),
+                "new or changed": sum(line.startswith("+") for line in changed),
+                "of the library": "" if record is None else f"{record.ratio:.1%}",
+                "at M×N×K": "" if record is None else f"{record.m}×{record.n}×{record.k}",
+                "title": each.title,
+            }
+        )
+    return table(rows)
+
+
+def _record(rung: Any, records: list) -> Any:
+    """Return the record that the front page shows: at the common square, else the largest shape."""
+    from tiled_matmul.book.generated import SHOWN_AT
+
+    own = [r for r in records if (r.rung, r.dtype) == (rung.name, rung.dtype)]
+    common = [r for r in own if {r.m, r.n, r.k} == {SHOWN_AT[rung.device]}]
+    return common[0] if common else max(own, key=lambda r: r.m * r.n * r.k, default=None)

@@ -1,0 +1,65 @@
+"""What `triton_best` chooses from: rungs with tiles, stages and groups for a shape.
+
+What no model knows, stages and groups, was found by a search on one H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from triton import cdiv
+
+MOST_SPLITS = 16
+# Rows, widths and stages of the tiles of two widths.
+TWO_WIDTHS = (
+    (64, (256, 32), 4),
+    (64, (256, 64), 4),
+    (64, (128, 64), 6),
+    (64, (128, 32), 6),
+    (128, (128, 32), 5),
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A rung's module in `ladder/`, and the options for its `matmul`.
+
+    `turned`: it makes C's transpose, of B's and A's.
+    """
+
+    module: str
+    options: dict = field(default_factory=dict)
+    turned: bool = False
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name}={value}" for name, value in self.options.items())
+        return f"{self.module}({told})" + " of the transposes" * self.turned
+
+
+def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]:
+    """Yield what there is to choose from for C (M, N), each with the stages and groups it likes."""
+    large = cdiv(m, 128) * cdiv(n, 256) > 3 * multiprocessors
+    stages, group_m = (4, 12) if large else (3, 4)
+    yield Choice("triton_persistent", options((128, 256, 64), 8, stages, group_m))
+    yield Choice("triton_descriptors", options((64, 64, 128), 4, 3 if k < 1024 else 6))
+    yield Choice("triton_descriptors", options((64, 128, 128), 4, 4, 4))
+    yield Choice("triton_descriptors", options((128, 128, 64), 8, 4))
+    for rows, widths, stages in TWO_WIDTHS:
+        chosen = options((rows, widths, 64), 4, stages, 16)
+        yield from (Choice("triton_two_widths", chosen | {"down": d}) for d in (False, True))
+    for block in ((64, 64, 128), (64, 128, 128)):
+        tiles = cdiv(m, block[0]) * cdiv(n, block[1])
+        for splits in range(2, min(MOST_SPLITS, multiprocessors // tiles) + 1):
+            yield split_k(block, splits)
+
+
+def options(block: tuple, num_warps: int, num_stages: int, group_m: int = 8) -> dict:
+    """Return the options of a launcher in Triton."""
+    numbers = {"num_warps": num_warps, "num_stages": num_stages, "group_m": group_m}
+    return {"block": block} | numbers
+
+
+def split_k(block: tuple, splits: int) -> Choice:
+    """Return a K that is cut into so many splits."""
+    return Choice("triton_split_k", options(block, 4, 4, 4) | {"splits": splits})

@@ -1,0 +1,43 @@
+"""What changed from one kernel to the next, line by line."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import textwrap
+from collections.abc import Callable, Sequence
+
+from tiled_matmul.microscope.written import function_of
+
+GAP = "    ..."  # stands for lines that both have
+
+
+def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """Return the lines that differ: "-" before those that go, "+" before those that come."""
+    lines = difflib.unified_diff(before, after, lineterm="", n=0)
+    lines = [line for line in lines if not line.startswith(("---", "+++"))]
+    return [GAP if line.startswith("@@") else line for line in lines]
+
+
+def source_of(function: Callable) -> str:
+    """Return the source of a function or a kernel as it was written, decorators included."""
+    return textwrap.dedent(inspect.getsource(function_of(function)))
+
+
+def body(function: Callable) -> list[str]:
+    """Return the lines of a function after its `def`."""
+    lines = source_of(function).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("def "))
+    return lines[first + 1 :]
+
+
+def to_compare(function: Callable) -> list[str]:
+    """Return the lines of a function without its docstring, with `def name(` for its own name."""
+    text = source_of(function)
+    tree = ast.parse(text).body[0]
+    lines = text.splitlines()
+    if ast.get_docstring(tree) is not None:
+        docstring = tree.body[0]
+        del lines[docstring.lineno - 1 : docstring.end_lineno]
+    return [line.replace(f"def {tree.name}(", "def kernel(", 1) for line in lines]

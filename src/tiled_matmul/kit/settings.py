@@ -1,0 +1,94 @@
+"""Settings of `cuda_best`: tiles of a block, a warp and a thread, and which to take for a shape.
+
+A search found SETTINGS (`measure.search` holds all that it tried).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tiled_matmul.kit.arguments import positive
+from tiled_matmul.kit.launch import check_block
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The tiles of a block, a warp and a thread, and the registers that a thread may have.
+
+    `weight` is what an element of C costs against one of the others' where the GPU is full.
+    """
+
+    tile_m: int
+    tile_n: int
+    tile_k: int
+    warp_m: int
+    warp_n: int
+    rows: int
+    columns: int
+    max_registers: int
+    weight: float = 1.0
+
+    @property
+    def threads(self) -> int:
+        return self.tile_m * self.tile_n // (self.rows * self.columns)
+
+    def constants(self, c_fours: bool) -> dict[str, Any]:
+        """Return the kernel's constants; `c_fours` says whether C is made of aligned fours.
+
+        Raises ValueError for tiles that do not fit together, and for more threads than a block may
+        have; TypeError or ValueError for sizes that are not positive ints.
+        """
+        for name, size in vars(self).items():
+            if name != "weight":
+                positive(name, size)
+        lanes_m, lanes_n = self.warp_m // self.rows, self.warp_n // self.columns
+        a_step, b_step = self.threads // self.tile_k, self.threads * 4 // self.tile_n
+        fits = (
+            lanes_m * lanes_n == 32
+            and (self.rows * lanes_m, self.columns * lanes_n) == (self.warp_m, self.warp_n)
+            and (self.rows % 4, self.columns % 4, self.tile_k % 2) == (0, 0, 0)
+            and (self.tile_m % self.warp_m, self.tile_n % self.warp_n) == (0, 0)
+            and a_step * self.tile_k == self.threads
+            and b_step * self.tile_n == self.threads * 4
+            and (self.tile_m % a_step, self.tile_k % b_step) == (0, 0)
+        )
+        if not fits:
+            raise ValueError(f"these tiles do not fit together: {self}")
+        check_block((self.threads, 1))
+        return {
+            "TILE_M": self.tile_m,
+            "TILE_N": self.tile_n,
+            "TILE_K": self.tile_k,
+            "WARP_M": self.warp_m,
+            "WARP_N": self.warp_n,
+            "ROWS": self.rows,
+            "COLUMNS": self.columns,
+            "LANES_M": lanes_m,
+            "LANES_N": lanes_n,
+            "WARPS_N": self.tile_n // self.warp_n,
+            "A_ROW": self.tile_m + 4,
+            "C_FOURS": c_fours,
+            "A_STEP": a_step,
+            "B_STEP": b_step,
+            "A_COPIES": self.tile_m // a_step,
+            "B_COPIES": self.tile_k // b_step,
+        }
+
+
+SETTINGS = (
+    Setting(128, 256, 8, 32, 128, 8, 16, max_registers=255),  # one block a multiprocessor
+    Setting(64, 128, 16, 32, 64, 8, 8, max_registers=168),  # three
+    Setting(32, 64, 16, 16, 32, 4, 4, max_registers=128, weight=1.4),  # four; for small problems
+)
+
+
+def pick(m: int, n: int, multiprocessors: int) -> Setting:
+    """Return the setting whose blocks load the busiest multiprocessor least, earlier ones first."""
+
+    def load(setting: Setting) -> float:
+        blocks = -(-m // setting.tile_m) * -(-n // setting.tile_n)
+        turns = -(-blocks // multiprocessors)
+        return turns * setting.tile_m * setting.tile_n * setting.weight
+
+    return min(SETTINGS, key=load)
