@@ -11,6 +11,7 @@ from typing import Any
 NAMES = {
     "book.page": "Machine changes ladder_table peak_rates say setup show_source",
     "check": "MatmulError assert_matmul diagnose gamma run_checked",
+    "kit": "specialise",
     "kit.constants": "with_constants",
     "kit.intrinsics": "commit_copies copy_async copy_async4 load4 store4 wait_copies",
     "kit.launch": "covering_grid launch multiprocessors",
