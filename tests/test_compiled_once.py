@@ -31,7 +31,7 @@ def test_another_question_is_compiled_anew(made):
 @pytest.mark.parametrize(
     "source",
     [
-        *("src/tiled_matmul/ladder/cuda_naive.py", "src/tiled_matmul/kit/unroll.py"),
+        *("src/tiled_matmul/ladder/ch04_1_cuda_naive.py", "src/tiled_matmul/kit/unroll.py"),
         *("src/tiled_matmul/microscope/compiled/triton.py", "tests/ladder_ptx.py"),
         "tests/test_compiled_once.py",  # the test's own file: it may hold a kernel
     ],
