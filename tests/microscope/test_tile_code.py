@@ -17,7 +17,7 @@ import torch
 import triton
 import triton.language as tl
 
-from tiled_matmul.kit import programs
+from tiled_matmul.kit import programs, specialise
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.kit.variants import edited
 from tiled_matmul.ladder import LADDER
@@ -79,7 +79,7 @@ def on(cc):
     capability = (9, 0) if cc == AMD else cc
     chosen = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", capability, "13.0"))
     with pytest.MonkeyPatch.context() as patch:
-        for module in (programs, *map(rung, RUNGS)):
+        for module in (programs, specialise, *map(rung, RUNGS)):
             if "select" in vars(module):
                 patch.setattr(module, "select", lambda: chosen)
         yield
