@@ -47,11 +47,17 @@ def kinds(dtype) -> list[str]:
     return {"float64": ["normal"], "int32": ["integers"]}.get(dtype, ["normal", "integers"])
 
 
-@pytest.mark.parametrize("shape", [*RAGGED, FOURS])
 @pytest.mark.parametrize(("r", "dtype"), TYPED, ids=ids)
-def test_right_on_ragged_shapes(r, dtype, shape):
-    for kind in kinds(dtype):
-        run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(5, kind, device(r)))
+def test_right_on_ragged_shapes(r, dtype):
+    """Whole numbers find a wrong index anywhere, normal ones a wrong type of the sums."""
+    every_shape = dtype == r.dtype  # masks do not depend on the dtype, loads of 16 bytes do
+    for shape in [*RAGGED, FOURS] if every_shape else ["1x40x7", "17x33x65", FOURS]:
+        for kind in kinds(dtype) if shape == "17x33x65" else kinds(dtype)[-1:]:
+            try:
+                run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(5, kind, device(r)))
+            except Exception as error:
+                error.add_note(f"{r.name} at {shape} in {dtype}, {kind} numbers")
+                raise
 
 
 @pytest.mark.parametrize("kind", ["normal", "integers"])

@@ -82,6 +82,9 @@ def _confined() -> list[str]:
         seen += ["--perms", "0755", "--dir", str(parent)]
     for folder in folders:
         seen += ["--ro-bind", str(folder), str(folder)]
+    for link in _links_to_python():
+        if not any(link.is_relative_to(folder) for folder in folders):
+            seen += ["--symlink", os.readlink(link), str(link)]
     for name in ("lib", "lib64", "lib32", "bin", "sbin"):
         path = Path("/", name)
         if path.is_symlink():
@@ -92,6 +95,19 @@ def _confined() -> list[str]:
         seen += ["--ro-bind-try", name, name]
     seen += ["--proc", "/proc", "--dev", "/dev"]
     return [*rights, "--die-with-parent", "--new-session", *seen, "--chdir", "/tmp"]
+
+
+def _links_to_python() -> list[Path]:
+    """Return the links on the way from this environment's `python` to the program itself.
+
+    One may lie anywhere, such as ~/.local/bin/python3.
+    """
+    links = []
+    path = Path(sys.executable)
+    while path.is_symlink() and path not in links:
+        links.append(path)
+        path = Path(os.path.normpath(path.parent / os.readlink(path)))
+    return links
 
 
 @cache
