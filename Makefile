@@ -55,7 +55,7 @@ NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
-	@echo "The first call sets up .venv: some minutes, 3 GB. PYTHON=python3.12 chooses the Python."
+	@echo "The first call sets up .venv: some minutes, 3 to 6 GB. PYTHON=python3.12 chooses the Python."
 
 ## For everybody
 
