@@ -1,4 +1,4 @@
-"""simt/kinds.py: integers that stay small are Python ints, and nothing but the speed shows it."""
+"""microscope/cuda/kinds.py: integers that stay small are Python ints, and nothing but the speed shows it."""
 
 import ast
 import itertools

@@ -1,4 +1,4 @@
-"""plots/order.py: what is drawn is the model's, and counted bytes stand beside it."""
+"""plots/program_order.py: what is drawn is the model's, and counted bytes stand beside it."""
 
 import json
 import re
