@@ -1,4 +1,4 @@
-"""microscope/cuda/kinds.py: integers that stay small are Python ints, and nothing but the speed shows it."""
+"""microscope/cuda/kinds.py: small integers stay Python ints, and only the speed shows it."""
 
 import ast
 import itertools
