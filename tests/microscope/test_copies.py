@@ -1,4 +1,4 @@
-"""microscope/cuda/copies.py: asynchronous copies land when waited for, and every misuse is found."""
+"""microscope/cuda/copies.py: asynchronous copies land when waited for; every misuse is found."""
 
 import numpy as np
 import pytest
