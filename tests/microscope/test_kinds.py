@@ -64,6 +64,21 @@ def wrapping(i):
     return big, big * big, big + uint64(i) * big * big, small, small * uint64(2), down
 
 
+def after_wrapping(i):
+    u, v = uint64(i), uint64(i + 3)
+    w = u - v - uint64(i)
+    wide = uint64(3)
+    for _ in range(60):
+        wide = wide * uint64(3)
+        w = w - uint64(7) if w > v else w + uint64(5)
+    zero = v - v
+    divided = w // v, w % v, w // uint64(5), w % uint64(5), w // zero, w % zero, w / v
+    mixed = w + i, w - i, w * 3, w & 6, w < i, w > -1, w < 9.5, w - i < 5
+    same_sign = w & v, w | u, w ^ v, min(w, v), max(w, u), w < v, w == v, v - wide < w, wide + w
+    alone = w, wide, int64(w), uint64(w), float32(w), -w, ~w, abs(w), bool(w), w >> uint64(3)
+    return divided + mixed + same_sign + alone
+
+
 def choices(i):
     u = uint64(i)
     chosen = u if i > 2 else uint64(LIMIT)
@@ -107,8 +122,8 @@ def negative(i):
 
 
 FUNCTIONS = (
-    *(arithmetic, beyond_zero_and_shifts, functions, constants, comparisons, wrapping, choices),
-    *(in_tuples, signed, negative),
+    *(arithmetic, beyond_zero_and_shifts, functions, constants, comparisons, wrapping),
+    *(after_wrapping, choices, in_tuples, signed, negative),
 )
 
 
@@ -199,7 +214,13 @@ def test_turns_of_a_range(ends, turns):
     assert found == turns and type(found) is type(turns)
 
 
-def test_what_may_wrap_around_is_left_to_typed_integers():
+def test_the_widest_of_a_kind_and_what_functions_are_compiled_for():
+    assert kinds.widest(Unsigned(40)) == Unsigned(64) == kinds.widened(Unsigned(32))
+    assert kinds.widest(Natural(40)) == Natural(63) == kinds.widened(Natural(32))
+    assert kinds.widened(Unsigned(3)) == Unsigned(31)
+
+
+def test_what_may_wrap_around_is_masked():
     one, zero = ast.Constant(1), ast.Constant(0)
     assert kinds.stays_unsigned(ast.Add(), one, 62, 62)
     assert not kinds.stays_unsigned(ast.Add(), one, 63, 2)

@@ -1,7 +1,7 @@
 """Kinds: what the rewriter knows about a value before the kernel runs.
 
-An int is the number of bits that a Python int, which stands for an int64, may need; a `Natural` is
-never negative, an `Unsigned` stands for a uint64. OTHER is a typed scalar, ARRAY an array, SHAPE
+An int is the number of bits, up to 63, that a Python int, which stands for an int64, may need. A
+`Natural` is never negative. An `Unsigned` of up to 64 bits stands for a uint64. OTHER is a typed scalar, ARRAY an array, SHAPE
 and STRIDES those of an array, and a tuple holds the kinds of its parts. None: never assigned.
 """
 
@@ -29,7 +29,7 @@ class Natural(int):
 
 
 class Unsigned(Natural):
-    """Bits of a uint64 that is not the result of a wraparound."""
+    """Bits of a uint64."""
 
 
 SIZE = Natural(SMALL)
@@ -62,6 +62,11 @@ def bits(count: int, like: Any) -> Any:
     return type(like)(count)
 
 
+def widest(kind: Any) -> Any:
+    """Return the kind with the most bits of its type."""
+    return bits(64 if is_unsigned(kind) else 63, kind)
+
+
 def join(x: Any, y: Any) -> Any:
     """Return the kind of a value that may be of kind x or of kind y."""
     if x is None or x == y:
@@ -80,7 +85,7 @@ def join(x: Any, y: Any) -> Any:
 def widened(kind: Any) -> Any:
     """Return a kind for parameters that treats all small ints alike: fewer versions to compile."""
     if is_int(kind):
-        return bits(SMALL if kind <= SMALL else 63, kind)
+        return bits(SMALL, kind) if kind <= SMALL else widest(kind)
     return tuple(widened(part) for part in kind) if isinstance(kind, tuple) else kind
 
 

@@ -380,22 +380,37 @@ class Array:
 
         None means that they are out of bounds.
         """
-        index = self._flat(index)
-        element = self._element(index, key)
-        last = self._element((*index[:-1], index[-1] + count - 1), key)
-        if element is None or last is None:
-            return None
-        self.check_alignment(index, count * self.itemsize)
+        element = self._inside(index, count)
+        if element is None:
+            index = self._flat(index)
+            element = self._element(index, key)
+            last = self._element((*index[:-1], index[-1] + count - 1), key)
+            if element is None or last is None:
+                return None
+        self._check_address(element, count * self.itemsize)
         self.note(element, count, key)
         return element
+
+    def _inside(self, index: tuple, count: int) -> int | None:
+        """Return the index in `data` if `index` is plain ints within the bounds, else None."""
+        if len(index) != len(self.shape):
+            return None
+        element = self.offset
+        for i, extent, step in zip(index, self.shape, self.steps, strict=True):
+            if type(i) is not int or not 0 <= i < extent:
+                return None
+            element += i * step
+        return element if i + count <= extent else None
 
     def check_alignment(self, index: tuple, width: int) -> None:
         """Raise KernelError unless one access of `width` bytes is possible from `index` on."""
         if len(index) != self.ndim:
             raise TypingError(f"{len(index)} indices for an array with {self.ndim} axes")
+        self._check_address(self.offset + sum(map(operator.mul, index, self.steps)), width)
+
+    def _check_address(self, element: int, width: int) -> None:
         if self.steps[-1] != 1 and width > self.itemsize:
             raise KernelError(f"neighbours in {self!r} do not lie side by side")
-        element = self.offset + sum(map(operator.mul, index, self.steps))
         if (self.info.start + element * self.itemsize) % width:
             raise KernelError(f"an access of {width} bytes at an address that is no multiple of it")
 

@@ -74,6 +74,7 @@ from tiled_matmul.microscope.cuda.unsigned import as_written, cast_type
 SUM = SMALL + 24  # bits assumed for sums of such values
 ROUNDS = 8
 
+WRAPPING = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 COMPARISONS = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
 BINARY = {
     ast.Add: operator.add,
@@ -198,7 +199,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
             )
 
     def span(iterations: range, line: int, name: str) -> Any:
-        if len(iterations) <= max_steps >> 4:
+        if not iterations[max_steps >> 4 :]:  # of which len() would fail from 63 bits on
             return iterations
         return (tick(line, name) or iteration for iteration in iterations)
 
@@ -224,6 +225,8 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_flag": values.flag,
         "_simt_index": values.index,
         "_simt_divide": values.divide,
+        "_simt_quotient": lambda x, y: x // y if y else 0,
+        "_simt_remainder": lambda x, y: x % y if y else 0,
         "_simt_power": values.power,
         "_simt_left": values.shift_left,
         "_simt_right": values.shift_right,
@@ -307,10 +310,10 @@ class _Translator:
             if self.env == before:
                 break
             if round_number >= ROUNDS:
-                # A value that still grows from round to round may need all 63 bits.
+                # A value that still grows from round to round may need all bits.
                 for name, kind in self.env.items():
                     if is_int(kind) and kind != before.get(name):
-                        self.env[name] = kinds.bits(63, kind)
+                        self.env[name] = kinds.widest(kind)
         name = f"_simt_{self.source.name}_{len(self.shared.compiled)}"
         arguments = [ast.arg("_simt_lane"), ast.arg("_simt_path")]
         arguments += [ast.arg(parameter) for parameter in self.parameters]
@@ -522,7 +525,7 @@ class _Translator:
     def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
         if isinstance(target, ast.Name):
             made, kind = self.expression(value, name=target.id)
-            if is_int(kind) and self.adds_to(target.id, value):
+            if is_int(kind) and kind < 64 and self.adds_to(target.id, value):
                 kind = kinds.bits(SUM, kind)
             self.assigned(target.id, kind)
             if self.env[target.id] == OTHER:
@@ -781,8 +784,10 @@ class _Translator:
             return ast.BinOp(x, op, y), x_kind + y_kind
         if is_int(x_kind) and is_int(y_kind):
             unsigned = is_unsigned(x_kind) and is_unsigned(y_kind)
-            if not unsigned or kinds.stays_unsigned(op, y, x_kind, y_kind):
+            if kinds.stays_unsigned(op, y, x_kind, y_kind) if unsigned else max(x_kind, y_kind) < 64:
                 return self.whole(op, x, y, x_kind, y_kind)
+            if unsigned and type(op) in WRAPPING:
+                return self.wrapped(op, x, y, x_kind, y_kind)
         if None in (x_kind, y_kind):  # not yet known in this round
             return ast.BinOp(x, op, y), None
         x, y = self.typed(x, x_kind), self.typed(y, y_kind)
@@ -799,6 +804,18 @@ class _Translator:
         if isinstance(op, ast.MatMult):
             raise self.unsupported(node, "@")
         return ast.BinOp(x, op, y), OTHER
+
+    def wrapped(self, op: ast.operator, x: ast.expr, y: ast.expr, m: int, n: int) -> tuple:
+        """Translate an operation on two uint64, held as Python ints, that may wrap around."""
+        if isinstance(op, (ast.FloorDiv, ast.Mod)):
+            quotient = isinstance(op, ast.FloorDiv)
+            name = "_simt_quotient" if quotient else "_simt_remainder"
+            return call(name, x, y), kinds.bits(m if quotient else n, m)
+        if isinstance(x, ast.Constant) and isinstance(y, ast.Constant):
+            value = BINARY[type(op)](x.value, y.value) & values.ONES
+            return ast.Constant(value), kinds.Unsigned(value.bit_length())
+        made = ast.BinOp(ast.BinOp(x, op, y), ast.BitAnd(), ast.Constant(values.ONES))
+        return made, kinds.Unsigned(64)
 
     def whole(self, op: ast.operator, x: ast.expr, y: ast.expr, m: int, n: int) -> tuple:
         """Translate an operation on two small Python ints of the kinds m and n."""
@@ -830,9 +847,10 @@ class _Translator:
                 return folded, count
             except (ZeroDivisionError, ValueError):
                 pass
-        if bits > 63:
+        kind = kinds.of_result(op, bits, m, n)
+        if bits > 63 and not is_unsigned(kind):
             return call("_simt_int64", made), 63
-        return made, kinds.of_result(op, bits, m, n)
+        return made, kind
 
     def see_UnaryOp(self, node: ast.UnaryOp) -> tuple[ast.expr, Any]:  # noqa: N802
         value, kind = self.expression(node.operand)
@@ -862,8 +880,10 @@ class _Translator:
             if isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
                 raise self.unsupported(node, f"a comparison by {COMPARISONS[type(op)]}")
         sides = [self.expression(value) for value in (node.left, *node.comparators)]
-        if not all(is_int(kind) for _, kind in sides):
-            # Compared with a float32, a Python int would be rounded to float32.
+        signs = {is_unsigned(kind) for _, kind in sides}
+        if not all(is_int(kind) and (kind < 54 or len(signs) == 1) for _, kind in sides):
+            # Compared with a float32, a Python int would be rounded to float32, and Numba compares
+            # a uint64 and an int64 as float64.
             sides = [
                 (self.typed(*side) if is_large(side[1]) or is_unsigned(side[1]) else side[0], 0)
                 for side in sides
@@ -1004,9 +1024,14 @@ class _Translator:
         if node.keywords:
             raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
         accesses = [self.standin_access(node, op, standin.arrays) for op in standin.ops]
-        operands = [self.expression(argument) for argument in node.args]
-        arguments = [self.typed(*each) if is_unsigned(each[1]) else each[0] for each in operands]
+        arguments = [self.operand(argument) for argument in node.args]
         return call(self.shared.constant(standin.function), *accesses, *arguments), OTHER
+
+    def operand(self, node: ast.expr) -> ast.expr:
+        """Translate an argument of a stand-in, to which a uint64 is an int like others."""
+        if isinstance(node, ast.Tuple):
+            return ast.Tuple([self.expression(part)[0] for part in node.elts], ast.Load())
+        return self.expression(node)[0]
 
     def standin_access(self, node: ast.Call, op: str, arrays: tuple[int, ...]) -> ast.expr:
         if op == "copies":

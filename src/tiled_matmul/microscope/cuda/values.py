@@ -24,6 +24,7 @@ from tiled_matmul.microscope.cuda.errors import TypingError
 f16, f32, f64 = np.float16, np.float32, np.float64
 i64 = np.int64
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
+ONES = (1 << 64) - 1
 DTYPES = tuple(
     np.dtype(name)
     for name in (
@@ -91,7 +92,7 @@ def _unsigned(value: Any) -> bool:
 
 def whole(value: int, unsigned: bool) -> Any:
     """Return an integer, wrapped around at 64 bits, as uint64 or int64."""
-    return u64(value & (1 << 64) - 1) if unsigned else i64(int64(value))
+    return u64(value & ONES) if unsigned else i64(int64(value))
 
 
 def wide(value: Any, beside: Any = None) -> Any:
@@ -152,7 +153,7 @@ _give_operators()
 def int64(value: int, make: Callable = int) -> Any:
     """Return an int, wrapped around at 64 bits and converted by `make`."""
     if not LOW <= value <= HIGH:
-        value = (value - LOW & (1 << 64) - 1) + LOW
+        value = (value - LOW & ONES) + LOW
     return make(value)
 
 
