@@ -1,8 +1,9 @@
 """Kinds: what the rewriter knows about a value before the kernel runs.
 
 An int is the number of bits, up to 63, that a Python int, which stands for an int64, may need. A
-`Natural` is never negative. An `Unsigned` of up to 64 bits stands for a uint64. OTHER is a typed scalar, ARRAY an array, SHAPE
-and STRIDES those of an array, and a tuple holds the kinds of its parts. None: never assigned.
+`Natural` is never negative. An `Unsigned` of up to 64 bits stands for a uint64. OTHER is a typed
+scalar, ARRAY an array, SHAPE and STRIDES those of an array, and a tuple holds the kinds of its
+parts. None: never assigned.
 """
 
 from __future__ import annotations

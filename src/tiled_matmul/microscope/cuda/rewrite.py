@@ -783,11 +783,13 @@ class _Translator:
         if isinstance(x_kind, tuple) and isinstance(y_kind, tuple) and isinstance(op, ast.Add):
             return ast.BinOp(x, op, y), x_kind + y_kind
         if is_int(x_kind) and is_int(y_kind):
-            unsigned = is_unsigned(x_kind) and is_unsigned(y_kind)
-            if kinds.stays_unsigned(op, y, x_kind, y_kind) if unsigned else max(x_kind, y_kind) < 64:
+            if is_unsigned(x_kind) and is_unsigned(y_kind):
+                if kinds.stays_unsigned(op, y, x_kind, y_kind):
+                    return self.whole(op, x, y, x_kind, y_kind)
+                if type(op) in WRAPPING:
+                    return self.wrapped(op, x, y, x_kind, y_kind)
+            elif max(x_kind, y_kind) < 64:
                 return self.whole(op, x, y, x_kind, y_kind)
-            if unsigned and type(op) in WRAPPING:
-                return self.wrapped(op, x, y, x_kind, y_kind)
         if None in (x_kind, y_kind):  # not yet known in this round
             return ast.BinOp(x, op, y), None
         x, y = self.typed(x, x_kind), self.typed(y, y_kind)
