@@ -237,8 +237,8 @@ def test_bad_questions_are_refused():
 TOUCH = module._touch.py_func
 
 
-def first_in_first_out(sets, line):
-    row = sets[line % len(sets)]
+def first_in_first_out(sets, row, line):
+    row = sets[row]
     if line in row:
         return False
     row[1:] = row[:-1].copy()
@@ -246,20 +246,20 @@ def first_in_first_out(sets, line):
     return True
 
 
-def forgets_the_last_way(sets, line):
-    return TOUCH(sets[:, :-1], line)
+def forgets_the_last_way(sets, row, line):
+    return TOUCH(sets[:, :-1], row, line)
 
 
-def takes_the_newest(sets, line):
-    row = sets[line % len(sets)]
+def takes_the_newest(sets, row, line):
+    row = sets[row]
     if line in row:
         return False
     row[0] = line
     return True
 
 
-def right_one(sets, line):
-    return TOUCH(sets, line)
+def right_one(sets, row, line):
+    return TOUCH(sets, row, line)
 
 
 @pytest.mark.parametrize(

@@ -205,27 +205,30 @@ def _run(cache: Cache, itemsize: int, sizes: tuple, order: tuple, tile: tuple) -
 
 
 @njit
-def _touch(sets, line):
+def _touch(sets, row, line):
     """Access a line; return whether it missed. Each row of `sets` runs from newest to oldest."""
-    row = line % sets.shape[0]
     if sets[row, 0] == line:
         return False
-    last = sets.shape[1] - 1
+    ways = sets.shape[1]
     way = 1
-    while way < last and sets[row, way] != line:
+    while way < ways and sets[row, way] != line:
         way += 1
-    # With one way, or if the oldest line differs too, the oldest line is replaced.
-    missed = way > last or sets[row, way] != line
-    for older in range(min(way, last), 0, -1):
+    missed = way == ways  # the oldest line is replaced
+    for older in range(min(way, ways - 1), 0, -1):
         sets[row, older] = sets[row, older - 1]
     sets[row, 0] = line
     return missed
 
 
-@njit
+@njit(error_model="numpy")
 def _simulate(sizes, tile, order, strides, starts, line_bytes, sets):
     misses = np.zeros(3, np.int64)
     accesses = 0
+    rows, shift = sets.shape[0], 0
+    while 1 << shift < line_bytes:
+        shift += 1
+    # Most caches have powers of two, for which no slow division is needed.
+    powers_of_two = 1 << shift == line_bytes and rows & (rows - 1) == 0
     first, second, third = order
     corner = np.zeros(3, np.int64)
     extent = np.zeros(3, np.int64)
@@ -250,7 +253,13 @@ def _simulate(sizes, tile, order, strides, starts, line_bytes, sets):
                                     + z * strides[matrix, third]
                                 )
                                 accesses += 1
-                                if _touch(sets, address // line_bytes):
+                                if powers_of_two:
+                                    line = address >> shift
+                                    row = line & (rows - 1)
+                                else:
+                                    line = address // line_bytes
+                                    row = line % rows
+                                if _touch(sets, row, line):
                                     misses[matrix] += 1
     return misses[0], misses[1], misses[2], accesses
 
