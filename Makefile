@@ -44,7 +44,9 @@ ON_GPU = TILED_MATMUL_BACKEND=gpu
 # What files of results are called here, such as "h200".
 GPU = $$($(RUN) tools/machine_name.py)
 COUNT = $(ON_GPU) $(RUN) tools/take_counters.py
-SIMULATED = TILED_MATMUL_BACKEND=simulator
+# What is compiled is kept for the next run, and where times are not looked at, timing is short.
+SIMULATED = TILED_MATMUL_BACKEND=simulator TILED_MATMUL_COMPILED=$(CURDIR)/.pytest_cache/d/compiled
+QUICK = TILED_MATMUL_BUDGET_S=0.1
 NOT_RUN = _build/not_run.txt
 # A worker that runs out of tests takes some of another's; a notebook is one kernel, for one worker.
 TEST_JOBS = -n $(JOBS) --dist worksteal
@@ -72,7 +74,7 @@ test: online $(READY) chapters-exist ## every test that needs no GPU
 	@mkdir -p _build; rm -f $(NOT_RUN)
 	$(if $(TESTS),$(SIMULATED) TILED_MATMUL_NOT_RUN=$(NOT_RUN) $(PYTEST) $(TEST_JOBS) tests, \
 		$(SIMULATED) $(RUN) -m tiled_matmul exercises check all)
-	$(SIMULATED) $(NBVAL) $(NOTEBOOK_JOBS) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
+	$(SIMULATED) $(QUICK) $(NBVAL) $(NOTEBOOK_JOBS) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
 	@# The last line; `notebooks check` lets no cell of a notebook be skipped.
 	@$(if $(TESTS),cat $(NOT_RUN),:)
 
@@ -150,7 +152,7 @@ test-copy: online $(READY) ## `make test` and `make book` in a learner's copy
 
 test-colab: online .venv-colab/.installed chapters-exist ## the CPU tests with Colab's versions
 	$(SIMULATED) .venv-colab/bin/python -m pytest $(TEST_JOBS) tests
-	$(SIMULATED) .venv-colab/bin/python -m pytest -c tests/notebooks/nbval.ini --rootdir=. \
+	$(SIMULATED) $(QUICK) .venv-colab/bin/python -m pytest -c tests/notebooks/nbval.ini --rootdir=. \
 		$(NOTEBOOK_JOBS) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
 
 clean: ## remove what was built; .venv and wheelhouse stay

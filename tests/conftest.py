@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compiled_once import forget_unused, kept
 
 from tiled_matmul.kit.backend import select
 from tiled_matmul.machine import backend
-from tiled_matmul.microscope.compiled import cuda, triton
+from tiled_matmul.microscope.compiled import kept
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,6 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[BACKEND] = select()
     except backend.BackendError as error:
         raise pytest.UsageError(str(error)) from None
+    if kept.FOLDER not in os.environ and hasattr(config, "cache"):  # not -p no:cacheprovider
+        os.environ[kept.FOLDER] = str(config.cache.mkdir("compiled"))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -77,33 +78,6 @@ def few_settings(pytestconfig: pytest.Config) -> Iterator[None]:
         for name, kept in (("SPACE", (0, 6)), ("SMALL_SPACE", (0, 2))):
             space = getattr(triton_tuned, name)
             patch.setattr(triton_tuned, name, tuple(space[i] for i in kept))
-        yield
-
-
-@pytest.fixture(scope="session")
-def compile_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which `compiled_once.kept` keeps what compilers make.
-
-    With `-p no:cacheprovider` it is this run's own.
-    """
-    if not hasattr(pytestconfig, "cache"):
-        return tmp_path_factory.mktemp("compiled")
-    folder = pytestconfig.cache.mkdir("compiled")
-    forget_unused(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True, scope="session")
-def compile_once(compile_cache: Path) -> Iterator[None]:
-    """The processes that compile for the simulators start once for each new question."""
-    start = cuda.elsewhere
-
-    def elsewhere(module: str, given: bytes) -> Any:
-        return kept(compile_cache, module.encode() + given, lambda: start(module, given))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuda, "elsewhere", elsewhere)
-        patch.setattr(triton, "elsewhere", elsewhere)
         yield
 
 

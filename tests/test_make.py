@@ -308,8 +308,7 @@ def test_results_are_named_after_the_gpu(gpu, name):
 
 def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
     """Run a gpu test that fails wherever it runs, and a plain one, under tests/conftest.py."""
-    for name in ("conftest.py", "compiled_once.py"):
-        shutil.copy(ROOT / "tests" / name, tmp_path)
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(
         "import pytest\n@pytest.mark.gpu\ndef test_gpu(): assert False\ndef test_cpu(): pass\n"
         "@pytest.mark.skipif(True, reason='no sandbox')\ndef test_sandbox(): assert False\n"

@@ -13,12 +13,14 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from compiled_once import kept
 from ladder_ptx import ALIGNED, CAPABILITIES, Compiled
 
 from tiled_matmul import ROOT
 from tiled_matmul.ladder import LADDER
+from tiled_matmul.microscope.compiled import cuda
+from tiled_matmul.microscope.compiled.kept import kept
 
+PROGRAM = ROOT / "tests" / "ladder_ptx.py"
 GPU = {r.name: r for r in LADDER if r.device == "gpu" and not r.in_triton}
 VERSIONS = ["{}.{}".format(*capability) for capability in CAPABILITIES]
 ASYNC_FROM = [8, 0]
@@ -44,11 +46,10 @@ def compiled(folder: Path, *parts: tuple[str, ...]) -> list[Compiled]:
         "TRITON_INTERPRET": "0",
         "PYTHONPATH": str(ROOT / "src"),
     }
-    program = str(Path(__file__).parents[1] / "ladder_ptx.py")
     files = [folder / f"{'-'.join(part)}.json" for part in parts]
     running = [
         subprocess.Popen(
-            [sys.executable, program, str(file), *part],
+            [sys.executable, PROGRAM, str(file), *part],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -66,17 +67,19 @@ def compiled(folder: Path, *parts: tuple[str, ...]) -> list[Compiled]:
     return [Compiled(**one) for answer in made for one in answer]
 
 
-@pytest.fixture(scope="module")
-def ladder(tmp_path_factory, compile_cache) -> list[Compiled]:
-    folder, halves = tmp_path_factory.mktemp("ptx"), (("0", "2"), ("1", "2"))
-    return kept(compile_cache, b"the ladder's PTX", lambda: compiled(folder, *halves))
+def once(folder: Path, *parts: tuple[str, ...]) -> list[Compiled]:
+    asked = PROGRAM.read_bytes() + repr(parts).encode()
+    return kept(asked, cuda.tools(), lambda: compiled(folder, *parts))
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory, compile_cache) -> dict[str, Compiled]:
-    folder = tmp_path_factory.mktemp("planted")
-    made = kept(compile_cache, b"planted PTX", lambda: compiled(folder, ("planted",)))
-    return {one.rung: one for one in made}
+def ladder(tmp_path_factory) -> list[Compiled]:
+    return once(tmp_path_factory.mktemp("ptx"), ("0", "2"), ("1", "2"))
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory) -> dict[str, Compiled]:
+    return {one.rung: one for one in once(tmp_path_factory.mktemp("planted"), ("planted",))}
 
 
 def faults(one: Compiled) -> list[str]:

@@ -36,6 +36,7 @@ import contextlib
 import functools
 import gc
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ from tiled_matmul.kit import backend
 from tiled_matmul.machine.device import cpu_threads
 
 BUDGET_S = 2.0
+MOST_S = "TILED_MATMUL_BUDGET_S"  # an environment variable: the most seconds for any timing
 MIN_ROUNDS, MAX_ROUNDS, FEWEST_ROUNDS = 10, 200, 3
 PATIENCE = 5  # after so many budgets, FEWEST_ROUNDS are enough
 FLUSH_MS, MOST_PASSES = 1.0, 4096
@@ -97,11 +99,13 @@ def time_interleaved(
     `device` is "cpu" or "gpu": which clock. In round r each function is called with
     `inputs[r % len(inputs)]`; functions that take no arguments need none. Without `rounds`, it runs
     for `budget_s` seconds, at least 10 and at most 200 rounds; functions so slow that 10 rounds
-    would take five budgets get fewer, never under 3. `threads` is how many a CPU run may use, None
-    all. With `launches` above 1, on a GPU only, a sample is the mean of so many calls in a row;
-    with `graphs`, on a GPU only, these are one replay of a CUDA graph. `on_round(share)` is called
-    after each round with the share done, up to 1. Not counted: two warm-up calls of each function
-    (one if it takes over a second), in which kernels are compiled.
+    would take five budgets get fewer, never under 3. The environment variable
+    TILED_MATMUL_BUDGET_S limits every budget, for a quick run whose times matter little. `threads`
+    is how many a CPU run may use, None all. With `launches` above 1, on a GPU only, a sample is the
+    mean of so many calls in a row; with `graphs`, on a GPU only, these are one replay of a CUDA
+    graph. `on_round(share)` is called after each round with the share done, up to 1. Not counted:
+    two warm-up calls of each function (one if it takes over a second), in which kernels are
+    compiled.
 
     Raises ValueError for nothing to time, an unknown device, a GPU asked for in the simulators,
     several launches or graphs on a CPU, a function that cannot be captured, or more threads than
@@ -117,6 +121,7 @@ def time_interleaved(
         raise ValueError(f"rounds must be a positive integer or None, got {rounds!r}")
     if not budget_s > 0:
         raise ValueError(f"budget_s must be positive, got {budget_s!r}")
+    budget_s = min(budget_s, _most_s())
     if type(launches) is not int or launches < 1:
         raise ValueError(f"launches must be a positive integer, got {launches!r}")
     if launches > 1 and device != "gpu":
@@ -149,6 +154,17 @@ def time_interleaved(
             if on_round is not None:
                 on_round(share)
     return {name: Timing(tuple(samples[name])) for name in names}
+
+
+def _most_s() -> float:
+    text = os.environ.get(MOST_S) or "inf"
+    try:
+        most = float(text)
+    except ValueError:
+        most = 0.0
+    if not most > 0:
+        raise ValueError(f"{MOST_S} must be a positive number of seconds, got {text!r}")
+    return most
 
 
 def need_gpu() -> None:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul.machine import backend
+from tiled_matmul.microscope.compiled.kept import kept
 
 REFERENCE = (9, 0)  # the book's GPU
 OPTIONS = ("fastmath", "launch_bounds")  # options of cuda.jit for the compiler, not the linker
@@ -168,16 +169,20 @@ def find_tool(name: str) -> str:
 
 
 def _tools(name: str) -> list[str]:
+    """Return the paths of a program on this machine. Raises NoCompiler if there is none."""
+    if places := _places(name):
+        return places
+    raise NoCompiler(f"{name} is not here; it comes with a CUDA toolkit, and with Triton")
+
+
+def _places(name: str) -> list[str]:
     """Return the paths of a program in PATH, in the toolkit's folder and in Triton's."""
     places = [shutil.which(name), TOOLKIT / name]
     if os.environ.get("CUDA_HOME"):
         places.insert(1, Path(os.environ["CUDA_HOME"]) / "bin" / name)
     for folder in map(Path, sys.path):
         places += sorted((folder / "triton/backends/nvidia/bin").glob(f"{name}*"))
-    paths = [str(place) for place in places if place and os.access(place, os.X_OK)]
-    if not paths:
-        raise NoCompiler(f"{name} is not here; it comes with a CUDA toolkit, and with Triton")
-    return paths
+    return [str(place) for place in places if place and os.access(place, os.X_OK)]
 
 
 def _signature(arguments: list) -> tuple:
@@ -282,23 +287,33 @@ def _elsewhere(jobs: Mapping[str, tuple], cc: tuple[int, int]) -> dict[str, byte
 def elsewhere(module: str, given: bytes) -> Any:
     """Run a module's `main()` in a process whose back end is the compiler; return its result.
 
-    `main()` reads `given` from its standard input and pickles its result to its standard output.
-    Raises RuntimeError, with the end of its standard error, if it fails.
+    `main()` reads `given`, a pickle, from its standard input and pickles its result to its standard
+    output. The result is kept as `kept` says. Raises RuntimeError, with the end of its standard
+    error, if it fails.
     """
     environment = os.environ | {
         backend.OVERRIDE: "compiler",
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", f"from {module} import main; main()"],
-        input=given,
-        capture_output=True,
-        env=environment,
-        timeout=TIMEOUT_S,
-    )
-    if done.returncode:
-        raise RuntimeError(f"the compiler's process failed: {done.stderr.decode()[-2000:]}")
-    return pickle.loads(done.stdout)
+
+    def answer() -> Any:
+        done = subprocess.run(
+            [sys.executable, "-c", f"from {module} import main; main()"],
+            input=given,
+            capture_output=True,
+            env=environment,
+            timeout=TIMEOUT_S,
+        )
+        if done.returncode:
+            raise RuntimeError(f"the compiler's process failed: {done.stderr.decode()[-2000:]}")
+        return pickle.loads(done.stdout)
+
+    return kept(pickle.dumps((module, given)), tools(), answer)
+
+
+def tools() -> list[str]:
+    """Return the paths of NVIDIA's programs on this machine, the first choice first."""
+    return [path for name in ("cuobjdump", "nvdisasm", "ptxas") for path in _places(name)]
 
 
 def _pickler() -> type:
