@@ -1,6 +1,7 @@
 """ladder/: every rung is right on ragged shapes and refuses what it cannot do."""
 
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,9 @@ from tiled_matmul.problem import DTYPES, Problem
 
 RAGGED = ["1x1x1", "9x9x9", "17x33x65", "1x40x7", "40x1x7", "33x17x1"]
 FOURS = "5x8x12"  # which rungs with wide loads multiply themselves
+# Without a GPU: of each kind of edge one, and normal numbers, which find a wrong type of the sums,
+# where one row has many products.
+SIMULATED = [("1x1x1", "integers"), ("40x1x7", "integers"), ("1x7x40", "normal")]
 ON_GPU_ONLY = ["130x70x95", "127x129x131", "300x20x4000", "512x512x512"]
 CPU = [r for r in LADDER if r.device == "cpu"]
 GPU = [r for r in LADDER if r.device == "gpu"]
@@ -25,12 +29,10 @@ TYPED = [
     for dtype in r.dtypes
     if not (r.in_triton and r.options and dtype == "float32")
 ]
-REFUSED = [
-    (r, dtype)
-    for r in LADDER
-    for dtype in DTYPES
-    if dtype not in r.dtypes and not (dtype == "bfloat16" and r.device == "cpu")  # numpy has none
-]
+REFUSED = {
+    r.name: [t for t in DTYPES if t not in r.dtypes and not (t == "bfloat16" and r in CPU)]
+    for r in LADDER  # numpy has no bfloat16
+}
 ON_GPU = [(r, t) for r, t in TYPED if r in GPU and not r.in_triton]  # test_ladder_triton.py
 ANY_BLOCK = [r for r in GPU if r.chapter == 4]  # later ones fix the block's shape
 
@@ -47,17 +49,25 @@ def kinds(dtype) -> list[str]:
     return {"float64": ["normal"], "int32": ["integers"]}.get(dtype, ["normal", "integers"])
 
 
+@contextmanager
+def noted(*parts):
+    """Add to an exception what was tried."""
+    try:
+        yield
+    except BaseException as error:  # pytest.fail's exception is no Exception
+        error.add_note(", ".join(map(str, parts)))
+        raise
+
+
 @pytest.mark.parametrize(("r", "dtype"), TYPED, ids=ids)
 def test_right_on_ragged_shapes(r, dtype):
     """Whole numbers find a wrong index anywhere, normal ones a wrong type of the sums."""
-    every_shape = dtype == r.dtype  # masks do not depend on the dtype, loads of 16 bytes do
-    for shape in [*RAGGED, FOURS] if every_shape else ["1x40x7", "17x33x65", FOURS]:
-        for kind in kinds(dtype) if shape == "17x33x65" else kinds(dtype)[-1:]:
-            try:
-                run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(5, kind, device(r)))
-            except Exception as error:
-                error.add_note(f"{r.name} at {shape} in {dtype}, {kind} numbers")
-                raise
+    # Masks do not depend on the dtype, loads of 16 bytes do.
+    first = dtype == r.dtype
+    tried = [("17x33x65" if first else "17x33x20", kinds(dtype)[-1]), (FOURS, kinds(dtype)[-1])]
+    for shape, kind in tried + SIMULATED * first:
+        with noted(r.name, shape, dtype, kind):
+            run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(5, kind, device(r)))
 
 
 @pytest.mark.parametrize("kind", ["normal", "integers"])
@@ -92,53 +102,72 @@ def test_follows_torchs_current_stream(r):
     assert torch.equal(c, r.matmul(a, b))
 
 
-@pytest.mark.parametrize("r", LADDER, ids=ids)
-def test_without_out_a_new_array_is_returned(r):
-    a, b = Problem(5, 6, 7, r.dtype).inputs(0, "integers", device(r))
-    c = r.matmul(a, b)
-    assert tuple(c.shape) == (5, 6) and bool((c == run_checked(r.matmul, a, b)).all())
-
-
 BAD = {
-    "not a matrix": (lambda a, b: (a[0], b, None), ValueError, "2-D and not empty"),
+    "a row": (lambda a, b: (a[0], b, None), ValueError, "2-D and not empty"),
     "empty": (lambda a, b: (a[:0], b, None), ValueError, r"not empty, got shape \(0, 7\)"),
     "do not fit": (lambda a, b: (a, a, None), ValueError, r"7 columns.*5 rows"),
     "other shape of out": (lambda a, b: (a, b, a), ValueError, r"out has shape \(5, 7\)"),
     "columns apart": (lambda a, b: (a[:, ::2], b[::2], None), ValueError, "row-major"),
     "list": (lambda a, b: ([[1.0]], b, None), TypeError, "got list"),
+    "out is a": (lambda a, b: (a[:, :6], b[:6], a[:, :6]), ValueError, "shares memory|row-major"),
 }
 
 
-@pytest.mark.parametrize("fault", BAD)
+def operands(r, dtype="", shape=(5, 6, 7)):
+    return Problem(*shape, dtype or r.dtype).inputs(0, "integers", device(r))
+
+
 @pytest.mark.parametrize("r", LADDER, ids=ids)
-def test_bad_operands_are_quoted(r, fault):
-    make, error, message = BAD[fault]
-    a, b, out = make(*Problem(5, 6, 7, r.dtype).inputs(device=device(r)))
-    if fault == "columns apart" and r.in_triton:  # which takes any strides
-        run_checked(r.matmul, a, b)
-        return
-    with pytest.raises(error, match=message):
-        r.matmul(a, b, out=out)
+def test_bad_operands_are_quoted(r):
+    """The checks are shared, and tested in tests/kit: here, that every rung makes them."""
+    for fault, (make, error, message) in BAD.items():
+        a, b, out = make(*operands(r))
+        with noted(fault):
+            if fault == "columns apart" and r.in_triton:  # which takes any strides
+                run_checked(r.matmul, a, b)
+            else:
+                with pytest.raises(error, match=message):
+                    r.matmul(a, b, out=out)
+    if r.device == "gpu":
+        a, b = operands(r)
+        if a.is_floating_point():
+            with pytest.raises(ValueError, match="a requires grad"):
+                r.matmul(a.requires_grad_(), b)
+    else:
+        out = np.empty((5, 6), np.float32)
+        out.flags.writeable = False
+        with pytest.raises(ValueError, match="out is read-only"):
+            r.matmul(*operands(r), out=out)
 
 
-@pytest.mark.parametrize(("r", "dtype"), REFUSED, ids=ids)
-def test_bad_dtypes_are_quoted(r, dtype):
-    a, b = Problem(5, 6, 7, dtype).inputs(kind="integers", device=device(r))
-    with pytest.raises(TypeError, match=f"a has dtype {dtype}; this rung takes {r.dtype}"):
-        r.matmul(a, b)
-    taken, _ = Problem(5, 6, 7, r.dtype).inputs(kind="integers", device=device(r))
-    with pytest.raises(TypeError, match=f"b has dtype {dtype}; this rung takes {r.dtype}"):
-        r.matmul(taken, b)
+@pytest.mark.parametrize("r", LADDER, ids=ids)
+def test_bad_dtypes_are_quoted(r):
+    right = operands(r)
+    for dtype in REFUSED[r.name]:
+        wrong = operands(r, dtype)
+        for name, given in (("a", (wrong[0], right[1])), ("b", (right[0], wrong[1]))):
+            message = f"{name} has dtype {dtype}; this rung takes {r.dtype}"
+            with noted(dtype), pytest.raises(TypeError, match=message):
+                r.matmul(*given)
+    for dtype in r.dtypes[1:]:
+        message = f"a is {dtype} and b is {r.dtype}; they must have one"
+        with noted(dtype), pytest.raises(TypeError, match=message):
+            r.matmul(operands(r, dtype)[0], right[1])
 
 
-@pytest.mark.parametrize(
-    ("r", "dtype"), [each for each in TYPED if each[1] != each[0].dtype], ids=ids
-)
-def test_two_dtypes_are_quoted(r, dtype):
-    a, _ = Problem(5, 6, 7, r.dtype).inputs(kind="integers", device=device(r))
-    _, b = Problem(5, 6, 7, dtype).inputs(kind="integers", device=device(r))
-    with pytest.raises(TypeError, match=f"a is {r.dtype} and b is {dtype}; they must have one"):
-        r.matmul(a, b)
+@pytest.mark.parametrize("r", LADDER, ids=ids)
+def test_out_is_new_or_what_was_given_and_shares_no_memory(r):
+    """Three matrices that lie in one buffer are fine; if they overlap, they are not."""
+    a, b = operands(r, shape=(4, 4, 4))
+    flat = np.empty(48, np.float32) if r.device == "cpu" else a.new_empty(48)
+    x, y, out, overlapping = (flat[i : i + 16].reshape(4, 4) for i in (0, 16, 32, 8))
+    x[:], y[:] = a, b
+    new = r.matmul(x, y)
+    assert tuple(new.shape) == (4, 4) and r.matmul(x, y, out=out) is out
+    assert bool((new == run_checked(r.matmul, a, b)).all()) and bool((out == new).all())
+    for wrong in (overlapping, x):
+        with pytest.raises(ValueError, match="shares memory"):
+            r.matmul(x, y, out=wrong)
 
 
 def test_every_rung_takes_what_it_is_measured_in_first():
@@ -147,40 +176,6 @@ def test_every_rung_takes_what_it_is_measured_in_first():
     assert {r.dtype for r in LADDER if r.in_triton} == {"float16"}
     assert rung("cuda_naive").dtypes == ("float32", "float64")
     assert rung("cuda_best").dtypes == ("float32",)
-
-
-@pytest.mark.parametrize("r", LADDER, ids=ids)
-def test_out_may_not_be_an_input(r):
-    a, b = Problem.square(4, r.dtype).inputs(device=device(r))
-    with pytest.raises(ValueError, match="shares memory"):
-        r.matmul(a, b, out=a)
-
-
-@pytest.mark.parametrize("r", LADDER, ids=ids)
-def test_three_matrices_of_one_buffer_are_fine_and_an_overlap_is_not(r):
-    a, b = Problem.square(4, r.dtype).inputs(0, "integers", device(r))
-    flat = np.empty(48, np.float32) if r.device == "cpu" else a.new_empty(48)
-    x, y, out, overlapping = (flat[i : i + 16].reshape(4, 4) for i in (0, 16, 32, 8))
-    x[:], y[:] = a, b
-    assert bool((r.matmul(x, y, out=out) == r.matmul(a, b)).all())
-    with pytest.raises(ValueError, match="shares memory"):
-        r.matmul(x, y, out=overlapping)
-
-
-@pytest.mark.parametrize("r", CPU, ids=ids)
-def test_a_read_only_out_is_refused(r):
-    a, b = Problem.square(4).inputs()
-    out = np.empty((4, 4), np.float32)
-    out.flags.writeable = False
-    with pytest.raises(ValueError, match="out is read-only"):
-        r.matmul(a, b, out=out)
-
-
-@pytest.mark.parametrize("r", GPU, ids=ids)
-def test_tensors_that_want_gradients_are_refused(r):
-    a, b = Problem.square(4, r.dtype).inputs(device=device(r))
-    with pytest.raises(ValueError, match="a requires grad"):
-        r.matmul(a.requires_grad_(), b)
 
 
 def test_arrays_and_tensors_are_not_mixed_up():
@@ -257,16 +252,16 @@ def test_names_are_unique_and_every_module_is_on_the_ladder():
         assert re.fullmatch(rf"ch{chapters[module]:02}_(\d_)?{module}\.py", file)
 
 
-@pytest.mark.parametrize("name", [r.name for r in LADDER])
-def test_every_name_of_the_ladder_is_found_at_the_front_door(name):
+def test_every_name_of_the_ladder_is_found_at_the_front_door():
     import tiled_matmul
 
-    found = tiled_matmul.rung(name)
-    assert found.name == name and callable(found.matmul)
-    assert Path(found.home.__file__) == found.source
-    assert found.home.__name__ == f"tiled_matmul.ladder.{found.module}"
-    assert (found.kernel is None) == (name == "triton_best")
-    assert found.below is None or LADDER.index(found.below) != LADDER.index(found)
+    for name in [r.name for r in LADDER]:
+        found = tiled_matmul.rung(name)
+        assert found.name == name and callable(found.matmul)
+        assert Path(found.home.__file__) == found.source, name
+        assert found.home.__name__ == f"tiled_matmul.ladder.{found.module}"
+        assert (found.kernel is None) == (name == "triton_best")
+        assert found.below is None or LADDER.index(found.below) != LADDER.index(found)
 
 
 def test_going_down_from_any_rung_ends_at_a_first_one():

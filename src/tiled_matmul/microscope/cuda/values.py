@@ -265,10 +265,12 @@ def caster(dtype: np.dtype) -> Callable[[Any], Any]:
     low, high = (-sign, mask - sign) if bits > 8 else (-(1 << 15) if sign else 0, (1 << 15) - 1)
 
     def cast(value: Any) -> Any:
-        number = truncate(value)
-        if not isinstance(value, (int, np.integer)):
-            number = min(max(number, low), high)
-        number = (number + sign & mask) - sign
+        if isinstance(value, (int, np.integer)):
+            number = int(value)
+        else:
+            number = min(max(truncate(value), low), high)
+        if not -sign <= number <= mask - sign:
+            number = (number + sign & mask) - sign
         return make(number)
 
     return cast
