@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-CAPABILITIES = ((7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (12, 0))
+CAPABILITIES = ((7, 5), (8, 0), (9, 0), (12, 0))
 ONLY = (9, 0)  # for what is not float32, or not aligned
 ALIGNED = (256, 256, 256)
 SHAPES = (ALIGNED, (9, 7, 5))

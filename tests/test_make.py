@@ -317,19 +317,14 @@ def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
     return run(*command, "--rootdir", tmp_path, *options, tmp_path, **environment)
 
 
-def test_gpu_tests_are_deselected_and_counted_without_a_gpu(tmp_path):
-    done = pytest_on_marked_test(tmp_path, TILED_MATMUL_BACKEND="simulator")
-    assert done.returncode == 0, done.stdout
-    assert "1 passed, 1 skipped, 1 deselected" in done.stdout
-
-
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", "1"])
 def test_what_was_not_run_is_counted_by_reason(tmp_path, workers):
     file = tmp_path / "not_run.txt"
     settings = {"TILED_MATMUL_BACKEND": "simulator", "TILED_MATMUL_NOT_RUN": str(file)}
     done = pytest_on_marked_test(tmp_path, "-n", workers, **settings)
     line = "Not run: 1 (no GPU), 1 (no sandbox). Every other test passed."
     assert done.returncode == 0 and file.read_text() == f"{line}\n", done.stdout
+    assert f"1 passed, 1 skipped{', 1 deselected' * (workers == '0')}" in done.stdout
 
 
 def test_gpu_tests_alone_never_pass_without_a_gpu(tmp_path):

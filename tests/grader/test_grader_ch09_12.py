@@ -227,6 +227,7 @@ def test_a_check_of_a_stray_program_draws_its_walk():
 
     (chapter,) = [path for path in starters.chapters() if path.name.startswith("10")]
     notebook = nbformat.from_dict(starters.made(chapter, solved=False))
+    notebook.cells = [cell for cell in notebook.cells if not cell.id.endswith("-10-1")]
     NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True).execute()
     (check,) = [cell for cell in notebook.cells if cell.id == "check-10-2"]
     (picture,) = [out for out in check.outputs if "data" in out]

@@ -62,9 +62,10 @@ def noted(*parts):
 @pytest.mark.parametrize(("r", "dtype"), TYPED, ids=ids)
 def test_right_on_ragged_shapes(r, dtype):
     """Whole numbers find a wrong index anywhere, normal ones a wrong type of the sums."""
-    # Masks do not depend on the dtype, loads of 16 bytes do.
+    # Masks do not depend on the dtype, loads of 16 bytes do. A thread's tile takes 8 of K at once.
     first = dtype == r.dtype
-    tried = [("17x33x65" if first else "17x33x20", kinds(dtype)[-1]), (FOURS, kinds(dtype)[-1])]
+    deep = "17x33x65" if first and r.chapter not in (7, 8) else "17x33x20"
+    tried = [(deep, kinds(dtype)[-1]), (FOURS, kinds(dtype)[-1])]
     for shape, kind in tried + SIMULATED * first:
         with noted(r.name, shape, dtype, kind):
             run_checked(r.matmul, *Problem.parse(shape, dtype).inputs(5, kind, device(r)))

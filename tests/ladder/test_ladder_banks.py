@@ -29,20 +29,19 @@ def traced(matmul, layout="nn", shape="32x32x32", dtype="float32", **options):
     return t
 
 
-@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_transposed_operands_give_the_product(shape, layout, dtype):
-    run_checked(cuda_transposed.matmul, *operands(shape, dtype, layout), tile=16)
+def test_transposed_operands_give_the_product(shape, layout):
+    for dtype in TYPES if shape == SHAPES[-1] else TYPES[:1]:
+        run_checked(cuda_transposed.matmul, *operands(shape, dtype, layout), tile=16)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("coalesced", [True, False])
 @pytest.mark.parametrize("tile, pad", [(1, 0), (3, 3), (16, 0), (16, 2), (32, 1)])
-def test_every_tile_and_padding_gives_the_product(tile, pad, coalesced, dtype):
-    a, b = operands("37x20x29", dtype)
+def test_every_tile_and_padding_gives_the_product(tile, pad, coalesced):
+    a, b = operands("37x20x29")
     run_checked(cuda_padded.matmul, a, b, tile=tile, pad=pad, coalesced=coalesced)
-    a, b = operands("37x20x29", dtype, "tn" if coalesced else "nt")
+    a, b = operands("37x20x29", layout="tn" if coalesced else "nt")
     run_checked(cuda_transposed.matmul, a, b, tile=tile, pad=pad)
 
 

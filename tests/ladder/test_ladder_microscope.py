@@ -32,10 +32,10 @@ def watched(rung, shape=SHAPE, dtype="float32", **options):
     return traces, bool((c == a @ b).all())
 
 
-@pytest.mark.parametrize("order", ["reverse", "shuffle"])
 @pytest.mark.parametrize("rung", GPU, ids=lambda rung: rung.name)
-def test_nothing_is_found_in_any_rung(rung, order):
-    traces, right = watched(rung, order=order, seed=4)
+def test_nothing_is_found_in_any_rung(rung):
+    """Findings come from all pairs of accesses; the order only decides which value is stored."""
+    traces, right = watched(rung, order="shuffle", seed=4)
     assert right and traces
     assert [str(found) for t in traces for found in t.findings] == []
 

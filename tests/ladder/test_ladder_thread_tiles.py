@@ -33,8 +33,13 @@ def traced(rung, shape, dtype="float32", **options):
     return traces[0]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-@pytest.mark.parametrize("shape", ["132x136x4", "1x4x4", "9x20x12", "4x132x8"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        *((shape, "float32") for shape in ("132x136x4", "1x4x4", "4x132x8")),
+        *(("9x20x12", dtype) for dtype in ("float32", "float64", "int32")),
+    ],
+)
 def test_fours_are_right_at_ragged_edges(shape, dtype):
     a, b = inputs(shape, dtype)
     run_checked(cuda_vectorised.matmul, a, b)
@@ -73,7 +78,7 @@ def test_all_tiles_of_a_thread_give_the_same_product(size):
 
 @pytest.mark.parametrize("index", [int64, int32, uint32])
 def test_all_index_types_give_the_same_product(index):
-    run_checked(cuda_thread_tile_2d.matmul, *inputs("17x19x9"), index=index)
+    run_checked(cuda_thread_tile_2d.matmul, *inputs("7x9x5"), index=index)
 
 
 @pytest.mark.parametrize(
@@ -98,13 +103,6 @@ def test_int32_wraps_around(name):
     b = torch.full((8, 4), 3, dtype=torch.int32, device=device())
     expected = np.full((4, 4), 8 * 3 * (2**30 + 1), np.int64).astype(np.int32)
     assert (RUNGS[name].matmul(a, b).cpu().numpy() == expected).all()
-
-
-@pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
-@pytest.mark.parametrize("name", RUNGS)
-def test_the_microscope_finds_nothing(name, order):
-    t = traced(RUNGS[name], "9x12x12", order=order, seed=1)
-    assert not t.findings, t.findings
 
 
 @pytest.mark.parametrize(

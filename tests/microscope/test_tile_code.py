@@ -34,7 +34,7 @@ from tiled_matmul.microscope.compiled.triton import (
 )
 
 RUNGS = {r.name: r for r in LADDER if r.in_triton}
-CAPABILITIES = ((7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))
+CAPABILITIES = ((7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0))  # 8.6 has the limits of 8.9
 AMD = "gfx942"
 N = 4096
 # Blocks for those who choose none by themselves: by what (or dtype, on 9.0) they do not fit.
@@ -54,7 +54,6 @@ OTHERWISE = {
 CORES = {
     (7, 5): None,
     (8, 0): "mma.sync",
-    (8, 6): "mma.sync",
     (8, 9): "mma.sync",
     (9, 0): "wgmma",
     (10, 0): "tcgen05.mma",
