@@ -6,7 +6,8 @@ SHELL := bash
 .NOTPARALLEL:
 
 PYTHON ?= python3
-JOBS ?= 2
+# How many processes run tests beside each other.
+JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 8 ? n : 8)))
 # How many processes share the GPU in test-gpu: each takes a core and about 1 GB of its memory.
 GPU_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 12 ? n : 12)))
 CHAPTER_JOBS ?= $(shell n=$(GPU_JOBS); echo $$(((n + 1) / 2)))
@@ -113,7 +114,7 @@ bench-bfloat16: $(READY) ## time Triton's rungs in bfloat16, into results/<GPU>.
 		"from tiled_matmul.ladder import LADDER; print(*(r.name for r in LADDER if r.in_triton), sep=',')") \
 		--json "$(or $(RESULTS),results/$(GPU).json)"
 
-counters: $(READY) ## Nsight Compute's counters of every rung, into results/counters/<GPU>.json
+counters: $(READY) ## Nsight Compute's counters of rungs and of access patterns, into results/
 	$(COUNT) ladder --out results/counters/$(GPU).json
 	$(COUNT) ladder --dtype float16 --out results/counters/$(GPU)-float16.json
 	for size in $(COUNTED); do \
@@ -121,6 +122,7 @@ counters: $(READY) ## Nsight Compute's counters of every rung, into results/coun
 			--out results/counters/$(GPU)-$$size-float16.json || exit 1; \
 	done
 	$(COUNT) order --out results/counters/order-$(GPU).json
+	$(COUNT) patterns --out results/patterns/$(GPU).json
 
 search: $(READY) ## settings of the best rung against cuBLAS, into results/search/<GPU>.json
 	$(ON_GPU) $(RUN) tools/search.py --out results/search/$(GPU).json
