@@ -96,4 +96,6 @@ def test_the_list_fits_the_sources():
     mutants, least = mutate.read((ROOT / "tests" / "mutants.txt").read_text(encoding="utf-8"))
     for mutant in mutants:
         mutant.apply((ROOT / mutant.path).read_text(encoding="utf-8"))
+    files = {name for mutant in mutants for name in mutant.tests if name.endswith(".py")}
+    assert [name for name in sorted(files) if not (ROOT / name).exists()] == []
     assert len(mutants) >= 150 and least >= 0.9

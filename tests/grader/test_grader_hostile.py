@@ -185,7 +185,7 @@ def test_missing_cells_are_missing(notebook, collected):
     submission = collected(notebook)
     there = dict.fromkeys((one.name for one in exercises("05")), "FOUND")
     assert statuses(submission) == there | {"05.1": "MISSING", "05.2": "MISSING"}
-    assert [one.message for one in submission.answers][1].endswith("is markdown, not code.")
+    assert submission.answers[1].message.endswith("is of the type markdown, not code.")
 
 
 PATCHES = (

@@ -1,7 +1,7 @@
-"""Notebooks that came from somebody: read as data, and nothing taken but the solution cells.
+"""Read submitted notebooks as data, and take only the solution cells from them.
 
-A solution cell is found by its id, else by the marker in its first line; what is missing, doubled
-or altered is reported and never guessed at.
+A solution cell is found by its id, or else by the marker in its first line. A cell that is missing,
+doubled or altered is reported; the grader never guesses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MARKER = re.compile(r"\s*#\s*exercise\s+(\d\d\.\d{1,2})\b", re.IGNORECASE)
 FOLDER = ROOT / "exercises"
 
 
-# Control characters, halves of characters, what nobody sees, what turns the direction of writing.
+# Control characters, lone surrogates, invisible characters, and those that reverse the text.
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufffe\uffff\U000e0000-\U000e007f]"
@@ -35,18 +35,21 @@ UNPRINTABLE = re.compile(
 
 
 def printable(text: str, lines: bool = False) -> str:
-    """Return text that every format can hold, and no terminal acts on; in one line, or in lines."""
+    """Replace characters that a format cannot hold or a terminal would act on.
+
+    Line breaks and tabs stay only if `lines` is true.
+    """
     text = UNPRINTABLE.sub("?", text)
     return text if lines else re.sub("[\t\n]", "?", text)
 
 
 class Unreadable(ValueError):
-    """No exercise notebook; the message says in a line what was found instead."""
+    """The file is not an exercise notebook. The message, one line, says what it is instead."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell as it stands in a file. `id` is "" where there is none."""
+    """A cell of a file. `id` is "" if it has none."""
 
     kind: str
     id: str
@@ -54,14 +57,14 @@ class Cell:
 
     @property
     def marked(self) -> str | None:
-        """The exercise that its first line names."""
-        found = MARKER.match(self.source)
-        return found[1] if found and self.kind == "code" else None
+        """The name of the exercise in the marker on its first line, or None."""
+        marker = MARKER.match(self.source)
+        return marker[1] if marker and self.kind == "code" else None
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a notebook has of an exercise. `source` is None where `status` is not "FOUND"."""
+    """One exercise in a notebook. `source` is None unless `status` is "FOUND"."""
 
     exercise: Exercise
     status: str
@@ -71,7 +74,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Submission:
-    """A notebook's answers, and what of the rest differs from the course's own."""
+    """A notebook's answers, and notices of other cells that differ from the course's own."""
 
     chapter: str
     answers: tuple[Found, ...]
@@ -79,14 +82,14 @@ class Submission:
 
 
 def read_cells(path: str | os.PathLike) -> tuple[list[Cell], dict]:
-    """Return (cells, metadata) of a notebook. Raises Unreadable."""
+    """Return (cells, metadata) of a notebook. Raises Unreadable if the file is not a notebook."""
     text = text_of(Path(path))
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
         raise Unreadable("not a notebook: it is not JSON") from None
     if not isinstance(data, dict) or not isinstance(data.get("cells"), list):
-        raise Unreadable("not a notebook: there are no cells in it")
+        raise Unreadable("not a notebook: it has no list of cells")
     if len(data["cells"]) > MAX_CELLS:
         raise Unreadable(f"{len(data['cells']):,} cells; at most {MAX_CELLS:,} are read")
     metadata = data.get("metadata")
@@ -95,14 +98,14 @@ def read_cells(path: str | os.PathLike) -> tuple[list[Cell], dict]:
 
 
 def text_of(path: Path) -> str:
-    """Return a notebook's text, of an ordinary file that is not too large. Raises Unreadable."""
+    """Return a notebook's text. Raises Unreadable for a special file or one that is too large."""
     try:
         with open(path, "rb", opener=_no_wait) as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise Unreadable("not a notebook: it is no ordinary file")
-            if found.st_size > MAX_BYTES:
-                size = f"{found.st_size / (1 << 20):,.0f} MB"
+            state = os.fstat(file.fileno())
+            if not stat.S_ISREG(state.st_mode):
+                raise Unreadable("not a notebook: it is not a regular file")
+            if state.st_size > MAX_BYTES:
+                size = f"{state.st_size / (1 << 20):,.0f} MB"
                 raise Unreadable(f"{size}; at most {MAX_BYTES >> 20} MB are read")
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
@@ -127,13 +130,13 @@ def _cell(number: int, cell: Any) -> Cell:
         raise Unreadable(f"not a notebook: cell {number} has no text")
     kind, name = cell.get("cell_type"), cell.get("id")
     source = source.replace("\r\n", "\n")
-    # Lone surrogates are no text.
+    # A lone surrogate cannot be encoded.
     source = source.encode("utf-8", "replace").decode("utf-8")
     return Cell(kind if kind in KINDS else "", name if isinstance(name, str) else "", source)
 
 
 def collect(path: str | os.PathLike) -> Submission:
-    """Return what a notebook answers. Raises Unreadable if it is none of the course's exercises."""
+    """Return the answers in a notebook. Raises Unreadable if it has no exercise of the course."""
     cells, metadata = read_cells(path)
     chapter = _chapter(cells, metadata)
     answers = tuple(_answer(exercise, cells) for exercise in exercises(chapter))
@@ -141,19 +144,19 @@ def collect(path: str | os.PathLike) -> Submission:
 
 
 def _chapter(cells: Sequence[Cell], metadata: dict) -> str:
-    """Return the chapter whose exercises a notebook holds, told by its cells."""
+    """Return the chapter whose exercises a notebook holds, which its cells tell."""
     ids = {exercise.cell: exercise.name for exercise in exercises()}
     known = {exercise.name: exercise.chapter for exercise in exercises()}
     named = [ids.get(cell.id) or cell.marked for cell in cells]
     chapters = {known[name] for name in named if name in known}
     mine = metadata.get("tiled_matmul")
-    said = mine.get("exercises") if isinstance(mine, dict) else None
-    if not chapters and isinstance(said, str) and said in known.values():
-        return said  # its solution cells are gone
+    stored = mine.get("exercises") if isinstance(mine, dict) else None
+    if not chapters and isinstance(stored, str) and stored in known.values():
+        return stored  # all solution cells are gone
     if not chapters:
-        raise Unreadable("no exercise of this course is in it")
+        raise Unreadable("it holds no exercise of this course")
     if len(chapters) > 1:
-        raise Unreadable(f"exercises of several chapters in one: {', '.join(sorted(chapters))}")
+        raise Unreadable(f"it mixes exercises of several chapters: {', '.join(sorted(chapters))}")
     return chapters.pop()
 
 
@@ -161,20 +164,21 @@ def _answer(exercise: Exercise, cells: Sequence[Cell]) -> Found:
     mine = [cell for cell in cells if cell.id == exercise.cell or cell.marked == exercise.name]
     written = [cell for cell in mine if cell.kind == "code"]
     if len(written) > 1:
-        said = f"{len(written)} cells are marked as exercise {exercise.name}; which one counts?"
-        return Found(exercise, "DUPLICATE", None, said)
+        message = f"{len(written)} cells are marked as exercise {exercise.name}; which one counts?"
+        return Found(exercise, "DUPLICATE", None, message)
     if written:
         return Found(exercise, "FOUND", written[0].source)
     if mine:
-        said = f"The cell of exercise {exercise.name} is {mine[0].kind or 'nothing'}, not code."
-        return Found(exercise, "MISSING", None, said)
-    said = f"There is no cell with the first line `{exercise.marker}`."
-    return Found(exercise, "MISSING", None, said)
+        kind = mine[0].kind or "unknown"
+        message = f"The cell of exercise {exercise.name} is of the type {kind}, not code."
+    else:
+        message = f"There is no cell with the first line `{exercise.marker}`."
+    return Found(exercise, "MISSING", None, message)
 
 
 @cache
 def pristine(chapter: str) -> tuple[Path, tuple[Cell, ...], str]:
-    """Return (path, cells, version) of the course's own starter of a chapter."""
+    """Return (path, cells, version) of the course's own exercise notebook of a chapter."""
     paths = sorted(FOLDER.glob(f"{chapter}_*.ipynb"))
     if len(paths) != 1:
         raise ValueError(f"{FOLDER} should hold one notebook {chapter}_….ipynb, it has {paths}")
@@ -183,7 +187,7 @@ def pristine(chapter: str) -> tuple[Path, tuple[Cell, ...], str]:
 
 
 def _notices(chapter: str, cells: Sequence[Cell], metadata: dict):
-    """Say which of the course's own cells differ. No mark depends on them."""
+    """Yield a line for each of the course's own cells that differs. No mark depends on them."""
     try:
         _, own, version = pristine(chapter)
     except ValueError:
@@ -198,11 +202,11 @@ def _notices(chapter: str, cells: Sequence[Cell], metadata: dict):
         if there is None:
             yield f"TAMPERED: the course's cell {cell.id!r} is gone"
         elif there.kind != "code":
-            yield f"TAMPERED: the course's cell {cell.id!r} is {there.kind or 'nothing'} now"
+            yield f"TAMPERED: the course's cell {cell.id!r} is now of the type {there.kind!r}"
         else:
             yield f"TAMPERED: the course's cell {cell.id!r} has been changed"
     mine = metadata.get("tiled_matmul")
     theirs = str(mine.get("version", "")) if isinstance(mine, dict) else ""
     if theirs and theirs != version:
-        said = printable(theirs[:20])
-        yield f"made from version {said} of the exercises; this is version {version}"
+        theirs = printable(theirs[:20])
+        yield f"made from version {theirs} of the exercises; this is version {version}"

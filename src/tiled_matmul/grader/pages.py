@@ -56,7 +56,10 @@ def exercises_markdown(root: Path) -> tuple[str, list[str]]:
         row = (f"[{title}](exercises/{path.name})", titles, str(points))
         rows.append((*row, f"[worked](exercises/solutions/{path.name})") if solved else row)
     columns = ("notebook", "exercises", "points", *(("solution",) if solved else ()))
-    return markdown_table(columns, rows, "  r"), faults
+    table = markdown_table(columns, rows, "  r")
+    if solved:
+        table += "\n\nLook at a solution when you have yours: the two need not be alike."
+    return table, faults
 
 
 def kills_markdown(root: Path) -> tuple[str, list[str]]:
