@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from counted_kernels import CASES
 from numba import cuda
 
 from tiled_matmul.kit.backend import select
@@ -93,6 +94,20 @@ def test_measured_is_what_was_counted_on_a_gpu():
     assert found != traffic.counted(square_trace("cuda_coalesced", 64))
     with pytest.raises(ValueError, match="no counters were taken of 'naive 65'.*naive 64"):
         traffic.measured("naive 65")
+
+
+@pytest.mark.parametrize("name", ["tiles, float64", "copy of 16 bytes: all lanes one"])
+def test_what_is_counted_is_what_a_gpu_counts(name):
+    """Conflicts count as wavefronts. Asynchronous copies count as loads, and not as stores."""
+    (case,) = [case for case in CASES if case.name == name]
+    t = trace(case.kernel, case.grid, case.block, *case.make_args(), sharedmem=case.sharedmem)
+    counted = traffic.counted(t)
+    assert counted == traffic.measured(name)
+    if name.startswith("copy"):
+        assert counted["load sectors"] != t.global_loads.sectors
+        assert counted["shared store requests"] != t.shared_stores.requests
+    else:
+        assert counted["shared load wavefronts"] != counted["shared load requests"]
 
 
 def test_sector_elements():
