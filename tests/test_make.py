@@ -303,7 +303,10 @@ def test_results_are_named_after_the_gpu(gpu, name):
     assert load_tool("machine_name").short_name(gpu) == name
 
 
-# pytest and nbval
+# pytest and nbval, without the plugins that the test is not about: they take a second to load
+
+PYTEST = (sys.executable, "-m", "pytest", "-p", "pytest_timeout")
+NO_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
@@ -313,8 +316,8 @@ def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
         "import pytest\n@pytest.mark.gpu\ndef test_gpu(): assert False\ndef test_cpu(): pass\n"
         "@pytest.mark.skipif(True, reason='no sandbox')\ndef test_sandbox(): assert False\n"
     )
-    command = (sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml")
-    return run(*command, "--rootdir", tmp_path, *options, tmp_path, **environment)
+    command = (*PYTEST, "-p", "xdist", "-c", ROOT / "pyproject.toml")
+    return run(*command, "--rootdir", tmp_path, *options, tmp_path, **environment, **NO_PLUGINS)
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])
@@ -361,8 +364,8 @@ def judge(folder: Path, cells: list[tuple[str, str]], *options: str) -> list[str
     file = folder / "judged.ipynb"
     file.write_text(json.dumps(notebook))
     settings = ROOT / "tests/notebooks/nbval.ini"
-    command = (sys.executable, "-m", "pytest", "-c", settings, "--rootdir", folder, "-rA")
-    done = run(*command, *options, file)
+    command = (*PYTEST, "-p", "nbval.plugin", "-c", settings, "--rootdir", folder, "-rA")
+    done = run(*command, *options, file, **NO_PLUGINS)
     verdict = r"^(PASSED|FAILED|ERROR) \S*judged\.ipynb::Cell (\d+)"
     outcomes = {int(cell): outcome for outcome, cell in re.findall(verdict, done.stdout, re.M)}
     assert sorted(outcomes) == list(range(len(cells))), done.stdout + done.stderr
