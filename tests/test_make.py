@@ -130,29 +130,21 @@ def test_a_complete_wheelhouse_passes(tmp_path):
     assert "2 wheels" in wheelhouse.check(tmp_path, ["torch"], "3.12")
 
 
-def test_an_incomplete_wheelhouse_does_not(tmp_path):
-    make_wheel(tmp_path, "app", "1.0", "tool>=2", "torch")
-    with pytest.raises(wheelhouse.WheelhouseError, match=r"app needs tool>=2: not there"):
+@pytest.mark.parametrize(
+    ("wheels", "limit_mb", "message"),
+    [
+        ([("app", "1.0", "tool>=2", "torch")], 99, "app needs tool>=2: not there"),
+        ([], 99, "no wheel in"),
+        ([("tool", "2.1"), ("tool", "2.2")], 99, "two wheels of tool"),
+        ([("tool", "2.1")], 0, "more than 0 MB"),
+    ],
+)
+def test_another_does_not(tmp_path, monkeypatch, wheels, limit_mb, message):
+    monkeypatch.setattr(wheelhouse, "LIMIT_MB", limit_mb)
+    for wheel in wheels:
+        make_wheel(tmp_path, *wheel)
+    with pytest.raises(wheelhouse.WheelhouseError, match=message):
         wheelhouse.check(tmp_path, ["torch"], "3.12")
-
-
-def test_an_empty_wheelhouse_does_not(tmp_path):
-    with pytest.raises(wheelhouse.WheelhouseError, match="no wheel in"):
-        wheelhouse.check(tmp_path, [], "3.12")
-
-
-def test_two_versions_do_not(tmp_path):
-    make_wheel(tmp_path, "tool", "2.1")
-    make_wheel(tmp_path, "tool", "2.2")
-    with pytest.raises(wheelhouse.WheelhouseError, match="two wheels of tool"):
-        wheelhouse.check(tmp_path, [], "3.12")
-
-
-def test_a_heavy_wheelhouse_does_not(tmp_path, monkeypatch):
-    make_wheel(tmp_path, "tool", "2.1")
-    monkeypatch.setattr(wheelhouse, "LIMIT_MB", 0)
-    with pytest.raises(wheelhouse.WheelhouseError, match="more than 0 MB"):
-        wheelhouse.check(tmp_path, [], "3.12")
 
 
 def test_fetching_drops_what_is_not_wanted_and_keeps_what_is(tmp_path):
