@@ -130,29 +130,21 @@ def test_a_complete_wheelhouse_passes(tmp_path):
     assert "2 wheels" in wheelhouse.check(tmp_path, ["torch"], "3.12")
 
 
-def test_an_incomplete_wheelhouse_does_not(tmp_path):
-    make_wheel(tmp_path, "app", "1.0", "tool>=2", "torch")
-    with pytest.raises(wheelhouse.WheelhouseError, match=r"app needs tool>=2: not there"):
+@pytest.mark.parametrize(
+    ("wheels", "limit_mb", "message"),
+    [
+        ([("app", "1.0", "tool>=2", "torch")], 99, "app needs tool>=2: not there"),
+        ([], 99, "no wheel in"),
+        ([("tool", "2.1"), ("tool", "2.2")], 99, "two wheels of tool"),
+        ([("tool", "2.1")], 0, "more than 0 MB"),
+    ],
+)
+def test_another_does_not(tmp_path, monkeypatch, wheels, limit_mb, message):
+    monkeypatch.setattr(wheelhouse, "LIMIT_MB", limit_mb)
+    for wheel in wheels:
+        make_wheel(tmp_path, *wheel)
+    with pytest.raises(wheelhouse.WheelhouseError, match=message):
         wheelhouse.check(tmp_path, ["torch"], "3.12")
-
-
-def test_an_empty_wheelhouse_does_not(tmp_path):
-    with pytest.raises(wheelhouse.WheelhouseError, match="no wheel in"):
-        wheelhouse.check(tmp_path, [], "3.12")
-
-
-def test_two_versions_do_not(tmp_path):
-    make_wheel(tmp_path, "tool", "2.1")
-    make_wheel(tmp_path, "tool", "2.2")
-    with pytest.raises(wheelhouse.WheelhouseError, match="two wheels of tool"):
-        wheelhouse.check(tmp_path, [], "3.12")
-
-
-def test_a_heavy_wheelhouse_does_not(tmp_path, monkeypatch):
-    make_wheel(tmp_path, "tool", "2.1")
-    monkeypatch.setattr(wheelhouse, "LIMIT_MB", 0)
-    with pytest.raises(wheelhouse.WheelhouseError, match="more than 0 MB"):
-        wheelhouse.check(tmp_path, [], "3.12")
 
 
 def test_fetching_drops_what_is_not_wanted_and_keeps_what_is(tmp_path):
@@ -303,7 +295,10 @@ def test_results_are_named_after_the_gpu(gpu, name):
     assert load_tool("machine_name").short_name(gpu) == name
 
 
-# pytest and nbval
+# pytest and nbval, without the plugins that the test is not about: they take a second to load
+
+PYTEST = (sys.executable, "-m", "pytest", "-p", "pytest_timeout")
+NO_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
@@ -313,8 +308,8 @@ def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
         "import pytest\n@pytest.mark.gpu\ndef test_gpu(): assert False\ndef test_cpu(): pass\n"
         "@pytest.mark.skipif(True, reason='no sandbox')\ndef test_sandbox(): assert False\n"
     )
-    command = (sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml")
-    return run(*command, "--rootdir", tmp_path, *options, tmp_path, **environment)
+    command = (*PYTEST, "-p", "xdist", "-c", ROOT / "pyproject.toml")
+    return run(*command, "--rootdir", tmp_path, *options, tmp_path, **environment, **NO_PLUGINS)
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])
@@ -361,8 +356,8 @@ def judge(folder: Path, cells: list[tuple[str, str]], *options: str) -> list[str
     file = folder / "judged.ipynb"
     file.write_text(json.dumps(notebook))
     settings = ROOT / "tests/notebooks/nbval.ini"
-    command = (sys.executable, "-m", "pytest", "-c", settings, "--rootdir", folder, "-rA")
-    done = run(*command, *options, file)
+    command = (*PYTEST, "-p", "nbval.plugin", "-c", settings, "--rootdir", folder, "-rA")
+    done = run(*command, *options, file, **NO_PLUGINS)
     verdict = r"^(PASSED|FAILED|ERROR) \S*judged\.ipynb::Cell (\d+)"
     outcomes = {int(cell): outcome for outcome, cell in re.findall(verdict, done.stdout, re.M)}
     assert sorted(outcomes) == list(range(len(cells))), done.stdout + done.stderr

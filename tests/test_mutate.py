@@ -1,6 +1,5 @@
 """tools/mutate.py: a fault that a test notices is killed, one that no test notices survives."""
 
-import multiprocessing
 import sys
 
 import pytest
@@ -11,6 +10,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import mutate  # noqa: E402
 
+# Without torch, which takes seconds: the first run's time limits those that never end.
+mutate.FORK.set_forkserver_preload(["pytest"])
 LIST = """# A project of two functions, one of which is tested.
 least 0.7
 
@@ -52,8 +53,6 @@ def project(tmp_path):
 
 def test_survivors_are_named_and_the_share_decides(project, capsys, monkeypatch):
     monkeypatch.setattr(mutate, "MARGIN_S", 0)
-    # Not with torch in it: the first run's time sets the limit of those that never end.
-    monkeypatch.setattr(mutate, "FORK", multiprocessing.get_context("spawn"))
     assert mutate.main(["--jobs", "1"], project) == 1
     printed = capsys.readouterr().out
     assert "survived: mutants.txt:13: src/sums.py: total = 0  →  total = 1 total -= 1" in printed

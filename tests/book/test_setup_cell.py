@@ -1,6 +1,7 @@
 """The set-up cell, run for real as on Colab: package absent, address a local clone, no network."""
 
 import os
+import re
 import shutil
 import subprocess
 import venv
@@ -19,20 +20,21 @@ IGNORED = shutil.ignore_patterns(
 )
 
 
+def new_python(folder):
+    """Return a new Python that has every library that this one has, and not the course."""
+    venv.create(folder, with_pip=False)
+    (own,) = folder.glob("lib/python*/site-packages")
+    # A plain path line in a .pth: the .pth files in there, the course's own one, are not read.
+    (own / "libraries.pth").write_text(f"{LIBRARIES}\n")
+    return folder / "bin" / "python"
+
+
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):
-    """A Python that has every library that this one has, and not the course."""
-    folder = tmp_path_factory.mktemp("python")
-    venv.create(folder, with_pip=False)
-    python = folder / "bin" / "python"
-    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    own = subprocess.check_output([python, "-c", where], text=True).strip()
-    # A plain path line in a .pth: the .pth files in there, the course's own one, are not read.
-    (Path(own) / "libraries.pth").write_text(f"{LIBRARIES}\n")
-    return python
+    return new_python(tmp_path_factory.mktemp("python"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def origin(tmp_path_factory):
     """A repository that holds this working tree, committed or not."""
     folder = tmp_path_factory.mktemp("origin") / "course"
@@ -71,8 +73,9 @@ def colab(origin):
     }
 
 
-def test_on_colab_the_cell_fetches_installs_and_imports(python, origin, tmp_path):
-    done = run_cell(python, tmp_path, **colab(origin))
+def test_on_colab_the_cell_fetches_installs_and_imports(origin, tmp_path, tmp_path_factory):
+    one, other = (new_python(tmp_path_factory.mktemp("python")) for _ in range(2))
+    done = run_cell(one, tmp_path, **colab(origin))
     assert done.returncode == 0, done.stderr
     checkout = tmp_path / "tiled-matmul"
     assert str(checkout / "src" / "tiled_matmul") in done.stdout
@@ -82,54 +85,37 @@ def test_on_colab_the_cell_fetches_installs_and_imports(python, origin, tmp_path
     # Nothing but the clone is left behind.
     assert [path.name for path in tmp_path.iterdir()] == ["tiled-matmul"]
     # After a restart the course is installed: the cell fetches nothing, so a dead address is fine.
-    again = run_cell(python, tmp_path, COLAB_RELEASE_TAG="x", TILED_MATMUL_REPOSITORY="file:///no")
-    assert again.returncode == 0, again.stderr
-    assert str(checkout / "src" / "tiled_matmul") in again.stdout
-    subprocess.run(
-        [python, "-m", "pip", "uninstall", "-q", "-y", "tiled_matmul"],
-        check=True,
-        env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"},
-    )
-    # Uninstalled, but the checkout is there: it is taken as it is.
-    third = run_cell(
-        python, tmp_path, **{**colab(origin), "TILED_MATMUL_REPOSITORY": "file:///nowhere"}
-    )
-    assert third.returncode == 0, third.stderr
+    dead = {**colab(origin), "TILED_MATMUL_REPOSITORY": "file:///nowhere"}
+    again = run_cell(one, tmp_path, **dead, PATH="/no/git")
+    # Another machine with the checkout, on which nothing is installed: it is taken as it is.
+    third = run_cell(other, tmp_path, **dead)
+    for done in (again, third):
+        assert done.returncode == 0, done.stderr
+        assert str(checkout / "src" / "tiled_matmul") in done.stdout
 
 
 def test_a_fetch_that_fails_says_so_and_leaves_no_half_checkout(python, tmp_path):
-    broken = {**colab(tmp_path), "TILED_MATMUL_REPOSITORY": f"file://{tmp_path}/nowhere"}
-    # The course must be absent for this one, whatever ran before in this Python.
-    run_uninstall = [python, "-m", "pip", "uninstall", "-q", "-y", "tiled_matmul"]
-    subprocess.run(run_uninstall, check=True, capture_output=True)
-    done = run_cell(python, tmp_path, **broken)
+    done = run_cell(python, tmp_path, **colab(tmp_path / "nowhere"))
     assert done.returncode != 0 and "nowhere" in done.stderr
     assert not (tmp_path / "tiled-matmul").exists()
 
 
-def test_off_colab_the_cell_says_what_to_do(python, tmp_path):
-    subprocess.run(
-        [python, "-m", "pip", "uninstall", "-q", "-y", "tiled_matmul"],
-        check=True,
-        capture_output=True,
-    )
-    done = run_cell(python, tmp_path)
-    last = done.stderr.strip().splitlines()[-1]
-    assert done.returncode == 1
-    assert last.startswith("ModuleNotFoundError") and "make lab" in last and "pip install" in last
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_on_colab_without_an_address_the_cell_says_what_to_do(python, tmp_path):
-    uninstall = [python, "-m", "pip", "uninstall", "-q", "-y", "tiled_matmul"]
-    subprocess.run(uninstall, check=True, capture_output=True)
+@pytest.mark.parametrize(
+    ("on_colab", "says"),
+    [
+        ({}, r"ModuleNotFoundError: .*make lab.*pip install.*"),
+        (
+            {"COLAB_RELEASE_TAG": "x"},
+            "ValueError: this notebook does not hold the course's address: "
+            "write it into REPOSITORY above, as https://github.com/OWNER/NAME",
+        ),
+    ],
+)
+def test_where_the_cell_cannot_fetch_it_says_what_to_do(python, tmp_path, on_colab, says):
     source = cells.SETUP.replace("{address}", cells.address_line(""))
-    done = run_cell(python, tmp_path, source, COLAB_RELEASE_TAG="x")
-    last = done.stderr.strip().splitlines()[-1]
-    assert done.returncode == 1 and last == (
-        "ValueError: this notebook does not hold the course's address: "
-        "write it into REPOSITORY above, as https://github.com/OWNER/NAME"
-    )
+    done = run_cell(python, tmp_path, source, **on_colab)
+    assert done.returncode == 1
+    assert re.fullmatch(says, done.stderr.strip().splitlines()[-1])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -25,49 +25,33 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess:
 SWITCHES = {*backend.SWITCHES.values(), backend.OVERRIDE}
 
 
-def test_simulator_on_demand_sets_both_switches():
-    done = run_python(
-        "from tiled_matmul.kit import backend; import os; chosen = backend.select()\n"
-        "from numba import cuda, config\n"
-        "print(chosen.name, os.environ['TRITON_INTERPRET'], config.ENABLE_CUDASIM)",
-        TILED_MATMUL_BACKEND="simulator",
-    )
-    assert done.stdout.split() == ["simulator", "1", "1"], done.stderr
+SELECT = "from tiled_matmul.kit import backend\nprint(backend.select().name)"
+NUMBA = "import numba\n"
+TRITON = "import sys, types; sys.modules['triton'] = types.ModuleType('triton')\n"
 
 
-def test_numba_loaded_too_early_is_refused():
-    done = run_python(
-        "import numba\nfrom tiled_matmul.kit import backend\nbackend.select()",
-        TILED_MATMUL_BACKEND="simulator",
-    )
-    assert "numba was imported before" in done.stderr
-    assert "NUMBA_ENABLE_CUDASIM=1" in done.stderr
+@pytest.mark.parametrize(
+    ("imported", "environment", "library", "switch"),
+    [
+        (NUMBA, {backend.OVERRIDE: "simulator"}, "numba", "NUMBA_ENABLE_CUDASIM=1"),
+        (TRITON, {backend.OVERRIDE: "simulator"}, "triton", "TRITON_INTERPRET=1"),
+        (
+            NUMBA,
+            {backend.OVERRIDE: "compiler", "NUMBA_ENABLE_CUDASIM": "1"},
+            "numba",
+            "NUMBA_ENABLE_CUDASIM=0",
+        ),
+    ],
+)
+def test_what_was_loaded_too_early_is_refused(imported, environment, library, switch):
+    done = run_python(imported + SELECT, **environment)
+    assert f"{library} was imported before" in done.stderr and switch in done.stderr
 
 
-def test_triton_loaded_too_early_is_refused():
-    code = (
-        "import sys, types; sys.modules['triton'] = types.ModuleType('triton')\n"
-        "from tiled_matmul.kit import backend\nbackend.select()"
-    )
-    done = run_python(code, TILED_MATMUL_BACKEND="simulator")
-    assert "triton was imported before" in done.stderr
-
-
-def test_numba_loaded_early_but_rightly_is_accepted():
-    done = run_python(
-        "import numba\nfrom tiled_matmul.kit import backend\nprint(backend.select().name)",
-        TILED_MATMUL_BACKEND="simulator",
-        NUMBA_ENABLE_CUDASIM="1",
-    )
-    assert done.stdout.strip() == "simulator", done.stderr
-
-
-def test_triton_loaded_as_interpreter_in_any_spelling_is_known():
-    code = (
-        "import sys, types; sys.modules['triton'] = types.ModuleType('triton')\n"
-        "from tiled_matmul.kit import backend\nprint(backend.select().name)"
-    )
-    done = run_python(code, TILED_MATMUL_BACKEND="simulator", TRITON_INTERPRET="True")
+def test_what_was_loaded_early_but_rightly_is_accepted():
+    """Triton as its interpreter, in any spelling of the switch, and Numba as its simulator."""
+    rightly = {"TRITON_INTERPRET": "True", "NUMBA_ENABLE_CUDASIM": "1"}
+    done = run_python(NUMBA + TRITON + SELECT, **rightly, TILED_MATMUL_BACKEND="simulator")
     assert done.stdout.strip() == "simulator", done.stderr
 
 
@@ -120,10 +104,11 @@ def test_the_driver_and_torch_agree_on_the_gpu():
     assert gpu.capability == torch.cuda.get_device_capability(0)
 
 
-def test_without_a_gpu_kernels_are_the_interpreters_and_not_numbas_simulators():
+def test_simulator_on_demand_runs_kernels_in_the_interpreter_and_not_in_numbas_simulator():
     code = (
-        "from tiled_matmul.kit import backend; backend.select()\n"
-        "from numba import cuda\n"
+        "from tiled_matmul.kit import backend; import os; chosen = backend.select()\n"
+        "from numba import config, cuda\n"
+        "print(chosen.name, os.environ['TRITON_INTERPRET'], config.ENABLE_CUDASIM)\n"
         "from numba.cuda import grid, threadIdx\n"
         "import numba.cuda.simulator.kernel as numbas\n"
         "def refuse(*a): raise SystemExit('Numba ran it')\n"
@@ -139,6 +124,7 @@ def test_without_a_gpu_kernels_are_the_interpreters_and_not_numbas_simulators():
     )
     done = run_python(code, TILED_MATMUL_BACKEND="simulator")
     assert done.stdout.splitlines() == [
+        "simulator 1 1",
         "cuda.grid is for kernels, and this is not one",
         "tiled_matmul.microscope.cuda.kernel <cuda.threadIdx.x, for kernels>",
     ], done.stderr
@@ -165,38 +151,22 @@ for cc in ((7, 5), (9, 0)):
         print("entry" in text, f"sm_{cc[0]}{cc[1]}" in text)
     except Exception as error:
         print(type(error).__name__)
+
+from tiled_matmul.ladder import rung
+from tiled_matmul.problem import Problem
+a, b = Problem.square(4).inputs(0, "integers", "cpu")
+print((rung("cuda_naive").matmul(a, b) == a @ b).all().item())
 """
 
 
-def test_the_compiler_on_demand_leaves_numba_as_it_is():
+def test_the_compiler_on_demand_leaves_numba_as_it_is_and_interprets_what_is_launched():
     done = run_python(COMPILE, TILED_MATMUL_BACKEND="compiler")
-    first, *made = done.stdout.splitlines()
-    assert first == "compiler False 0 0", done.stderr
+    first, *made, right = done.stdout.splitlines()
+    assert (first, right) == ("compiler False 0 0", "True"), done.stderr
     if made == ["NvvmSupportError"] * 2:
         pytest.skip("this Numba cannot make PTX")
     # Device functions too, which Numba compiles for the GPU that is not there.
     assert made == ["True True"] * 2
-
-
-def test_with_the_compiler_what_is_launched_is_interpreted():
-    code = (
-        "from tiled_matmul.ladder import rung\n"
-        "from tiled_matmul.problem import Problem\n"
-        "a, b = Problem.square(4).inputs(0, 'integers', 'cpu')\n"
-        "print(bool((rung('cuda_naive').matmul(a, b) == a @ b).all()))\n"
-    )
-    done = run_python(code, TILED_MATMUL_BACKEND="compiler")
-    assert done.stdout.split() == ["True"], done.stderr
-
-
-def test_the_compiler_is_not_taken_where_numba_simulates():
-    done = run_python(
-        "import numba\nfrom tiled_matmul.kit import backend\nbackend.select()",
-        TILED_MATMUL_BACKEND="compiler",
-        NUMBA_ENABLE_CUDASIM="1",
-    )
-    assert "numba was imported before" in done.stderr
-    assert "NUMBA_ENABLE_CUDASIM=0" in done.stderr
 
 
 def test_the_compiler_is_known_without_looking_for_a_gpu(monkeypatch):
