@@ -7,11 +7,14 @@ import dataclasses
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 from counted_kernels import CASES, cuda_coalesced_kernel, load_strided, tree_sum_interleaved
+from numba import cuda, float64
 
 from tiled_matmul import ROOT
-from tiled_matmul.microscope.cuda import trace
+from tiled_matmul.kit.intrinsics import commit_copies, copy_async, wait_copies
+from tiled_matmul.microscope.cuda import hardware, trace
 
 STORED = ROOT / "results" / "patterns" / "h200.json"
 BY_NAME = {case.name: case for case in CASES}
@@ -274,3 +277,41 @@ def test_another_order_of_a_reduction_does_not_match(stored):
 )
 def test_another_kernel_does_not_match(name, other, stored):
     assert differences(stored["cases"][name], traced(BY_NAME[other]))
+
+
+# Rules by hand, where no stored launch tells two of them apart.
+
+
+def test_halves_of_two_sectors_are_not_one_sector():
+    zeros, lanes = np.zeros(2, int), np.arange(2)
+    for addresses, sectors in (([0, 16], 1), ([16, 32], 2)):
+        copied, _ = hardware.past_l1(zeros, lanes, np.array(addresses), 1)
+        assert copied.tolist() == [sectors]
+
+
+def test_two_words_of_a_bank_are_a_conflict():
+    same = np.full(3, 4), np.zeros(3, bool)  # widths, and whether they are loads
+    crowded = hardware.conflicting(np.zeros(3, int), np.arange(3), np.array([0, 128, 4]), *same)
+    assert crowded.tolist() == [True, True, False]
+
+
+def test_copies_of_8_bytes_go_through_the_first_cache():
+    def copies(x):
+        s = cuda.shared.array(32, float64)
+        i = cuda.threadIdx.x
+        copy_async(s, i, x, i, 1)
+        commit_copies()
+        wait_copies(0)
+
+    t = trace(copies, 1, 32, np.zeros(32))
+    assert t.global_loads.sectors == 8 and t.global_loads.past_l1_sectors == 0
+
+
+def test_atomics_of_8_bytes_are_served_as_stores_are():
+    def adds(x):
+        s = cuda.shared.array(32, float64)
+        s[cuda.threadIdx.x] = 0
+        cuda.atomic.add(s, cuda.threadIdx.x // 2 * 2, 1)
+
+    t = trace(adds, 1, 32, np.zeros(1))
+    assert t.shared_atomics.wavefronts == t.shared_stores.wavefronts == 2
