@@ -1,4 +1,4 @@
-"""What every launcher asks of its operands, with errors that quote what came."""
+"""Checks of a launcher's operands, with errors that quote the offending values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ FLOATS = ("float32", "float64")
 def numpy_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[int, int, int, Any]:
     """Return (M, N, K, out) for a CPU rung; `out` is allocated, uninitialised, if it is None.
 
-    Wants numpy arrays a (M, K), b (K, N) and out (M, N): row-major, not empty, of one dtype out of
-    `dtypes`, out writable and overlapping neither input. Raises TypeError or ValueError.
+    The operands must be numpy arrays a (M, K), b (K, N) and out (M, N): row-major, not empty, all
+    of the same dtype from `dtypes`. `out` must be writable and overlap neither input. Raises
+    TypeError or ValueError otherwise.
     """
     for name, array in (("a", a), ("b", b), ("out", out)):
         if not isinstance(array, np.ndarray) and not (name == "out" and array is None):
@@ -28,7 +29,7 @@ def numpy_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[in
     if not out.flags.writeable:
         raise ValueError("out is read-only; it must be writable")
     if np.may_share_memory(out, a) or np.may_share_memory(out, b):
-        raise ValueError("out shares memory with an input; give it an array of its own")
+        raise ValueError("out shares memory with an input; pass a separate array")
     return m, n, k, out
 
 
@@ -43,24 +44,24 @@ def tensor_operands(
 ) -> tuple[int, int, int, Any]:
     """Return (M, N, K, out) for a GPU rung; `out` is allocated, uninitialised, if it is None.
 
-    Wants torch tensors a (M, K), b (K, N) and out (M, N): row-major, not empty, of one dtype out of
-    `dtypes`, without gradients, on the device that the back end uses (cuda; cpu in the simulators),
-    out overlapping neither input. With `column_major`, a and b may also be transposes of row-major
-    tensors; with `strided`, all three may be any views, but no two elements of out may be one.
-    Raises TypeError or ValueError.
+    The operands must be torch tensors a (M, K), b (K, N) and out (M, N): row-major, not empty, all
+    of the same dtype from `dtypes`, without gradients, on the back end's device (cuda; cpu in the
+    simulators). `out` must overlap neither input. With `column_major`, a and b may also be
+    transposes of row-major tensors. With `strided`, all three may be any views, but no two elements
+    of out may share an address. Raises TypeError or ValueError otherwise.
     """
     import torch
 
     from tiled_matmul.kit.backend import select
 
-    wanted = "cuda" if select().on_gpu else "cpu"
+    device = "cuda" if select().on_gpu else "cpu"
     for name, tensor in (("a", a), ("b", b), ("out", out)):
         if name == "out" and tensor is None:
             continue
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
-        if tensor.device.type != wanted:
-            raise ValueError(f"{name} lies on {tensor.device}, this back end needs it on {wanted}")
+        if tensor.device.type != device:
+            raise ValueError(f"{name} lies on {tensor.device}, this back end needs it on {device}")
         if tensor.requires_grad:
             raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
     if a.device != b.device:
@@ -78,15 +79,15 @@ def tensor_operands(
     elif _folded(out):
         raise ValueError(
             f"out has elements that are one in memory: shape {tuple(out.shape)} with strides "
-            f"{tuple(out.stride())}; give it memory of its own"
+            f"{tuple(out.stride())}; each element needs its own address"
         )
     if _overlap(out, a) or _overlap(out, b):
-        raise ValueError("out shares memory with an input; give it a tensor of its own")
+        raise ValueError("out shares memory with an input; pass a separate tensor")
     return m, n, k, out
 
 
 def positive(name: str, value: Any, limit: int | None = None) -> int:
-    """Return value if it is a positive int, at most `limit`; raise TypeError or ValueError."""
+    """Return value if it is an int from 1 to `limit`; otherwise raise TypeError or ValueError."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} must be an int, got {value!r}")
     if value < 1 or (limit is not None and value > limit):
@@ -96,7 +97,7 @@ def positive(name: str, value: Any, limit: int | None = None) -> int:
 
 
 def check_pad(pad: Any, tile: int) -> int:
-    """Return the padding of a tile's rows, from 0 to `tile`; raise TypeError or ValueError."""
+    """Return `pad` if it is an int from 0 to `tile`; otherwise raise TypeError or ValueError."""
     return pad if pad == 0 and type(pad) is int else positive("pad", pad, tile)
 
 
@@ -136,19 +137,19 @@ def _check_layout(
 
 
 def _folded(x: Any) -> bool:
-    """May two elements of a matrix have one address? Its longer stride has to clear the shorter."""
+    """Return whether elements may share an address: the longer stride must clear the shorter."""
     (long, _), (short, count) = sorted(zip(x.stride(), x.shape, strict=True), reverse=True)
     return (count > 1 and short < 1) or (x.numel() > count and long < short * (count - 1) + 1)
 
 
 def _overlap(x: Any, y: Any) -> bool:
-    """Does the memory between the first and last element of one matrix reach into the other's?"""
+    """Return whether the address ranges of two matrices, first to last element, overlap."""
     ends = [z.data_ptr() + _span(z) * z.element_size() for z in (x, y)]
     return max(x.data_ptr(), y.data_ptr()) < min(ends)
 
 
 def _span(x: Any) -> int:
-    """Return how many elements lie from a matrix's first to its last, both included."""
+    """Return the number of elements from a matrix's first to its last address, both included."""
     return 1 + sum(stride * (size - 1) for stride, size in zip(x.stride(), x.shape, strict=True))
 
 

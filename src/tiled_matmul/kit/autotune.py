@@ -1,7 +1,6 @@
-"""Which of several settings is the fastest: `triton.autotune`, with the reasons that it drops.
+"""Choose the fastest of several settings with `triton.autotune`, and report those that failed.
 
-Autotune leaves out in silence what does not fit the GPU. `tune` keeps those settings, each with
-what was said about it.
+Autotune silently skips settings that do not fit the GPU. `tune` returns them with their errors.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from tiled_matmul.kit.programs import (
     precision,
 )
 
-KEY = ["M", "N", "K"]  # autotune adds the dtypes; the caller tells apart the strides
+KEY = ["M", "N", "K"]  # autotune adds the dtypes; the caller handles strides
 WARM_UP_MS, MEASURE_MS = 10, 50  # for each setting
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is left open: the tile (BLOCK_M, BLOCK_N, BLOCK_K), and the compiler's two numbers."""
+    """The parameters to tune: `block` is the tile (BLOCK_M, BLOCK_N, BLOCK_K)."""
 
     block: tuple[int, int, int]
     num_warps: int
@@ -41,7 +40,7 @@ class Setting:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `triton_swizzled.matmul` takes."""
+        """The setting as keyword arguments of `triton_swizzled.matmul`."""
         return {
             "block": self.block,
             "num_warps": self.num_warps,
@@ -51,11 +50,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The winner for one kind of call, and how it came to win.
+    """The fastest setting for one kind of call, and the measurements behind it.
 
-    `times_ms` holds the settings that ran, `refused` why others did not, `seconds` what the tuning
-    took, with what had still to be compiled. Where all three are empty nothing was timed, and
-    `setting` is the first.
+    `times_ms` holds the times of the settings that ran, `refused` the errors of the others, and
+    `seconds` the duration of the tuning, including compilation. If `times_ms` is empty, nothing was
+    timed and `setting` is the first.
     """
 
     setting: Setting
@@ -70,10 +69,10 @@ class Tuned:
 
 
 def tune(kernel: Any, a, b, out, group_m: int, space: Sequence[Setting]) -> Tuned:
-    """Time each setting on these operands, by `triton.autotune`, and return the outcome.
+    """Time each setting on these operands with `triton.autotune` and return the result.
 
-    `kernel` takes the arguments and constants of `triton_swizzled_kernel`. Raises ValueError,
-    naming them all, if no setting fits.
+    `kernel` takes the arguments and constants of `triton_swizzled_kernel`. If no setting fits,
+    raises a ValueError that lists them all.
     """
     from triton.testing import do_bench
 
@@ -81,10 +80,10 @@ def tune(kernel: Any, a, b, out, group_m: int, space: Sequence[Setting]) -> Tune
     n = b.shape[1]
     reasons = []
 
-    def listening(call: Any, quantiles: Any) -> Any:
+    def bench_and_record(call: Any, quantiles: Any) -> Any:
         try:
             return do_bench(call, warmup=WARM_UP_MS, rep=MEASURE_MS, quantiles=quantiles)
-        except Exception as error:  # autotune swallows some, after this
+        except Exception as error:  # autotune suppresses some of these
             reasons.append(f"{error}")
             raise
 
@@ -96,9 +95,9 @@ def tune(kernel: Any, a, b, out, group_m: int, space: Sequence[Setting]) -> Tune
         sizes["MASK_K"] = k % setting.block[2] != 0
         warps, stages = setting.num_warps, setting.num_stages
         configs[triton.Config(sizes, num_warps=warps, num_stages=stages)] = setting
-    tuner = triton.autotune(list(configs), key=KEY, do_bench=listening)
+    tuner = triton.autotune(list(configs), key=KEY, do_bench=bench_and_record)
     kernel = tuner(kernel)
-    kernel.__name__ = "triton_tuned_kernel"  # for a refusal's message
+    kernel.__name__ = "triton_tuned_kernel"  # for error messages
     constants = {"PRECISION": precision(a), "GROUP_M": group_m, "HINTS": True}
 
     def grid(meta: dict) -> tuple[int]:
@@ -108,11 +107,11 @@ def tune(kernel: Any, a, b, out, group_m: int, space: Sequence[Setting]) -> Tune
     strides = (*a.stride(), *b.stride(), *out.stride())
     try:
         launch(kernel, grid, a, b, out, m, n, k, *strides, **constants)
-    except ValueError as error:  # the last resort did not fit either
+    except ValueError as error:  # autotune's fallback did not fit either
         names = "; ".join(map(str, space))
         raise ValueError(f"no setting of the space fits ({names}): {error}") from error
     seconds = time.perf_counter() - start
-    if len(space) == 1:  # which autotune does not time
+    if len(space) == 1:  # autotune does not time a single setting
         return Tuned(space[0], seconds=seconds)
     times = {configs[config]: took[0] for config, took in kernel.configs_timings.items()}
     failed = [setting for setting, took in times.items() if math.isinf(took)]
@@ -127,8 +126,8 @@ def tune(kernel: Any, a, b, out, group_m: int, space: Sequence[Setting]) -> Tune
 def checked(space: Sequence[Setting]) -> tuple[Setting, ...]:
     """Return the space as a tuple.
 
-    Raises ValueError for an empty one and for a setting that is there twice, and TypeError or
-    ValueError as `check_blocks` does.
+    Raises ValueError for an empty space or a repeated setting, and TypeError or ValueError as
+    `check_blocks` does.
     """
     space = tuple(space)
     if not space:

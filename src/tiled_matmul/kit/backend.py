@@ -1,4 +1,4 @@
-"""Where kernels run: on the GPU, or in the microscope, which replaces `numba.cuda.jit` then."""
+"""Select where kernels run: on the GPU, or in the microscope, which replaces `numba.cuda.jit`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tiled_matmul.microscope.cuda.kernel import install
 
 
 def select() -> backend.Backend:
-    """Return this process's back end and make it ready, at the first call.
+    """Return this process's back end; if it is the simulator, install the microscope.
 
     Raises BackendError as `machine.backend.select` does.
     """

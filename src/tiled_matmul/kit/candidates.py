@@ -1,6 +1,6 @@
-"""What `triton_best` chooses from: rungs with tiles, stages and groups for a shape.
+"""The candidates of `triton_best`: rungs with tiles, stages and groups for a shape.
 
-What no model knows, stages and groups, was found by a search on one H200.
+Stages and groups, which no model predicts, come from a search on one H200.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from triton import cdiv
 
 MOST_SPLITS = 16
-# Rows, widths and stages of the tiles of two widths.
+# (rows, widths, stages) for `triton_two_widths`
 TWO_WIDTHS = (
     (64, (256, 32), 4),
     (64, (256, 64), 4),
@@ -25,7 +25,7 @@ TWO_WIDTHS = (
 class Choice:
     """A rung's module in `ladder/`, and the options for its `matmul`.
 
-    `turned`: it makes C's transpose, of B's and A's.
+    With `turned`, the rung computes the transpose of C from the transposes of B and A.
     """
 
     module: str
@@ -33,12 +33,12 @@ class Choice:
     turned: bool = False
 
     def __str__(self) -> str:
-        told = ", ".join(f"{name}={value}" for name, value in self.options.items())
-        return f"{self.module}({told})" + " of the transposes" * self.turned
+        arguments = ", ".join(f"{name}={value}" for name, value in self.options.items())
+        return f"{self.module}({arguments})" + " of the transposes" * self.turned
 
 
 def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]:
-    """Yield what there is to choose from for C (M, N), each with the stages and groups it likes."""
+    """Yield the candidates for this product, each with the stages and groups that suit it."""
     large = cdiv(m, 128) * cdiv(n, 256) > 3 * multiprocessors
     stages, group_m = (4, 12) if large else (3, 4)
     yield Choice("triton_persistent", options((128, 256, 64), 8, stages, group_m))
@@ -55,11 +55,11 @@ def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]
 
 
 def options(block: tuple, num_warps: int, num_stages: int, group_m: int = 8) -> dict:
-    """Return the options of a launcher in Triton."""
+    """Return the options of a Triton launcher."""
     numbers = {"num_warps": num_warps, "num_stages": num_stages, "group_m": group_m}
     return {"block": block} | numbers
 
 
 def split_k(block: tuple, splits: int) -> Choice:
-    """Return a K that is cut into so many splits."""
+    """Return the `triton_split_k` rung with K cut into `splits` parts."""
     return Choice("triton_split_k", options(block, 4, 4, 4) | {"splits": splits})

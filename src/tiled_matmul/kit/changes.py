@@ -1,4 +1,4 @@
-"""What changed from one kernel to the next, line by line."""
+"""Line-by-line differences between two kernels."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 
 from tiled_matmul.microscope.written import function_of
 
-GAP = "    ..."  # stands for lines that both have
+GAP = "    ..."  # replaces unchanged lines
 
 
 def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Return the lines that differ: "-" before those that go, "+" before those that come."""
+    """Return the lines that differ, removed lines prefixed with "-" and added ones with "+"."""
     lines = difflib.unified_diff(before, after, lineterm="", n=0)
     lines = [line for line in lines if not line.startswith(("---", "+++"))]
     return [GAP if line.startswith("@@") else line for line in lines]
 
 
 def source_of(function: Callable) -> str:
-    """Return the source of a function or a kernel as it was written, decorators included."""
+    """Return the original source of a function or kernel, decorators included."""
     return textwrap.dedent(inspect.getsource(function_of(function)))
 
 
@@ -33,7 +33,7 @@ def body(function: Callable) -> list[str]:
 
 
 def to_compare(function: Callable) -> list[str]:
-    """Return the lines of a function without its docstring, with `def name(` for its own name."""
+    """Return a function's lines without its docstring, with its name replaced by `kernel`."""
     text = source_of(function)
     tree = ast.parse(text).body[0]
     lines = text.splitlines()

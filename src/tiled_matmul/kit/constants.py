@@ -1,9 +1,8 @@
-"""Kernels with other constants: how a launcher gets one kernel in several tile sizes.
+"""Recompile a kernel with other constants, for example with another tile size.
 
-Numba takes a kernel's globals for compile-time constants, and a shared array's shape has to be
-one. So a kernel is written with names in capitals, `TILE` say, and `with_constants(kernel,
-TILE=32)` is the same kernel in which that name has another value. Loops over `unroll(…)` are
-written out anew.
+Numba treats a kernel's globals as compile-time constants, and a shared array's shape must be one.
+So a kernel uses global names in capitals such as `TILE`, and `with_constants(kernel, TILE=32)` is
+the same kernel with another value for that name. Loops over `unroll(…)` are unrolled again.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ OPTIONS = ("fastmath", "max_registers", "launch_bounds")
 
 @functools.cache
 def with_constants(kernel: Any, *, max_registers: int | None = None, **constants: Any) -> Any:
-    """Return `kernel`, a Numba CUDA kernel, compiled with other values of its global constants.
+    """Return `kernel`, a Numba CUDA kernel, with other values for its global constants.
 
-    The same kernel and constants give the same object, so that each is compiled once. Its compiler
-    options are kept, but for `max_registers` if that is given. Raises ValueError for a name that
-    the kernel does not use.
+    Results are cached, so each combination is compiled once. The compiler options are kept, except
+    `max_registers` if given. Raises ValueError for a name that the kernel does not use.
     """
     function = getattr(kernel.py_func, "as_written", kernel.py_func)
     for name in constants:
@@ -38,9 +36,9 @@ def with_constants(kernel: Any, *, max_registers: int | None = None, **constants
 
 
 def compiled_as(kernel: Any, function: Callable, **options: Any) -> Any:
-    """Return `function` as a kernel made the way `kernel` was: unsigned and unrolled if it was.
+    """Return `function` compiled as `kernel` was: unsigned and unrolled if `kernel` is.
 
-    The kernel's options for `cuda.jit` are kept; those in `options` replace them.
+    `options` override the `cuda.jit` options of `kernel`.
     """
     made = kernel.py_func
     if is_marked(getattr(made, "as_written", made)):

@@ -1,4 +1,4 @@
-"""Rows that can be read by aligned fours: four neighbours, from a multiple of their 16 bytes on."""
+"""Rows that can be read in aligned groups of four elements (16 bytes for float32)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 
 def fours(*tensors: Any) -> bool:
-    """Can all of these row-major tensors be read by aligned fours, along each of their rows?"""
+    """Return whether every row of these row-major tensors can be read in aligned fours."""
     return all(x.shape[1] % 4 == 0 and x.data_ptr() % (4 * x.element_size()) == 0 for x in tensors)
 
 
 def rows_of_fours(b: Any) -> Any:
-    """Return b (K, N) if its rows are made of aligned fours, else a copy with rows that are.
+    """Return b (K, N) if its rows consist of aligned fours, else a copy for which that is true.
 
-    The copy is wider, by columns of zeros: (K, N rounded up to a multiple of 4).
+    The copy is padded with columns of zeros to (K, N rounded up to a multiple of 4).
     """
     if fours(b):
         return b

@@ -1,15 +1,15 @@
-"""The GPU's instructions that Numba has no word for, each as one function for kernels.
+"""GPU instructions that Numba does not expose, each as one function to call from kernels.
 
     load4(array, index)        ld.v4    four neighbours in one load of 16 bytes (float32, int32)
     store4(array, index, v)    st.v4    four neighbours in one store
-    copy_async4(…)             cp.async.cg.shared.global, 16 bytes, past the registers and the L1
+    copy_async4(…)             cp.async.cg.shared.global, 16 bytes, bypassing registers and L1
     copy_async(…)              cp.async.ca.shared.global, one element of 4 or 8 bytes
     commit_copies()            cp.async.commit_group
     wait_copies(n)             cp.async.wait_group n
 
-An index is an int for a 1-D array and a pair for a 2-D one, and names the first of the four.
-Source: NVIDIA, PTX ISA, "ld", "st" and "cp.async". Importing this needs no GPU; below the
-intrinsics stands what the interpreter runs in their place.
+The index of the first element is an int for a 1-D array and a pair for a 2-D one.
+Source: NVIDIA, PTX ISA, "ld", "st" and "cp.async". Importing this needs no GPU. The functions that
+the interpreter runs instead follow the intrinsics.
 """
 
 from llvmlite import ir
@@ -31,11 +31,11 @@ def _check(array, index):
         raise TypingError(f"the array must be row-major, got {array}")
     axes = len(index) if isinstance(index, types.BaseTuple) else 1
     if axes != array.ndim:
-        raise TypingError(f"{array} has {array.ndim} axes, the index {index} names {axes}")
+        raise TypingError(f"{array} has {array.ndim} axes, but the index {index} has {axes}")
 
 
 def _pointer(context, builder, array_type, array, index_type, index):
-    """Return the address of array[index]; indices count from the front, as unsigned ones do."""
+    """Return the address of array[index]; negative indices are not supported."""
     indices = [index]
     if isinstance(index_type, types.BaseTuple):
         indices = cgutils.unpack_tuple(builder, index, len(index_type))
@@ -51,7 +51,7 @@ def _pointer(context, builder, array_type, array, index_type, index):
 
 
 def _address(builder, pointer, space):
-    """Return a pointer's address within one of the address spaces, as 64 bits."""
+    """Return a pointer's 64-bit address within an address space."""
     kind = ir.PointerType(pointer.type.pointee, space)
     return builder.ptrtoint(builder.addrspacecast(pointer, kind), I64)
 
@@ -63,8 +63,8 @@ def _vector(context, builder, array_type, pointer):
 
 @intrinsic
 def load4(typingctx, array, index):
-    """Return array[index] and its three right neighbours as a tuple. The first's address has to
-    be a multiple of 16 bytes. Four of 8 bytes each take two loads."""
+    """Return array[index] and the next three elements as a tuple. The first address must be a
+    multiple of 16 bytes. Four elements of 8 bytes take two loads."""
     _check(array, index)
 
     def generate(context, builder, signature, arguments):
@@ -79,10 +79,10 @@ def load4(typingctx, array, index):
 
 @intrinsic
 def store4(typingctx, array, index, values):
-    """Write the four `values`, a tuple, to array[index] and its three right neighbours."""
+    """Store the tuple of four `values` to array[index] and the next three elements."""
     _check(array, index)
     if not isinstance(values, types.UniTuple) or len(values) != FOUR:
-        raise TypingError(f"four values of one type are stored, got {values}")
+        raise TypingError(f"store4 takes a tuple of four values of one type, got {values}")
 
     def generate(context, builder, signature, arguments):
         array_type, index_type, value_type = signature.args
@@ -104,7 +104,7 @@ def _copy(target, target_index, source, source_index, present, elements):
     _check(target, target_index)
     _check(source, source_index)
     if target.dtype != source.dtype:
-        raise TypingError(f"a copy keeps the type, got {source} into {target}")
+        raise TypingError(f"a copy cannot change the dtype, got {source} into {target}")
     width = source.dtype.bitwidth // 8
     size = width * elements
     if size not in (4, 8, 16):
@@ -112,19 +112,19 @@ def _copy(target, target_index, source, source_index, present, elements):
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
-        to = _pointer(context, builder, kinds[0], arguments[0], kinds[1], arguments[1])
-        start = _pointer(context, builder, kinds[2], arguments[2], kinds[3], arguments[3])
-        wanted = context.cast(builder, arguments[4], kinds[4], types.int32)
+        target_pointer = _pointer(context, builder, kinds[0], arguments[0], kinds[1], arguments[1])
+        source_pointer = _pointer(context, builder, kinds[2], arguments[2], kinds[3], arguments[3])
+        count = context.cast(builder, arguments[4], kinds[4], types.int32)
         asm = ir.InlineAsm(
             ir.FunctionType(ir.VoidType(), [I32, I64, I32]),
             COPY.format(cache="cg" if size == 16 else "ca", size=size),
             "r,l,r,~{memory}",
             side_effect=True,
         )
-        # Shared memory is addressed with 32 bits, once the compiler knows that it is shared.
-        target_address = builder.trunc(_address(builder, to, SHARED), I32)
-        source_address = _address(builder, start, GLOBAL)
-        builder.call(asm, [target_address, source_address, builder.mul(wanted, I32(width))])
+        # An address within the shared address space has 32 bits.
+        target_address = builder.trunc(_address(builder, target_pointer, SHARED), I32)
+        source_address = _address(builder, source_pointer, GLOBAL)
+        builder.call(asm, [target_address, source_address, builder.mul(count, I32(width))])
         return context.get_dummy_value()
 
     return types.void(target, target_index, source, source_index, present), generate
@@ -132,17 +132,17 @@ def _copy(target, target_index, source, source_index, present, elements):
 
 @intrinsic
 def copy_async4(typingctx, target, target_index, source, source_index, present):
-    """Begin to copy four neighbours from `source` (global) to `target` (shared), 4 bytes each.
+    """Start copying four adjacent 4-byte elements from `source` (global) to `target` (shared).
 
-    Only the first `present` of them (0 to 4) are read, the rest become zero. Both addresses have
-    to be multiples of 16 bytes. Needs compute capability 8.0.
+    Only the first `present` of them (0 to 4) are read; the rest become zero. Both addresses must be
+    multiples of 16 bytes. Needs compute capability 8.0.
     """
     return _copy(target, target_index, source, source_index, present, FOUR)
 
 
 @intrinsic
 def copy_async(typingctx, target, target_index, source, source_index, present):
-    """Begin to copy one element, of 4 or 8 bytes; where `present` is 0 it becomes zero."""
+    """Start copying one element of 4 or 8 bytes; if `present` is 0, store a zero instead."""
     return _copy(target, target_index, source, source_index, present, 1)
 
 
@@ -157,20 +157,20 @@ def _statement(text):
 
 @intrinsic
 def commit_copies(typingctx):
-    """Close this thread's group of copies: all begun since the last call."""
+    """Commit all copies that this thread has started since the last call as one group."""
     return types.void(), _statement("cp.async.commit_group;")
 
 
 @intrinsic
 def wait_copies(typingctx, newest):
-    """Wait until all of this thread's groups but the `newest` (a constant) have arrived."""
+    """Wait until at most the last `newest` (a constant) groups of this thread are in flight."""
     if not isinstance(newest, types.IntegerLiteral):
-        raise TypingError(f"wait_copies wants a constant, got {newest}")
+        raise TypingError(f"wait_copies takes a constant, got {newest}")
     text = f"cp.async.wait_group {newest.literal_value};"
     return types.void(newest), _statement(text)
 
 
-# What the interpreter runs in their place. Four of 8 bytes each are two accesses of 16 bytes.
+# The interpreter's versions. Four elements of 8 bytes take two accesses of 16 bytes.
 
 
 @stands_for(load4, "load", "load")

@@ -1,4 +1,4 @@
-"""What the Numba CUDA launchers share: the grid that covers C, and torch's stream."""
+"""Code shared by the Numba CUDA launchers: the grid that covers C, and torch's stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_GRID_YZ = MAX_GRID[1]
 
 
 def check_block(block: tuple[int, int]) -> tuple[int, int]:
-    """Return block (x, y) if a GPU can launch it; raise TypeError or ValueError quoting it."""
+    """Return block (x, y) if a GPU can launch it; otherwise raise TypeError or ValueError."""
     if not isinstance(block, tuple) or len(block) != 2:
         raise TypeError(f"block must be a pair (x, y), got {block!r}")
     x, y = (positive(f"block {axis}", size) for axis, size in zip("xy", block, strict=True))
@@ -25,7 +25,7 @@ def check_block(block: tuple[int, int]) -> tuple[int, int]:
 def covering_grid(extent_x: int, extent_y: int, block: tuple[int, int]) -> tuple[int, int]:
     """Return the grid (x, y) of blocks that covers extent_x × extent_y elements, rounded up.
 
-    Raises ValueError where the grid would be taller than a GPU can launch.
+    Raises ValueError if y exceeds the GPU's limit.
     """
     grid = -(-extent_x // block[0]), -(-extent_y // block[1])
     if grid[1] > MAX_GRID_YZ:
@@ -37,9 +37,9 @@ def covering_grid(extent_x: int, extent_y: int, block: tuple[int, int]) -> tuple
 
 
 def need_capability(wanted: tuple[int, int], what: str) -> None:
-    """Raise ValueError, quoting the GPU, if its compute capability is below `wanted`, (8, 0) say.
+    """Raise ValueError if the GPU's compute capability is below `wanted`, such as (8, 0).
 
-    `what` needs it, "asynchronous copies" say. The interpreter has every capability.
+    `what` names the feature in the message. The interpreter supports every feature.
     """
     gpu = select().gpu
     if gpu is None or watched() or gpu.capability >= wanted:
@@ -54,7 +54,7 @@ def one(tensor) -> np.generic:
 
 
 def multiprocessors() -> int:
-    """Return how many multiprocessors the GPU has; the interpreter answers with an H200's 132."""
+    """Return the GPU's number of multiprocessors; in the interpreter that of an H200, 132."""
     if not select().on_gpu:
         return 132
     import torch
@@ -63,9 +63,9 @@ def multiprocessors() -> int:
 
 
 def launch(kernel, grid: tuple, block: tuple, *arguments) -> None:
-    """Launch a Numba kernel on torch tensors and numbers, in the order of torch's current stream.
+    """Launch a Numba kernel on torch tensors and numbers, on torch's current stream.
 
-    Without a GPU, or where somebody watches, the interpreter runs it to its end.
+    Without a GPU, or inside a trace, the interpreter runs the kernel to completion instead.
     """
     if not select().on_gpu or watched():
         run(kernel, grid, block, *arguments)

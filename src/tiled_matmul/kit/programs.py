@@ -1,4 +1,4 @@
-"""What the Triton launchers share: blocks that Triton takes, the grid, and what a refusal says."""
+"""Code shared by the Triton launchers: block checks, the grid, descriptors and launches."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from tiled_matmul.microscope.triton.fixes import apply_fixes
 if select().name == "simulator":
     apply_fixes()
 
-SMALLEST_BLOCK = 16  # tl.dot takes nothing smaller along K
-LONGEST_NUMBER = 2**31  # a program counts tiles and steps with 32 bits
+SMALLEST_BLOCK = 16  # tl.dot needs at least this much along K
+LONGEST_NUMBER = 2**31  # a program counts tiles and steps in 32 bits
 WARPS = (1, 2, 4, 8, 16)
 ALIGNED = 16  # bytes, for descriptors
-# A block and its warps where threads multiply, not tensor cores: each thread's sums and factors fit
-# into its registers.
+# Block and warps for products on CUDA cores: accumulators and operands fit into registers.
 SMALL = (64, 64, 16), 8
-# And where nothing copies whole tiles to shared memory, so that threads hold them on their way, or
-# where a block has 99 KiB of it.
+# Block and warps where tiles pass through registers because nothing copies them directly to shared
+# memory, or where a block has 99 KiB of shared memory.
 MIDDLE = (128, 128, 32), 8
 
 
 @triton.jit
 def grouped(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):  # noqa: N803
-    """Return the (tile_m, tile_n) of a program: down GROUP_M tiles, then on to the next column."""
+    """Return the (tile_m, tile_n) of a program: GROUP_M tiles down, then the next column."""
     group = program // (GROUP_M * tiles_n)
     rows = min(tiles_m - group * GROUP_M, GROUP_M)
     within = program % (GROUP_M * tiles_n)
@@ -40,19 +39,19 @@ def grouped(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):  # noqa: N803
 
 
 def need_block_pointers() -> None:
-    """Raise RuntimeError where Triton has no block pointers any more: from 3.9 on."""
+    """Raise RuntimeError if this Triton has no block pointers: 3.9 or later."""
     if not hasattr(tl, "advance"):
         raise RuntimeError(
-            f"Triton {triton.__version__} has no block pointers; they were taken out in 3.9. "
-            'Install "triton>=3.6,<3.9", or use tensor descriptors, as triton_descriptors'
+            f"Triton {triton.__version__} has no block pointers; 3.9 removed them. "
+            'Install "triton>=3.6,<3.9", or use tensor descriptors, as triton_descriptors does'
         )
 
 
 def check_blocks(block: Any, num_warps: Any = 4, num_stages: Any = 1) -> None:
     """Raise TypeError or ValueError unless Triton can multiply such tiles.
 
-    `block` is (BLOCK_M, BLOCK_N, BLOCK_K), each a power of two from 16 on; `num_warps` one of
-    WARPS, `num_stages` positive.
+    `block` is (BLOCK_M, BLOCK_N, BLOCK_K), each a power of two of at least 16; `num_warps` is one
+    of WARPS, `num_stages` is positive.
     """
     if not isinstance(block, tuple) or len(block) != 3:
         raise TypeError(f"block must be (BLOCK_M, BLOCK_N, BLOCK_K), got {block!r}")
@@ -71,11 +70,11 @@ def check_blocks(block: Any, num_warps: Any = 4, num_stages: Any = 1) -> None:
 def usual(
     block: Any, num_warps: Any, tensor: Any, best: tuple, described: bool = False
 ) -> tuple[Any, Any]:
-    """Return (block, num_warps) as asked for; for None those of `best`, of MIDDLE or of SMALL.
+    """Return (block, num_warps), each None replaced by that of `best`, MIDDLE or SMALL.
 
-    Tensor cores multiply 16-bit floats from compute capability 8.0 on, as Triton compiles for them.
-    Anything else is multiplied by threads, which have no registers for the sums of a large block.
-    `described`: the kernel copies tiles by descriptors, as hardware does from 9.0 on.
+    Triton uses tensor cores for 16-bit floats from compute capability 8.0 on. Other products run on
+    CUDA cores, and threads lack the registers for a large block's accumulators. `described`
+    means that the kernel copies tiles through descriptors, which the hardware supports from 9.0 on.
     """
     gpu = select().gpu
     capability = (9, 0) if gpu is None else gpu.capability
@@ -87,14 +86,14 @@ def usual(
 
 
 def check_group(group_m: Any, tiles_n: int) -> None:
-    """Raise TypeError or ValueError unless a group of so many rows of tiles can be counted."""
+    """Raise TypeError or ValueError unless the tiles of a group can be counted in 32 bits."""
     positive("group_m", group_m)
     if group_m * tiles_n >= LONGEST_NUMBER:
         raise ValueError(f"group_m={group_m} times {tiles_n} tiles along N is 2^31 or more")
 
 
 def check_steps(block: tuple[int, int, int], a: Any, b: Any) -> None:
-    """Raise ValueError for strides along K with which BLOCK_K steps do not fit into 32 bits."""
+    """Raise ValueError if BLOCK_K steps along K exceed 32 bits, for the strides of a and b."""
     for name, stride in (("a", a.stride(1)), ("b", b.stride(0))):
         if stride * block[2] >= LONGEST_NUMBER:
             raise ValueError(
@@ -103,7 +102,7 @@ def check_steps(block: tuple[int, int, int], a: Any, b: Any) -> None:
 
 
 def cover(size: int, block: int, axis: str = "x") -> int:
-    """Return how many blocks cover `size` elements. Raises ValueError for more than a grid has."""
+    """Return how many blocks cover `size` elements. Raises ValueError above the grid's limit."""
     blocks = -(-size // block)
     most = MAX_GRID["xyz".index(axis)]
     if blocks > most:
@@ -115,11 +114,11 @@ def cover(size: int, block: int, axis: str = "x") -> int:
 
 
 def describe(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
-    """Return (descriptor, transposed): how hardware copies rows × columns tiles of a matrix.
+    """Return (descriptor, transposed) for copies of rows × columns tiles of a matrix.
 
-    A descriptor needs one stride of 1, the other one and the beginning at multiples of 16 bytes. A
-    matrix that lies column by column is described as its transpose, in tiles of columns × rows. One
-    that no descriptor fits is first copied into rows that are a little longer: into new memory.
+    A descriptor needs one stride of 1; the other stride and the address must be multiples of 16
+    bytes. A column-major matrix is described as its transpose, in tiles of columns × rows. A matrix
+    that no descriptor fits is first copied to new memory with padded rows.
     """
     from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -132,13 +131,13 @@ def describe(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
 
 
 def made_describable(tensor: Any) -> Any:
-    """Return the matrix if a descriptor fits it or its transpose, else a copy that one fits."""
+    """Return the matrix if a descriptor fits it or its transpose, else an aligned copy."""
     fits = describable(tensor) or describable(tensor.T)
     return tensor if fits else aligned_copy(tensor)
 
 
 def describable(tensor: Any) -> bool:
-    """Do this matrix's rows lie as descriptors need them: dense, each from 16 bytes on?"""
+    """Return whether the rows are as a descriptor needs them: dense, each aligned to 16 bytes."""
     row, column = tensor.stride()
     size = tensor.element_size()
     long_enough = row >= tensor.shape[1] and row * size % ALIGNED == 0
@@ -146,19 +145,19 @@ def describable(tensor: Any) -> bool:
 
 
 def aligned_copy(tensor: Any) -> Any:
-    """Return the matrix in new memory whose rows begin at multiples of 16 bytes."""
+    """Return a copy of the matrix whose rows begin at multiples of 16 bytes."""
     return aligned_like(tensor).copy_(tensor)
 
 
 def aligned_like(tensor: Any) -> Any:
-    """Return new memory for such a matrix whose rows begin at multiples of 16 bytes."""
+    """Return an uninitialised matrix of this shape whose rows begin at multiples of 16 bytes."""
     rows, columns = tensor.shape
     fit = ALIGNED // tensor.element_size()
     return tensor.new_empty((rows, -(-columns // fit) * fit))[:, :columns]
 
 
 def precision(tensor: Any) -> str:
-    """Return how `tl.dot` is to multiply the tensor's elements: float32 without TF32's rounding."""
+    """Return `input_precision` for `tl.dot`: "ieee" for float32, so that TF32 is not used."""
     return "ieee" if tensor.element_size() == 4 else "tf32"
 
 
@@ -167,9 +166,9 @@ _withheld: list[tuple] | None = None
 
 @contextmanager
 def withheld() -> Iterator[list[tuple]]:
-    """Within this, `launch` launches nothing: it appends (kernel, arguments, options) to the list.
+    """Make `launch` append (kernel, arguments, options) to the yielded list instead of launching.
 
-    For those who want to compile what a rung would launch, or count it.
+    Use it to compile or count a rung's launches.
     """
     global _withheld
     before, _withheld = _withheld, []
@@ -180,10 +179,10 @@ def withheld() -> Iterator[list[tuple]]:
 
 
 def launched(matmul: Any, a: Any, b: Any, **options: Any) -> list[tuple]:
-    """Return [(kernel, arguments, options)]: what a rung of Triton's would launch, in its order.
+    """Return the launches of a Triton rung in order, each as (kernel, arguments, options).
 
-    Nothing is launched; `tile_code(kernel, *arguments, **options)` compiles it. `matmul` is the
-    rung's launcher, `options` are its own. What it raises passes through.
+    Nothing is launched; `tile_code(kernel, *arguments, **options)` compiles one. `matmul` is the
+    rung's launcher and `options` are its options. Its exceptions pass through.
     """
     with withheld() as launches:
         matmul(a, b, **options)
@@ -191,16 +190,15 @@ def launched(matmul: Any, a: Any, b: Any, **options: Any) -> list[tuple]:
 
 
 def withholding() -> bool:
-    """Is this within `withheld`, where nothing runs and so nothing can be timed?"""
+    """Return whether this is inside `withheld`, where nothing runs or can be timed."""
     return _withheld is not None
 
 
 @contextmanager
 def without_notice() -> Iterator[None]:
-    """Within this, Triton 3.7 and 3.8 compile block pointers without saying that they will go.
+    """Suppress the deprecation warning of Triton 3.7 and 3.8 for block pointers.
 
-    They say it with each one that they compile or interpret, into a cell's output. Chapter 9 says
-    it once.
+    It would appear in a cell's output at every use. Chapter 9 mentions it once.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"tl\.make_block_ptr is deprecated")
@@ -208,7 +206,7 @@ def without_notice() -> Iterator[None]:
 
 
 def launch(kernel: Any, grid: tuple, *arguments: Any, **options: Any) -> Any:
-    """Launch a Triton kernel on torch tensors and return what it was compiled to, if it was.
+    """Launch a Triton kernel on torch tensors and return the compiled kernel, if there is one.
 
     Raises ValueError, before anything runs, for tiles that need more than the GPU has.
     """
@@ -226,14 +224,13 @@ def launch(kernel: Any, grid: tuple, *arguments: Any, **options: Any) -> Any:
 
 
 def can_overlap() -> bool:
-    """Can a kernel here be launched before the one that it depends on is over?"""
+    """Return whether a kernel can start before the one that it depends on has finished."""
     chosen = select()
     return chosen.name != "simulator" and (chosen.gpu is None or chosen.gpu.capability >= (9, 0))
 
 
 def memory_on(device: Any) -> Callable:
-    """Return how Triton gets memory for the descriptors that a kernel makes."""
-
+    """Return Triton's allocator for descriptors that are created in a kernel."""
     import torch
 
     def allocate(size: int, alignment: int, stream: int | None) -> torch.Tensor:

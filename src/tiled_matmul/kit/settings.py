@@ -1,6 +1,6 @@
-"""Settings of `cuda_best`: tiles of a block, a warp and a thread, and which to take for a shape.
+"""Settings of `cuda_best`: tiles of a block, a warp and a thread, and the choice for a shape.
 
-A search found SETTINGS (`measure.search` holds all that it tried).
+SETTINGS are the winners of a search; `measure.search` holds all candidates.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tiled_matmul.kit.launch import check_block
 
 @dataclass(frozen=True)
 class Setting:
-    """The tiles of a block, a warp and a thread, and the registers that a thread may have.
+    """The tiles of a block, a warp and a thread, and the limit on registers per thread.
 
-    `weight` is what an element of C costs against one of the others' where the GPU is full.
+    `weight` is the relative cost of an element of C when the GPU is full.
     """
 
     tile_m: int
@@ -34,10 +34,10 @@ class Setting:
         return self.tile_m * self.tile_n // (self.rows * self.columns)
 
     def constants(self, c_fours: bool) -> dict[str, Any]:
-        """Return the kernel's constants; `c_fours` says whether C is made of aligned fours.
+        """Return the kernel's constants; `c_fours` is True if C's rows consist of aligned fours.
 
-        Raises ValueError for tiles that do not fit together, and for more threads than a block may
-        have; TypeError or ValueError for sizes that are not positive ints.
+        Raises ValueError for tiles that do not fit together or need too many threads per block, and
+        TypeError or ValueError for sizes that are not positive ints.
         """
         for name, size in vars(self).items():
             if name != "weight":
@@ -77,18 +77,18 @@ class Setting:
 
 
 SETTINGS = (
-    Setting(128, 256, 8, 32, 128, 8, 16, max_registers=255),  # one block a multiprocessor
-    Setting(64, 128, 16, 32, 64, 8, 8, max_registers=168),  # three
-    Setting(32, 64, 16, 16, 32, 4, 4, max_registers=128, weight=1.4),  # four; for small problems
+    Setting(128, 256, 8, 32, 128, 8, 16, max_registers=255),  # one block per multiprocessor
+    Setting(64, 128, 16, 32, 64, 8, 8, max_registers=168),  # three blocks
+    Setting(32, 64, 16, 16, 32, 4, 4, max_registers=128, weight=1.4),  # four blocks; small problems
 )
 
 
 def pick(m: int, n: int, multiprocessors: int) -> Setting:
-    """Return the setting whose blocks load the busiest multiprocessor least, earlier ones first."""
+    """Return the setting with the least work on the busiest multiprocessor; the first of equals."""
 
     def load(setting: Setting) -> float:
         blocks = -(-m // setting.tile_m) * -(-n // setting.tile_n)
-        turns = -(-blocks // multiprocessors)
-        return turns * setting.tile_m * setting.tile_n * setting.weight
+        waves = -(-blocks // multiprocessors)
+        return waves * setting.tile_m * setting.tile_n * setting.weight
 
     return min(SETTINGS, key=load)

@@ -1,4 +1,4 @@
-"""Where Triton's compiler gives warps different work, and gives it right."""
+"""Conditions under which Triton's warp specialisation takes effect and is correct."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 from tiled_matmul.kit.backend import select
 
-LEAST_ROWS = 128  # 64 for each group: with 64 in all, both groups multiply the same
+LEAST_ROWS = 128  # 64 per group: with 64 in all, both groups compute the same rows
 LEAST_STAGES, MOST_STAGES = 2, 4
 
 
 def specialises(block: tuple, num_warps: int, num_stages: int, a: Any) -> bool:
-    """Does the compiler give warps different work, if asked to multiply a (M, K), and do it right?
+    """Return whether Triton can specialise warps for a product with a (M, K), correctly.
 
-    It does for `wgmma` in halves, 4 warps and a loop along K; in other cases on 9.0 it keeps silent
-    or fails. With more than MOST_STAGES the product was wrong on an H200. What is right was seen
-    there with Triton 3.6; versions 3.7 and 3.8 were seen to compile it. Other GPUs are not asked.
+    It can for 16-bit `wgmma`, 4 warps and a loop along K; in other cases on 9.0 it ignores the
+    option or fails. With more than MOST_STAGES the product was wrong on an H200. Correctness was
+    tested there with Triton 3.6; 3.7 and 3.8 were only tested to compile. Other GPUs are excluded.
     """
     gpu = select().gpu
     hopper = gpu is None or gpu.capability == (9, 0)
@@ -25,7 +25,7 @@ def specialises(block: tuple, num_warps: int, num_stages: int, a: Any) -> bool:
 
 
 def refused(block: tuple, num_warps: int, num_stages: int, a: Any) -> ValueError:
-    """Return the error for a `specialise=True` that `specialises` says no to."""
+    """Return the error for `specialise=True` where `specialises` returns False."""
     gpu = select().gpu
     return ValueError(
         f"specialise=True needs 16-bit floats, tiles of {LEAST_ROWS} rows or more, 4 warps, "

@@ -1,14 +1,14 @@
-"""Tiles of a matrix, seen as matrices: what a kernel says in place of index arithmetic.
+"""Views of a matrix's tiles, which replace index arithmetic in a kernel.
 
-    tile(a, rows, cols)[i, j]               the tile in row i and column j of a's tiles: a view
-    view.shape                              how much of it there is, less at a's far edges
+    tile(a, rows, cols)[i, j]               a view of the tile in row i, column j of a's tiles
+    view.shape                              its shape, smaller at a's bottom and right edges
     view[y, x], view[y, x] = value          an element, counted from the tile's corner
-    copy_tile_async(target, view, threads)  begin to copy a view to shared memory, by all threads
+    copy_tile_async(target, view, threads)  start copying a view to shared memory, by all threads
 
-A view is a matrix, a corner and a shape, all in registers, and the compiler sees through it. Wait
-for a copy as for any other: commit_copies, wait_copies, and a barrier.
-Source: Modular, Mojo manual, "LayoutTensor": tile, copy_dram_to_sram_async. Below the functions
-stands what the interpreter runs in their place.
+A view is a matrix, a corner and a shape, all in registers; the compiler optimises it away. Wait for
+a copy as for any other: commit_copies, wait_copies, and a barrier. The interpreter's versions
+follow the functions.
+Source: Modular, Mojo manual, "LayoutTensor": tile, copy_dram_to_sram_async.
 """
 
 import operator
@@ -22,7 +22,7 @@ from tiled_matmul.microscope.cuda import stands_for
 
 
 class Tiles(NamedTuple):
-    """A matrix cut into tiles of rows × cols, from its first element on."""
+    """A matrix cut into tiles of rows × cols."""
 
     array: Any
     rows: int
@@ -30,7 +30,7 @@ class Tiles(NamedTuple):
 
 
 class TileView(NamedTuple):
-    """One tile: its first row and column, and its (rows, columns) as far as the matrix goes."""
+    """One tile: its first row and column, and its shape, clipped to the matrix."""
 
     array: Any
     row: int
@@ -40,16 +40,16 @@ class TileView(NamedTuple):
 
 @cuda.jit(device=True)
 def tile(array, rows, cols):
-    """Return `array`, a matrix, cut into tiles of rows × cols; `[i, j]` is one of them, a view."""
+    """Return the matrix `array` cut into tiles of rows × cols; `[i, j]` is a view of one."""
     return Tiles(array, rows, cols)
 
 
 @cuda.jit(device=True)
 def copy_tile_async(target, view, threads):
-    """Begin to copy a view to `target`, a shared matrix, with zeros where the view ends early.
+    """Start copying a view to `target`, a shared matrix, padding with zeros beyond the view.
 
-    All threads of the block take part. The block is `threads` = (x, y) in shape, a divisor of the
-    target's; neighbours in x copy neighbours in a row. Needs compute capability 8.0.
+    All threads of the block must call this. The block has shape `threads` = (x, y), which divides
+    the target's; neighbours in x copy neighbours in a row. Needs compute capability 8.0.
     """
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
     for row in range(0, target.shape[0], threads[1]):
@@ -60,7 +60,7 @@ def copy_tile_async(target, view, threads):
 
 @cuda.jit(device=True)
 def copy_element(target, row, col, view, present):
-    """Begin to copy view[row, col] to target[row, col]; where it is not `present`, a zero."""
+    """Start copying view[row, col] to target[row, col], or a zero if it is not `present`."""
     copy_async(target, (row, col), view.array, (view.row + row, view.col + col), present)
 
 
@@ -99,7 +99,7 @@ def _set(view, index, value):
     return put
 
 
-# What the interpreter runs in their place: its arrays have views of their own.
+# The interpreter's versions; its arrays can be sliced.
 
 
 class _Tiles:

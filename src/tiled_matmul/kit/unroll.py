@@ -1,4 +1,4 @@
-"""Loops that are written once and compiled as copies: `for k in unroll(8):` under `@unrolled`.
+"""Loop unrolling: `for k in unroll(8):` under `@unrolled`.
 
     @cuda.jit(max_registers=128)
     @unrolled
@@ -6,10 +6,10 @@
         for k in unroll(BK):
             …
 
-Numba gets the body BK times, each copy headed by `k = 0`, `k = 1` and so on, so that the compiler
-knows every index; `unroll(uint64(BK))` gives k that type, as `range` does. The compiler copies
-short loops of its own accord, but not one whose copies would grow as long as these do.
-The interpreter runs such a kernel as it is written, with `range` for `unroll`.
+Numba compiles BK copies of the body, which begin with `k = 0`, `k = 1` and so on, so the compiler
+knows every index; `unroll(uint64(BK))` gives k that type, as `range` does. The compiler unrolls
+short loops by itself, but not ones with as much code as these.
+The interpreter runs the kernel as written, with `range` for `unroll`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MAX_COPIES = 1024
 
 
 def unroll(*ends: int) -> range:
-    """Return range(*ends); under `@unrolled` a loop over it becomes copies of its body.
+    """Return range(*ends); under `@unrolled` a loop over it is unrolled.
 
-    The ends are constants: numbers, and names from outside of the kernel.
+    The ends are constants: numbers, and names defined outside the kernel.
     """
     return range(*ends)
 
@@ -43,10 +43,10 @@ RANGES.add(unroll)
 
 
 def unrolled(function: Callable) -> Callable:
-    """Return `function` with its loops over `unroll(…)` written out, for `cuda.jit` above it.
+    """Return `function` with its loops over `unroll(…)` unrolled, to be decorated by `cuda.jit`.
 
-    The result's `as_written` is `function`. Raises ValueError that quotes the line for a loop with
-    break, continue or else, for ends that are no constants, and where there is nothing to unroll.
+    The result's `as_written` is `function`. Raises ValueError, quoting the line, for a loop with
+    break, continue or else, for ends that are not constant, and if there is no loop to unroll.
     """
     written = getattr(function, "as_written", function)
     source = read(written)
@@ -60,7 +60,7 @@ def unrolled(function: Callable) -> Callable:
 
 
 class _Writer(ast.NodeTransformer):
-    """Writes loops out, outer ones first, because an inner one's ends may hold an outer's turn."""
+    """Unrolls outer loops first, because the ends of an inner loop may use the outer index."""
 
     def __init__(self, function: Callable, source: Source) -> None:
         self.source = source
@@ -75,14 +75,14 @@ class _Writer(ast.NodeTransformer):
         if not isinstance(node.iter, ast.Call) or not self.is_unroll(node.iter.func):
             return self.generic_visit(node)
         if node.orelse or not isinstance(node.target, ast.Name):
-            raise self.error("unroll wants a loop over one name, without else", node)
+            raise self.error("unroll needs a loop over one name, without else", node)
         for jump in _jumps(node.body):
             word = type(jump).__name__.lower()
-            raise self.error(f"a loop that is copied can have no {word}", jump)
+            raise self.error(f"an unrolled loop can have no {word}", jump)
         self.loops += 1
         out: list[ast.stmt] = []
-        for turn, value in self.turns(node.iter):
-            self.known[node.target.id] = turn
+        for index, value in self.indices(node.iter):
+            self.known[node.target.id] = index
             head = ast.Assign([ast.Name(node.target.id, ast.Store())], value)
             out.append(ast.copy_location(head, node))
             for statement in copy.deepcopy(node.body):
@@ -93,14 +93,14 @@ class _Writer(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.Name:  # noqa: N802
         if self.is_unroll(node):
-            raise self.error("unroll stands in `for … in unroll(…)` only", node)
+            raise self.error("unroll is allowed in `for … in unroll(…)` only", node)
         return node
 
     def is_unroll(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and self.known.get(node.id) is unroll
 
-    def turns(self, call: ast.Call) -> Iterator[tuple[int, ast.expr]]:
-        """Yield each turn as a number, and the tree of what the source gets for it."""
+    def indices(self, call: ast.Call) -> Iterator[tuple[int, ast.expr]]:
+        """Yield the index of each iteration, as a number and as an expression."""
         ends = [self.constant(end) for end in call.args]
         if call.keywords or not 1 <= len(ends) <= 3:
             raise self.error("unroll takes one to three numbers", call)
@@ -122,7 +122,7 @@ class _Writer(ast.NodeTransformer):
         try:
             value = eval(compile(ast.Expression(node), "", "eval"), self.known)
         except NameError as error:
-            raise self.error(f"the ends of unroll are constants ({error})", node) from None
+            raise self.error(f"the ends of unroll must be constants ({error})", node) from None
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
             raise self.error(f"the ends of unroll are ints, got {value!r}", node)
         return value
@@ -132,7 +132,7 @@ class _Writer(ast.NodeTransformer):
 
 
 def _jumps(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield what leaves this loop, or one of its turns, early."""
+    """Yield the `break` and `continue` statements of this loop."""
     for node in body:
         if isinstance(node, (ast.Break, ast.Continue)):
             yield node
@@ -141,7 +141,7 @@ def _jumps(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def compile_tree(function: Callable, source: Source) -> Callable:
-    """Return the source's tree as a function that has everything else, and lines, of `function`.
+    """Compile the source's tree to a function with the globals and line numbers of `function`.
 
     Its `as_written` is `function`.
     """
@@ -163,9 +163,9 @@ def compile_tree(function: Callable, source: Source) -> Callable:
 
 
 def copied(function: Callable, constants: dict | None = None, **parts: Any) -> Callable:
-    """Return another function like this one, with other values of some of its globals.
+    """Return a copy of `function`, with `constants` replacing some of its globals.
 
-    `parts` are a code object and a closure to have in place of its own.
+    `parts` may hold a `code` object and a `closure` that replace its own.
     """
     made = types.FunctionType(
         parts.get("code", function.__code__),

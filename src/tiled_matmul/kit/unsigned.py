@@ -1,4 +1,4 @@
-"""Kernels whose integers have no sign: `row = t // 16 * 4` under `@unsigned` is all in uint64.
+"""Kernels with unsigned integers: `row = t // 16 * 4` under `@unsigned` is computed in uint64.
 
     @cuda.jit
     @unsigned
@@ -8,12 +8,11 @@
         for i in range(8):
             …
 
-Numba takes a signed index to count from the end where it is negative, and tests for that. One
-signed number in a sum makes all of it signed. So under `@unsigned` every integer constant, thread
-and block index, size of an array and end of a `range` or `unroll` is a uint64, as if `uint64(…)`
-stood around each. Arguments keep their types, and so do the shapes of shared and local arrays,
-constants that stand alone as an index or an argument, and exponents. A difference below zero wraps
-around to a huge number, in the interpreter too.
+A negative index counts from the end, so Numba tests the sign of every signed index. One signed
+operand makes a whole sum signed. So under `@unsigned` every integer constant, thread and block
+index, array size and end of a `range` or `unroll` becomes `uint64(…)`. The types of arguments,
+of shapes of shared and local arrays, of constants that are a whole index or argument, and of
+exponents do not change. A difference below zero wraps around, in the interpreter too.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from tiled_matmul.microscope.cuda.unsigned import MARK
 
 
 def unsigned(function: Callable) -> Callable:
-    """Return `function` with unsigned integers, for `cuda.jit` or `unrolled` above it.
+    """Return `function` with unsigned integers, to be decorated by `cuda.jit` or `unrolled`.
 
     The result's `as_written` is a copy of `function`, marked for the interpreter. Raises
-    ValueError that quotes the line for a negative constant, for cuda.grid and gridsize, for a
-    constant that is defined below the kernel, and if `function` was unrolled before.
+    ValueError, quoting the line, for a negative constant, cuda.grid, cuda.gridsize or a constant
+    defined below the kernel, and if `function` is already unrolled.
     """
     if hasattr(function, "as_written"):
         raise ValueError(f"{function.__name__}: @unsigned stands right above the kernel")

@@ -1,9 +1,8 @@
-"""Kernels with a mistake put in on purpose: the same source, but for a line.
+"""Kernels with edited lines, such as a deliberate mistake.
 
-A chapter that takes a barrier away, and a test that plants a fault, should show what was taken away
-and leave no second copy of the kernel about. Variants are compiled by Numba or Triton and run by
-their interpreters like any other kernel, with the options of theirs and with its loops over
-`unroll(…)` written out, and lines keep their numbers, counted from the `def`.
+With these, a chapter that removes a barrier, or a test that plants a fault, needs no second copy of
+the kernel. Variants are compiled and interpreted like any other kernel, with the original's
+options and unrolling. Line numbers, counted from the `def`, do not change.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ _numbers = itertools.count(1)
 
 
 def without(kernel: Any, text: str, nth: int | None = None) -> Any:
-    """Return `kernel` without its line that holds `text`: `pass` stands there instead.
+    """Return `kernel` with `pass` in place of the lines that contain `text`.
 
-    `kernel` is `@cuda.jit` or `@triton.jit` of a function of one's own or of the ladder. Of several
-    such lines, `nth` chooses one, from 0; None takes all away. Raises ValueError if there is no
-    such line.
+    `kernel` is any `@cuda.jit` or `@triton.jit` kernel. If several lines match, `nth` selects one,
+    counted from 0; None removes all. Raises ValueError if there is no such line.
     """
     return _rewritten(kernel, text, nth, lambda line: f"pass  # {line}")
 
@@ -35,13 +33,13 @@ def without(kernel: Any, text: str, nth: int | None = None) -> Any:
 def edited(kernel: Any, old: str, new: str, nth: int | None = None) -> Any:
     """Return `kernel` with `new` in place of `old`; `nth` and errors as in `without`.
 
-    Raises SyntaxError if what comes of it is not Python.
+    Raises SyntaxError if the result is not valid Python.
     """
     return _rewritten(kernel, old, nth, lambda line: line.replace(old, new))
 
 
 def matmul_with(module: Any, variant: Any) -> Any:
-    """Return the `matmul` of a rung's module, launching `variant` in place of the kernel it is of.
+    """Return the `matmul` of a rung's module, launching `variant` instead of the original kernel.
 
     Raises ValueError if the module has no kernel of that name.
     """
@@ -65,17 +63,17 @@ def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
     function = function_of(kernel)
     name = function.__name__
     lines = _source(function)
-    found = [number for number, line in enumerate(lines) if text and text in line]
-    if not found:
+    matches = [number for number, line in enumerate(lines) if text and text in line]
+    if not matches:
         raise ValueError(f"{name} has no line with {text!r}")
-    if nth is not None and not 0 <= nth < len(found):
-        raise ValueError(f"{name} has {len(found)} lines with {text!r}: there is no number {nth}")
-    for number in found if nth is None else [found[nth]]:
+    if nth is not None and not 0 <= nth < len(matches):
+        raise ValueError(f"{name} has {len(matches)} lines with {text!r}: there is no number {nth}")
+    for number in matches if nth is None else [matches[nth]]:
         line = lines[number].strip()
         indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
         lines[number] = f"{indent}{change(line)}\n"
     source = "".join(lines)
-    # inspect and tracebacks find the text here, as they do that of a notebook's cell.
+    # inspect and tracebacks look up the source in linecache, as for a notebook's cell.
     file = f"<{name}, variant {next(_numbers)}>"
     code = compile(source, file, "exec")
     linecache.cache[file] = (len(source), None, lines, file)
@@ -91,7 +89,7 @@ def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
 
 
 def _source(function: Any) -> list[str]:
-    """Return the lines of a function from its `def` on, decorators left out, not indented."""
+    """Return a function's dedented lines from its `def` on, without decorators."""
     source = textwrap.dedent(inspect.getsource(function))
     first = ast.parse(source).body[0].lineno
     return source.splitlines(keepends=True)[first - 1 :]

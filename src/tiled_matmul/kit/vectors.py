@@ -1,4 +1,4 @@
-"""For the CPU's rungs: vectors as wide as they come, and memory on which they do not straddle."""
+"""Help for the CPU rungs: the widest vectors, and memory aligned to cache lines."""
 
 import numpy as np
 from numba import types
@@ -11,8 +11,8 @@ LINE = 64  # bytes in a cache line: a vector that straddles two of them is loade
 def use_widest_vectors(typing_context):
     """Let the compiler use 512-bit vectors in the calling function, where the CPU has them.
 
-    LLVM prefers 256 bits on most CPUs that have 512, because the first of them lowered their
-    clock; llvmlite has no public way to say otherwise. Without AVX-512 this changes nothing.
+    LLVM prefers 256 bits on most CPUs with AVX-512, because early ones lowered their clock for it;
+    llvmlite has no public option to change that. Without AVX-512 this does nothing.
     """
 
     def generate(context, builder, signature, arguments):
@@ -24,7 +24,7 @@ def use_widest_vectors(typing_context):
 
 @register_jitable
 def aligned_zeros(size, dtype):
-    """Return `size` zeros that begin on a cache line. np.zeros promises 16 bytes only."""
+    """Return `size` zeros aligned to a cache line; np.zeros guarantees only 16 bytes."""
     raw = np.zeros(size + LINE, dtype)
     start = -raw.ctypes.data % LINE // raw.itemsize
     return raw[start : start + size]

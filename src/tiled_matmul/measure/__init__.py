@@ -1,4 +1,4 @@
-"""The fair clock, hardware counters, peak rates, searches, and the records that they leave.
+"""The fair clock, hardware counters, peak rates, searches, and the records they produce.
 
-May import: the ladder and what lies below it. Front doors: `bench.bench`, `results.load`.
+May import: the ladder and the layers below it. Front doors: `bench.bench`, `results.load`.
 """

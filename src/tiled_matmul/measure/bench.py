@@ -1,16 +1,15 @@
-"""Rungs against their baseline, checked and timed in one run by the fair clock (`clock.py`).
+"""Check rungs and time them against their baseline in one run with the fair clock (`clock.py`).
 
-Every rung's product is checked before it is timed, and spot-checked on what the last round left.
+Every rung's product is checked before timing, and the output of the last round is spot-checked.
 
-The price of a launch would be a good part of a small product's time. So where one call of cuBLAS
-takes less than 0.2 ms, a sample is the mean of as many calls in a row as fill 0.2 ms, the same
-number for every function. A record's `launches` says which of the two it was: 1, with nothing of
-the operands in the cache, or more, with the cache warm. Where all rungs of a run are Triton's, a
-sample's calls, cuBLAS's too, are one replay of a CUDA graph, as in a program whose author cares
-about such sizes. A record reports this as `graph`.
+The launch overhead would be a large part of a small product's time. So if one cuBLAS call takes
+less than 0.2 ms, a sample is the mean of as many consecutive calls as fill 0.2 ms, the same number
+for every function. A record reports the number as `launches`: 1 with a cold cache, more with a warm
+cache. If all rungs of a run are in Triton, the calls of a sample, cuBLAS's too, are one replay of a
+CUDA graph, as in a program tuned for such sizes. A record reports this as `graph`.
 
-A rung whose operands lie column by column (`Rung.layout`) gets the same values so stored; its
-ratio, too, is to cuBLAS on row-major operands.
+A rung with column-major operands (`Rung.layout`) gets the same values in that layout. Its ratio is
+still to cuBLAS on row-major operands.
 """
 
 from __future__ import annotations
@@ -62,20 +61,19 @@ def bench(
     """Check and time `rungs` and their baseline at `problem`; return records, the baseline first.
 
     `rungs` are names or Rungs, all of one device: CPU rungs are measured against numpy's BLAS, GPU
-    rungs against cuBLAS. `budget_s` is the time for all the timed rounds together, `seed` draws
-    the inputs, `launches` is how many calls make a sample (None: one on a CPU, on a GPU as many as
-    the baseline's time asks for), `graphs` whether they are replayed as a CUDA graph (None: where
-    all rungs are Triton's). `on_progress(step, share)` is called with what is done now and with
-    the share of the timing that is over. All inputs of the run are in memory at once: three times A
-    and B, and one C for each function.
+    rungs against cuBLAS. `budget_s` is the total time of the timed rounds and `seed` the seed of
+    the inputs. `launches` is the number of calls per sample (None: one on a CPU, on a GPU chosen
+    by the baseline's time). `graphs` replays them as a CUDA graph (None: if all rungs use Triton).
+    `on_progress(step, share)` gets the current step and the share of the timing that is done. All
+    inputs are in memory at once: three pairs of A and B, and one C for each function.
 
-    A launcher that does not take the problem raises ValueError or TypeError, which passes through.
-    With `on_refusal`, `on_refusal(name, error)` is called instead and the others are timed; if all
-    refuse, the list is empty.
+    A launcher that rejects the problem raises ValueError or TypeError, which passes through. With
+    `on_refusal`, `on_refusal(name, error)` is called instead and the others are timed; if all are
+    rejected, the list is empty.
 
-    Raises MatmulError, and times nothing, if a rung is wrong; MatmulError after timing if what the
-    last round left is wrong; ValueError for no rung, a rung named twice, both devices at once, a
-    rung that would take more than `max_run_s` seconds for one run, or GPU rungs in the simulators.
+    Raises MatmulError before timing if a rung is wrong, and after timing if the output of the last
+    round is wrong. Raises ValueError for no rung, a rung named twice, CPU and GPU rungs together, a
+    rung that would take more than `max_run_s` seconds per run, or GPU rungs in the simulators.
     """
     where, matmuls = contestants(rungs)
     report = on_progress or (lambda step, share: None)
@@ -86,7 +84,7 @@ def bench(
             except (ValueError, TypeError):
                 if on_refusal is None:
                     raise
-                continue  # the check meets it again
+                continue  # the check below handles it
             if seconds > max_run_s:
                 raise ValueError(
                     f"{rung.name} would take about {seconds:.3g} s for one run at "
@@ -110,7 +108,7 @@ def bench(
 
         def after_round(share: float) -> None:
             report("timing", share)
-            if share < 1:  # so that what the last round leaves was written in the last round
+            if share < 1:  # so that the final output comes from the last round
                 for out in outs.values():
                     poison(out)
 
@@ -142,9 +140,9 @@ def bench(
 def _operand_sets(
     rungs: Sequence[Any], problem: Problem, where: str, seed: int
 ) -> dict[str, list[tuple]]:
-    """Return INPUT_SETS pairs (a, b) for each function: one set of values, in each one's layout.
+    """Return INPUT_SETS pairs (a, b) for each function: the same values, in its layout.
 
-    Functions share the tensors; an operand is stored a second time where a rung wants columns.
+    Functions share the tensors; an operand is stored again only for a column-major rung.
     """
     place = "numpy" if where == "cpu" else "cuda"
     sets = {"nn": [problem.inputs(seed + i, problem.kind, place) for i in range(INPUT_SETS)]}
@@ -165,19 +163,18 @@ def _layout(rung: Any) -> str:
 
 
 def _launches(baseline: Callable[[int], object]) -> int:
-    """Return how many calls in a row make a sample, by what one call of the baseline takes."""
+    """Return the number of calls per sample, from the time of one baseline call."""
     once = time_interleaved({"baseline": baseline}, device="gpu", inputs=[(0,)], rounds=5)
     return min(MOST_LAUNCHES, math.ceil(SHORT_MS / once["baseline"].median_ms))
 
 
 def estimate_s(rung: Any, problem: Problem) -> float:
-    """Return about how many seconds one run of a rung takes at `problem`.
+    """Return an estimate of the seconds that one run of a rung takes at `problem`.
 
-    Measured on ever larger problems until one takes 20 ms, on a GPU 5 ms, and scaled by the FLOPs.
-    Below an edge of 256 (GPU: 512) a run may spend its time on starting threads, so there only half
-    a second counts. Caches that overflow later are not seen: large problems may take several times
-    as long. A smaller problem that the launcher refuses is left out; what it raises at `problem`
-    passes through.
+    Larger and larger problems are measured until one takes 20 ms (GPU: 5 ms); its time is scaled by
+    the FLOPs. Below an edge of 256 (GPU: 512) a run may mostly start threads, so it must take half
+    a second there. Larger problems may overflow caches and take several times as long. Smaller
+    problems that the launcher rejects are skipped; its exceptions at `problem` pass through.
     """
     on_gpu = rung.device == "gpu"
     if on_gpu:
@@ -204,7 +201,7 @@ def estimate_s(rung: Any, problem: Problem) -> float:
 
 
 def _seconds(matmul: Callable, a: Any, b: Any, on_gpu: bool) -> float:
-    """Return the time of one call by the wall's clock, until its result is there."""
+    """Return the wall-clock time of one call, until its result is complete."""
     start = time.perf_counter()
     matmul(a, b)
     if on_gpu:
@@ -213,32 +210,32 @@ def _seconds(matmul: Callable, a: Any, b: Any, on_gpu: bool) -> float:
 
 
 def as_rungs(rungs: Sequence[Any]) -> list[Any]:
-    """Return Rungs, those named by text taken from the ladder. Raises ValueError if it has none."""
+    """Return Rungs, looking up names in the ladder. Raises ValueError for an unknown name."""
     from tiled_matmul.ladder import rung as by_name
 
     return [by_name(rung) if isinstance(rung, str) else rung for rung in rungs]
 
 
 def contestants(rungs: Sequence[Any]) -> tuple[str, dict[str, Callable]]:
-    """Return the device, and the matmul of each by name: the baseline, then `rungs`.
+    """Return the device, and a dict of matmuls by name: the baseline, then `rungs`.
 
-    Raises ValueError for rungs that cannot be timed against each other here, as `bench` does.
+    Raises ValueError, as `bench` does, for rungs that cannot be timed together here.
     """
-    wanted = as_rungs(rungs)
-    names = [rung.name for rung in wanted]
-    if not wanted:
+    chosen = as_rungs(rungs)
+    names = [rung.name for rung in chosen]
+    if not chosen:
         raise ValueError("there is no rung to bench")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"a rung can be benched once in a run; named twice: {', '.join(twice)}")
-    devices = sorted({rung.device for rung in wanted})
+        raise ValueError(f"each rung can be timed once in a run; named twice: {', '.join(twice)}")
+    devices = sorted({rung.device for rung in chosen})
     if len(devices) > 1:
         raise ValueError(f"CPU and GPU rungs have no common baseline; got {', '.join(names)}")
     where = devices[0]
     if where == "gpu":
         need_gpu()
     baseline = {BASELINES[where]: _numpy_matmul if where == "cpu" else _torch_matmul}
-    return where, baseline | {rung.name: rung.matmul for rung in wanted}
+    return where, baseline | {rung.name: rung.matmul for rung in chosen}
 
 
 def _numpy_matmul(a: Any, b: Any, out: Any) -> Any:
@@ -258,7 +255,7 @@ def _into(matmul: Callable, out: Any, sets: Sequence[tuple], number: int) -> Non
 
 
 def _spot_check(name: str, out: Any, a: Any, b: Any, seed: int) -> None:
-    """Check some rows of what the last timed round left, the first and the last among them."""
+    """Check some rows of the last timed round's output, including the first and the last."""
     m = a.shape[0]
     drawn = np.random.default_rng(seed).integers(0, m, SPOT_ROWS)
     rows = np.unique([0, m - 1, *drawn])
@@ -266,8 +263,8 @@ def _spot_check(name: str, out: Any, a: Any, b: Any, seed: int) -> None:
         assert_matmul(out[rows], a[rows], b)
     except MatmulError as error:
         raise MatmulError(
-            f"{name} was right before it was timed and wrong after (rows {rows.tolist()} "
-            f"looked at): {error}"
+            f"{name} was right before it was timed and wrong after (checked "
+            f"rows {rows.tolist()}): {error}"
         ) from error
 
 

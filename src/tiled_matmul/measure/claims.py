@@ -1,8 +1,8 @@
 """A claim about performance, where it comes from, and whether this machine reproduces it.
 
 A notebook cell that ends on `claim(...)` shows the verdict, one that ends on `claims_table(...)`
-those of several claims. Claims also go into the cell's stored output under a MIME type of their
-own, so that the book's page of claims is made from what the reference GPU really said.
+those of several claims. Claims are also stored in the cell's output under a MIME type of their own,
+from which the book's page of claims is built with the reference GPU's verdicts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STYLES = {True: "holds", False: "fails", None: "open"}
 
 @dataclass(frozen=True)
 class Claim:
-    """`holds` is None where this machine cannot judge, as the simulators cannot judge time."""
+    """`holds` is None if this machine cannot judge the claim, such as timing in the simulators."""
 
     text: str
     source: str
@@ -44,7 +44,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Claims:
-    """Claims of one source, in one table."""
+    """Claims from one source, in one table."""
 
     claims: tuple[Claim, ...]
 
@@ -70,7 +70,7 @@ class Claims:
 def claim(text: str, *, source: str, holds: bool | None, evidence: str) -> Claim:
     """Return a claim with this machine's verdict, to be the last expression of a cell.
 
-    `evidence` is the measured or counted number behind the verdict, in words. Raises TypeError if
+    `evidence` is a text with the measured or counted number behind the verdict. Raises TypeError if
     `holds` is not True, False or None, and ValueError if a text is empty.
     """
     if holds is not None and not isinstance(holds, bool):
@@ -82,9 +82,9 @@ def claim(text: str, *, source: str, holds: bool | None, evidence: str) -> Claim
 
 
 def claims_table(claims: Sequence[Claim]) -> Claims:
-    """Return one table of claims of the same source, to be the last expression of a cell.
+    """Return one table of claims from the same source, to be the last expression of a cell.
 
-    Raises ValueError for no claim, or claims of several sources.
+    Raises ValueError if there is no claim, or if the sources differ.
     """
     sources = sorted({each.source for each in claims})
     if len(sources) != 1:

@@ -1,33 +1,30 @@
-"""The fair clock: functions in turn, in one run, on the same inputs.
+"""The fair clock: times functions alternately, in one run, on the same inputs.
 
-What is fair about it:
+It is fair for these reasons:
 
-* Functions run strictly in turn, round by round, and each round starts with another one, so that
-  a machine that warms up, throttles or is shared slows all of them alike.
-* Inputs are random (zeros cost less power and so run at higher clocks) and change every round.
-* The same dtype and the same sums on both sides: TF32 off, float16 summed in float32.
-* The number is the median, the spread the interquartile range over the median.
+* Functions run in a fixed rotation, and each round starts with a different one. A machine that
+  warms up, throttles or is shared therefore affects all of them alike.
+* Inputs are random (zeros need less power and so run at higher clocks) and change every round.
+* All functions use the same dtype and the same sums: TF32 off, float16 summed in float32.
+* The result is the median, the spread the interquartile range over the median.
 
-On a GPU the time lies between two CUDA events around one call. Before each, a buffer of four times
-the L2 cache is overwritten, again and again, for at least a millisecond. That puts the cache in a
-stated condition (full of the buffer, nothing of the operands in it), and it keeps the GPU busy
-while Python enqueues the launch: a launch through Numba costs the host up to 200 µs, which belongs
-to Python and not to the kernel. After each launch is enqueued, the clock asks whether the GPU is
-still busy with the flush. If it is not, the sample is thrown away and taken again behind a flush of
-twice the length. What remains is some microseconds between the events, the price of one launch on
-the GPU.
+On a GPU the time is that between two CUDA events around one call. Before each call, a buffer of
+four times the L2 cache is overwritten for at least a millisecond. This flushes the operands from
+the cache, and it keeps the GPU busy while Python enqueues the launch: a Numba launch costs the host
+up to 200 µs, which must not count as kernel time. After enqueuing, the clock checks whether the GPU
+is still busy with the flush. If not, the sample is discarded and repeated with a flush twice as
+long. The remaining overhead is some microseconds for one launch on the GPU.
 
-With several launches a sample is the mean of so many calls in a row on the same operands, behind
-the same flush and one call that does not count. The cache then holds what the calls before have
-left in it. With graphs, these calls are captured in a CUDA graph and replayed, so that the GPU
-starts kernel after kernel by itself; about a microsecond is left between two kernels. Numba's
-launches are on a stream of their own and cannot be captured.
+With several launches, a sample is the mean of consecutive calls on the same operands, after the
+same flush and one untimed call, so the cache is warm. With graphs, these calls are captured in a
+CUDA graph and replayed, which leaves about a microsecond between two kernels. Numba launches on its
+own stream and cannot be captured.
 
-On a CPU the time is `time.perf_counter`'s, and BLAS and Numba get the same number of threads.
-After a call, a library's threads spin for a while and wait for more work (OpenBLAS's for some
+On a CPU the time comes from `time.perf_counter`, and BLAS and Numba use the same number of threads.
+After a call, a library's threads spin for a while waiting for more work (OpenBLAS's for some
 100 ms), so before each sample the clock waits until the process is idle, half a second at most.
-Then the function runs for 30 ms untimed on the same inputs, once if that is longer, and not at all
-once it takes over a second: the caches hold what they can of its own data, its threads are awake.
+Then the function runs untimed on the same inputs for 30 ms, at least once, to warm the caches and
+wake its threads. Functions that take over a second skip this.
 """
 
 from __future__ import annotations
@@ -47,9 +44,9 @@ from tiled_matmul.kit import backend
 from tiled_matmul.machine.device import cpu_threads
 
 BUDGET_S = 2.0
-MOST_S = "TILED_MATMUL_BUDGET_S"  # an environment variable: the most seconds for any timing
+MOST_S = "TILED_MATMUL_BUDGET_S"  # environment variable: upper limit for every budget
 MIN_ROUNDS, MAX_ROUNDS, FEWEST_ROUNDS = 10, 200, 3
-PATIENCE = 5  # after so many budgets, FEWEST_ROUNDS are enough
+PATIENCE = 5  # after this many budgets, FEWEST_ROUNDS are enough
 FLUSH_MS, MOST_PASSES = 1.0, 4096
 LEAD_S, LONG_S = 0.03, 1.0
 IDLE_STEP_S, IDLE_SHARE, LONGEST_WAIT_S = 0.005, 0.2, 0.5
@@ -96,27 +93,25 @@ def time_interleaved(
 ) -> dict[str, Timing]:
     """Time `functions` against each other and return a Timing for each, by the same names.
 
-    `device` is "cpu" or "gpu": which clock. In round r each function is called with
-    `inputs[r % len(inputs)]`; functions that take no arguments need none. Without `rounds`, it runs
-    for `budget_s` seconds, at least 10 and at most 200 rounds; functions so slow that 10 rounds
-    would take five budgets get fewer, never under 3. The environment variable
-    TILED_MATMUL_BUDGET_S limits every budget, for a quick run whose times matter little. `threads`
-    is how many a CPU run may use, None all. With `launches` above 1, on a GPU only, a sample is the
-    mean of so many calls in a row; with `graphs`, on a GPU only, these are one replay of a CUDA
-    graph. `on_round(share)` is called after each round with the share done, up to 1. Not counted:
-    two warm-up calls of each function (one if it takes over a second), in which kernels are
-    compiled.
+    `device`, "cpu" or "gpu", selects the clock. In round r each function is called with
+    `inputs[r % len(inputs)]`; functions without arguments need no inputs. Without `rounds`, timing
+    runs for `budget_s` seconds, from 10 to 200 rounds; functions for which 10 rounds would take
+    over five budgets get fewer, but at least 3. The environment variable TILED_MATMUL_BUDGET_S
+    limits every budget, for quick runs. `threads` is the number of threads on a CPU, None for all.
+    On a GPU, a sample is the mean of `launches` consecutive calls, which with `graphs` are one
+    replay of a CUDA graph. `on_round(share)` is called after each round with the share done, up to
+    1. Two warm-up calls of each function (one if it takes over a second) compile kernels, untimed.
 
-    Raises ValueError for nothing to time, an unknown device, a GPU asked for in the simulators,
-    several launches or graphs on a CPU, a function that cannot be captured, or more threads than
-    there are; what a function raises passes through.
+    Raises ValueError for no function, an unknown device, "gpu" in the simulators, several launches
+    or graphs on a CPU, a function that cannot be captured, or too many threads. Exceptions of the
+    functions pass through.
     """
     if not functions:
         raise ValueError("there is no function to time")
     if device not in ("cpu", "gpu"):
         raise ValueError(f'device must be "cpu" or "gpu", got {device!r}')
     if not inputs:
-        raise ValueError("inputs must hold one tuple of arguments at least")
+        raise ValueError("inputs must hold at least one tuple of arguments")
     if rounds is not None and (type(rounds) is not int or rounds < 1):
         raise ValueError(f"rounds must be a positive integer or None, got {rounds!r}")
     if not budget_s > 0:
@@ -168,7 +163,7 @@ def _most_s() -> float:
 
 
 def need_gpu() -> None:
-    """Raise ValueError where GPU kernels run in the simulators, whose time means nothing."""
+    """Raise ValueError if GPU kernels run in the simulators, whose times mean nothing."""
     chosen = backend.select()
     if not chosen.on_gpu:
         raise ValueError(
@@ -178,7 +173,7 @@ def need_gpu() -> None:
 
 @contextlib.contextmanager
 def exact_sums() -> Iterator[None]:
-    """Within this, torch's matmul sums as the rungs do: no TF32, float16 summed in float32."""
+    """Make torch's matmul sum as the rungs do: no TF32, float16 summed in float32."""
     import torch
 
     settings = torch.backends.cuda.matmul
@@ -199,9 +194,9 @@ def exact_sums() -> Iterator[None]:
 
 @contextlib.contextmanager
 def equal_threads(threads: int | None = None) -> Iterator[int]:
-    """Within this, BLAS and Numba use `threads` threads each; None takes the most that both can.
+    """Make BLAS and Numba use `threads` threads each; None is the most that both support.
 
-    Yields the number. Raises ValueError if it is not between 1 and that.
+    Yields the number. Raises ValueError if `threads` is not from 1 to that maximum.
     """
     backend.select()
     import numba
@@ -210,14 +205,14 @@ def equal_threads(threads: int | None = None) -> Iterator[int]:
     before = numba.get_num_threads()
     most = min(cpu_threads(), numba.config.NUMBA_NUM_THREADS)
     with threadpool_limits(most, user_api="blas"):
-        # BLAS may have been built for fewer threads than asked for.
+        # BLAS may have been built for fewer threads.
         most = min([most, *_blas_threads()])
     count = most if threads is None else threads
     if type(count) is not int or not 1 <= count <= most:
         raise ValueError(f"threads must be from 1 to {most} on this machine, got {threads!r}")
     with threadpool_limits(count, user_api="blas"):
         if any(blas != count for blas in _blas_threads()):
-            raise ValueError(f"BLAS does not run on {count} threads, so nothing fair can be timed")
+            raise ValueError(f"BLAS does not run on {count} threads, so timing would be unfair")
         numba.set_num_threads(count)
         try:
             yield count
@@ -232,7 +227,7 @@ def _blas_threads() -> list[int]:
 
 
 def _share(done: int, elapsed_s: float, rounds: int | None, budget_s: float) -> float:
-    """How much of the timing is done, from 0 to 1; 1 ends it."""
+    """Return the share of the timing that is done, from 0 to 1."""
     if rounds is not None:
         return done / rounds
     patient = min(done / FEWEST_ROUNDS, elapsed_s / (PATIENCE * budget_s))
@@ -258,9 +253,10 @@ def finish() -> None:
 
 
 def _captured(name: str, call: Callable[[], object], launches: int) -> Callable[[], None]:
-    """Return what replays so many calls in a row. Raises ValueError for one that waits or copies.
+    """Return a function that replays `launches` calls in a row.
 
-    The call was made before: nothing is compiled or tuned while it is captured.
+    The warm-up has compiled and tuned everything. Raises ValueError for a call that waits or copies
+    between host and device.
     """
     import torch
 
@@ -304,9 +300,9 @@ def _wait_until_idle() -> None:
 
 
 class _GpuClock:
-    """CUDA events around the calls, behind a flush of the L2 cache that hides the launches.
+    """CUDA events around the calls, after a flush of the L2 cache that hides the launches.
 
-    With `graphs` what is called is a replay of all of a sample's launches.
+    With `graphs`, one call replays all launches of a sample.
     """
 
     def __init__(self, launches: int = 1, graphs: bool = False) -> None:
@@ -334,7 +330,7 @@ class _GpuClock:
         while True:
             self._overwrite(self.passes)
             if self.launches > 1:
-                call()  # so that all the timed ones find the cache alike
+                call()  # warms the cache for the timed calls
             self.start.record()
             for _ in range(self.calls):
                 call()
@@ -343,7 +339,7 @@ class _GpuClock:
             self.end.synchronize()
             if hidden:
                 return self.start.elapsed_time(self.end) / self.launches
-            # Counted in passes: on a shared GPU the length of a pass is not known well.
+            # The limit counts passes because on a shared GPU the time of a pass varies.
             if self.passes >= MOST_PASSES:
                 raise ValueError(
                     f"{name} waits for the GPU, or takes longer to enqueue than {self.passes} "

@@ -1,9 +1,9 @@
-"""What a GPU's counters say of launches: `results/counters/*.json`, under names of our own.
+"""GPU counters of launches from `results/counters/*.json`, under our own names.
 
-`tools/take_counters.py` takes them with NVIDIA's `ncu`. A file holds either every rung of the
+`tools/take_counters.py` collects them with NVIDIA's `ncu`. A file holds either every rung of the
 ladder at one problem, or one Triton kernel with its programs in several orders. Caches are flushed
-before each launch that is counted, and the clock is left as it is, so the time is near that of the
-bench but is not it: where speed is meant, records of the bench are.
+before each launch and the clock is not locked, so times are close to those of the bench but not
+equal. For speed, use the records of the bench.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COUNTERS = ROOT / "results" / "counters"
 BASELINE = "cublas"
 LANES, SECTOR_BYTES = 32, 32
 
-# Our names for Nsight Compute's. First what the figures on the ladder need of every GPU.
+# Our names for Nsight Compute's metrics. The ladder's figures need these on every GPU.
 NEEDED = {
     "time_ns": "gpu__time_duration.sum",
     "load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
@@ -44,20 +44,20 @@ NEEDED = {
     "shared_bytes": "launch__shared_mem_per_block",
     "waves": "launch__waves_per_multiprocessor",
 }
-# What explains more, where this `ncu` and this GPU know it.
+# Optional counters, which some versions of `ncu` and some GPUs lack.
 WELCOME = {
     "clock_hz": "smsp__cycles_elapsed.avg.per_second",
     "l2_bytes": "lts__t_bytes.sum",
     "l2_sectors": "lts__t_sectors.sum",
     "l2_read_sectors": "lts__t_sectors_op_read.sum",
     "l2_write_sectors": "lts__t_sectors_op_write.sum",
-    # What multiprocessors ask the L2 for ("tex"), after neighbours' requests were put together, and
-    # what arrives. The L2's halves ask each other, too ("ltcfabric").
+    # Reads of the L2 by multiprocessors ("tex"), after neighbours' requests were merged, and the
+    # bytes that arrive. The L2's halves also read from each other ("ltcfabric").
     "l2_tex_read_sectors": "lts__t_sectors_srcunit_tex_op_read.sum",
     "arrived_bytes": "l1tex__m_xbar2l1tex_read_bytes.sum",
     "shared_load_requests": "smsp__sass_inst_executed_op_shared_ld.sum",
     "shared_store_requests": "smsp__sass_inst_executed_op_shared_st.sum",
-    # Asynchronous copies: of 4 and 8 bytes through the L1 cache, of 16 past it.
+    # Asynchronous copies: 4 and 8 bytes go through the L1 cache, 16 bytes bypass it.
     "async_requests": "smsp__inst_executed_op_ldgsts.sum",
     "async_cached_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access.sum",
     "async_bypass_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum",
@@ -99,7 +99,7 @@ PROVENANCE = ("gpu", "compute_capability", "driver", "versions", "date", "commit
 
 @dataclass(frozen=True)
 class Wanted:
-    """Nsight Compute's counters: those without which a file is of no use, and helpful others."""
+    """Nsight Compute's counters: those that a file must have, and optional ones."""
 
     needed: tuple[str, ...]
     welcome: tuple[str, ...]
@@ -117,7 +117,7 @@ ORDER = Wanted(
     ),
 )
 
-# What is computed from the counters. Instructions are counted for each warp, FMAs for each thread.
+# Computed from the counters. Instructions are counted per warp, FMAs per thread.
 DERIVED: dict[str, Callable[[Mapping[str, float]], float]] = {
     "fmas": lambda v: v["thread_fmas"] / LANES,
     "instructions_per_fma": lambda v: v["instructions"] * LANES / v["thread_fmas"],
@@ -132,7 +132,7 @@ DERIVED: dict[str, Callable[[Mapping[str, float]], float]] = {
     "sectors_per_load": lambda v: v["load_sectors"] / v["load_requests"],
     "dram_bytes": lambda v: v["dram_read_bytes"] + v["dram_write_bytes"],
     "time_ms": lambda v: v["time_ns"] / 1e6,
-    # What the L2's halves exchange is counted too where it is not told apart.
+    # Without the "tex" counter, this includes traffic between the L2's halves.
     "l2_read_bytes": lambda v: (
         SECTOR_BYTES * v["l2_tex_read_sectors" if "l2_tex_read_sectors" in v else "l2_read_sectors"]
     ),
@@ -141,7 +141,7 @@ DERIVED: dict[str, Callable[[Mapping[str, float]], float]] = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel of a launch: its name as `ncu` prints it, its grid and block as (x, y, z)."""
+    """One kernel of a launch: its name as printed by `ncu`, its grid and block as (x, y, z)."""
 
     name: str
     grid: tuple[int, int, int]
@@ -151,10 +151,10 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Counted:
-    """One launch's counters. `counted["registers"]` is a number, by the names of METRICS, DERIVED.
+    """The counters of one launch, by the names of METRICS and DERIVED: `counted["registers"]`.
 
-    `label` is a rung's name, or a setting such as "N=4096 GROUP_M=8". Where the launch runs several
-    kernels, sums are of all of them and the rest is the longest one's.
+    `label` is a rung's name, or a setting such as "N=4096 GROUP_M=8". If the launch runs several
+    kernels, sums are over all of them and other values are those of the longest.
     """
 
     label: str
@@ -166,7 +166,7 @@ class Counted:
 
     @property
     def values(self) -> dict[str, float]:
-        """All that was counted and all that follows from it."""
+        """All counters and all values derived from them."""
         numbers = dict(self.longest.values)
         for name in numbers:
             if METRICS[name].endswith(".sum"):
@@ -182,11 +182,11 @@ class Counted:
         return name in self.values
 
     def __getitem__(self, name: str) -> float:
-        """Return one number; raise ValueError that lists what there is for an unknown name."""
+        """Return one value. Raises ValueError, listing the names, for an unknown one."""
         values = self.values
         if name not in values:
-            there = ", ".join(values)
-            raise ValueError(f"{name} was not counted of {self.label}; there are {there}")
+            names = ", ".join(values)
+            raise ValueError(f"{name} was not counted of {self.label}; there are {names}")
         return values[name]
 
     @property
@@ -195,7 +195,7 @@ class Counted:
 
     @property
     def l2_read_bytes(self) -> float:
-        """Bytes read from the L2, those that its halves exchange included where not told apart."""
+        """Bytes read from the L2, on some GPUs including the traffic between its halves."""
         return self["l2_read_bytes"]
 
 
@@ -203,7 +203,7 @@ class Counted:
 class Counters:
     """All launches of one file, on one GPU, in the file's order. `setting` is common to all.
 
-    `unknown` are the counters that were asked for and that this `ncu` did not know.
+    `unknown` are the requested counters that this `ncu` did not support.
     """
 
     provenance: Mapping[str, Any]
@@ -223,7 +223,7 @@ class Counters:
         return label in self.launches
 
     def __getitem__(self, label: str) -> Counted:
-        """Return a launch's counters; raise ValueError that lists the counted ones for another."""
+        """Return a launch's counters. Raises ValueError, listing the labels, for an unknown one."""
         if label not in self.launches:
             raise ValueError(f"no counters of {label}; there are {', '.join(self.launches)}")
         return self.launches[label]
@@ -246,7 +246,7 @@ class LadderCounters(Counters):
         return self.setting["k"]
 
     def table(self, names: Sequence[str], rungs: Sequence[str] | None = None) -> Any:
-        """Return a Table, a line a rung, a column for each of `names`; None where there is none."""
+        """Return a Table with a row per rung and a column per name; missing values are None."""
         from tiled_matmul.microscope.table import table
 
         chosen = list(self.launches) if rungs is None else rungs
@@ -260,9 +260,9 @@ class LadderCounters(Counters):
 
 @dataclass(frozen=True)
 class OrderCounters(Counters):
-    """The counters of `ladder/triton_swizzled.py` at some edges of square matrices and GROUP_M.
+    """The counters of `ladder/triton_swizzled.py` for several sizes N and values of GROUP_M.
 
-    All launches have tiles of `block`, (BLOCK_M, BLOCK_N, BLOCK_K).
+    All launches use tiles of `block`, (BLOCK_M, BLOCK_N, BLOCK_K).
     """
 
     @property
@@ -274,27 +274,27 @@ class OrderCounters(Counters):
         return tuple(sorted({edge for edge, _ in map(order_of, self.launches)}))
 
     def groups(self, edge: int) -> tuple[int, ...]:
-        """Return the GROUP_M that were counted at an edge."""
+        """Return the values of GROUP_M that were counted at an edge."""
         places = map(order_of, self.launches)
         return tuple(sorted(group_m for counted, group_m in places if counted == edge))
 
     def find(self, edge: int, group_m: int) -> Counted:
-        """Return one launch; raise ValueError that lists the counted ones for another."""
+        """Return one launch. Raises ValueError, listing the labels, if it was not counted."""
         return self[order_label(edge, group_m)]
 
     def times(self, edge: int, group_m: int) -> float:
-        """Return how often A and B were read from memory: bytes counted over those of both."""
+        """Return how often A and B were read from memory: bytes read over the size of both."""
         compulsory = Setting(edge, edge, edge, self.block).compulsory_bytes
         return self.find(edge, group_m)["dram_read_bytes"] / compulsory
 
 
 def order_label(edge: int, group_m: int) -> str:
-    """Return what a launch of an order is called in a file: "N=4096 GROUP_M=8"."""
+    """Return the label of an order's launch in a file: "N=4096 GROUP_M=8"."""
     return f"N={edge} GROUP_M={group_m}"
 
 
 def order_of(label: str) -> tuple[int, int]:
-    """Return (edge, GROUP_M) of such a label. Raises ValueError for any other text."""
+    """Parse such a label to (edge, GROUP_M). Raises ValueError for any other text."""
     match = re.fullmatch(r"N=([1-9]\d*) GROUP_M=([1-9]\d*)", label)
     if not match:
         raise ValueError(f"a launch must be called as {order_label(4096, 8)!r} is, got {label!r}")
@@ -302,12 +302,12 @@ def order_of(label: str) -> tuple[int, int]:
 
 
 def load(path: str | os.PathLike) -> LadderCounters | OrderCounters:
-    """Read a file of counters. Raises ValueError naming the file and what is wrong in it."""
+    """Read a file of counters. Raises ValueError naming the file and the fault."""
     return load_as(path, parse, "counters")
 
 
 def parse(stored: Mapping[str, Any]) -> LadderCounters | OrderCounters:
-    """Return what a file holds. Raises ValueError for a launch that lacks what it needs."""
+    """Parse a file's content. Raises ValueError if something is missing or invalid."""
     missing = [key for key in PROVENANCE if not stored["provenance"].get(key)]
     if missing:
         raise ValueError(f"the provenance lacks {', '.join(missing)}")
@@ -321,7 +321,7 @@ def parse(stored: Mapping[str, Any]) -> LadderCounters | OrderCounters:
         for label in stored["launches"]:
             order_of(label)
     for key in (*keys, "dtype"):
-        setting[key]  # a KeyError names what is missing
+        setting[key]  # raises KeyError if it is missing
     launches = {
         label: Counted(label, tuple(_kernel(label, kernel, wanted) for kernel in kernels))
         for label, kernels in stored["launches"].items()
@@ -342,8 +342,8 @@ def _kernel(label: str, stored: Mapping[str, Any], wanted: Wanted) -> Kernel:
             raise ValueError(f"{label} lacks {metric}")
         if value is None:
             continue
-        fine = isinstance(value, int | float) and not isinstance(value, bool)
-        if not fine or not math.isfinite(value) or value < 0:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value) or value < 0:
             raise ValueError(f"{label}: {metric} must be a number of 0 or more, got {value!r}")
         values[name] = value
     block = stored.get("block")
@@ -353,7 +353,7 @@ def _kernel(label: str, stored: Mapping[str, Any], wanted: Wanted) -> Kernel:
 def as_text(
     provenance: Mapping, setting: Mapping, unknown: Sequence[str], launches: Mapping
 ) -> str:
-    """Return a file's text: JSON, a line a launch. `launches` maps each to its stored kernels."""
+    """Return a file's text: JSON, one line per launch. `launches` maps labels to kernels."""
     lines = [f"  {json.dumps(label)}: {json.dumps(kernels)}" for label, kernels in launches.items()]
     return (
         f'{{\n"provenance": {json.dumps(provenance, indent=1)},\n'
@@ -364,12 +364,12 @@ def as_text(
 
 
 def reference(dtype: str = "float32") -> LadderCounters:
-    """Return the reference GPU's counters of the ladder, those that the book's prose speaks of."""
+    """Return the reference GPU's counters of the ladder, which the book's prose quotes."""
     return load(COUNTERS / ("h200.json" if dtype == "float32" else f"h200-{dtype}.json"))
 
 
 def order() -> OrderCounters | None:
-    """Return the reference GPU's counters of orders, or None where they have not been taken yet."""
+    """Return the reference GPU's counters of orders, or None if there are none yet."""
     path = COUNTERS / "order-h200.json"
     return load(path) if path.exists() else None
 
@@ -377,8 +377,8 @@ def order() -> OrderCounters | None:
 def taken(dtype: str, folder: os.PathLike | None = None) -> list[LadderCounters]:
     """Return the reference GPU's counters of the ladder in one dtype, the largest product first.
 
-    There is one file for each product, `h200.json` and `h200-….json`; where none has been taken
-    yet, the list is empty. Raises ValueError as `load` does, and for one product in two files.
+    Each product has its own file, `h200.json` or `h200-….json`; the list is empty if there is none.
+    Raises ValueError as `load` does, and if two files hold the same product.
     """
     files = [load(path) for path in sorted(Path(folder or COUNTERS).glob("h200*.json"))]
     of_dtype = [each for each in files if each.dtype == dtype]

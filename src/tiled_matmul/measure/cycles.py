@@ -1,7 +1,7 @@
-"""A GPU's own count of its clock cycles, read by a kernel between two others.
+"""The GPU's own count of clock cycles, read by a kernel.
 
-Each multiprocessor counts its cycles, and PTX names the counter `%clock64`. One warp on each writes
-it down before and after a load; what lies between are the cycles that really went by.
+Each multiprocessor counts its cycles in the PTX register `%clock64`. One warp on each stores it
+before and after the measured calls; the difference is the number of cycles that elapsed.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Any
 
 from tiled_matmul.kit.backend import select
 
-select()  # Triton reads its interpreter's switch when it is imported
+select()  # must precede Triton's import, which reads TRITON_INTERPRET
 
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 
-PLACES = 1024  # a multiprocessor's number may be above their count
+PLACES = 1024  # a multiprocessor's number may exceed their count
 
 
 @triton.jit
 def cycles_kernel(out_ptr, PLACES: tl.constexpr):  # noqa: N803
-    """Write this multiprocessor's counter to its own place in `out_ptr`, of 64-bit integers."""
+    """Store this multiprocessor's counter in its own element of `out_ptr` (64-bit integers)."""
     sm = tl.inline_asm_elementwise(
         "mov.u32 $0, %smid;", "=r", [], dtype=tl.int32, is_pure=False, pack=1
     )
@@ -31,7 +31,7 @@ def cycles_kernel(out_ptr, PLACES: tl.constexpr):  # noqa: N803
 
 
 def count_cycles() -> Any:
-    """Enqueue a reading on torch's current GPU; return a tensor, 0 where none was taken."""
+    """Enqueue a reading on torch's current GPU; return a tensor with 0 for missing readings."""
     import torch
 
     sms = torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
@@ -41,6 +41,6 @@ def count_cycles() -> Any:
 
 
 def cycles_between(before: Any, after: Any) -> float | None:
-    """Return the median over multiprocessors that have both readings, or None if there is none."""
+    """Return the median over the multiprocessors with both readings, or None without any."""
     both = (before > 0) & (after > before)
     return float((after - before)[both].double().median()) if both.any() else None

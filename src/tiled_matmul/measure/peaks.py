@@ -1,4 +1,4 @@
-"""Peak rates of the GPU in this machine: looked up, or measured where it is not a known one."""
+"""Peak rates of the GPU in this machine: looked up, or measured if the GPU is not known."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tiled_matmul.measure.clock import time_interleaved
 def measured() -> Peak:
     """Measure this GPU's rates: a copy within its memory, torch's float32 and float16 matmul.
 
-    These are rates that something reached here, not the hardware's roofs; the source says so.
-    Takes some seconds and at most an eighth of the free memory. Raises ValueError without a GPU.
+    These are achieved rates, not hardware limits; `source` states this. Takes some seconds and at
+    most an eighth of the free memory. Raises ValueError without a GPU.
     """
     import torch
 
@@ -49,13 +49,13 @@ def measured() -> Peak:
 def current() -> Peak:
     """Return the peak rates of this machine's GPU: from the table, or measured if unknown.
 
-    Raises ValueError where the course runs in the simulators.
+    Raises ValueError if the course runs in the simulators.
     """
     return lookup(properties_of_gpu().name) or measured()
 
 
 def properties_of_gpu() -> Any:
-    """Return what torch knows of the current GPU. Raises ValueError in the simulators."""
+    """Return torch's properties of the current GPU. Raises ValueError in the simulators."""
     if not backend.select().on_gpu:
         raise ValueError(f"there is no GPU to ask for its rates: {backend.select().reason}")
     import torch

@@ -18,9 +18,9 @@ from tiled_matmul.machine import backend, device
 
 
 def provenance(where: str, threads: int | None = None) -> dict[str, Any]:
-    """Return what is stored with every measured number: machine, versions, date, commit.
+    """Return the provenance of a measured number: machine, versions, date, commit.
 
-    `where` is "gpu", or "cpu" on so many `threads`. The keys are those of a Record.
+    `where` is "gpu", or "cpu" with `threads` threads. The keys are those of a Record.
     """
     name, driver = machine(where, threads)
     return {
@@ -33,7 +33,7 @@ def provenance(where: str, threads: int | None = None) -> dict[str, Any]:
 
 
 def machine(where: str, threads: int | None) -> tuple[str, str]:
-    """Return what a record's `gpu` and `driver` hold for "cpu" (on so many threads) or "gpu"."""
+    """Return a record's `gpu` and `driver` for "gpu", or for "cpu" with `threads` threads."""
     if where == "gpu":
         import torch
 
@@ -42,7 +42,7 @@ def machine(where: str, threads: int | None) -> tuple[str, str]:
 
 
 def versions(where: str) -> dict[str, str]:
-    """Return the versions that bear on a time: Python's, the packages', and BLAS's or CUDA's."""
+    """Return the versions that affect a time: Python, packages, and BLAS or CUDA."""
     packages = ["numpy", "numba"] + (["numba-cuda", "torch", "triton"] if where == "gpu" else [])
     if where == "gpu":
         import torch
@@ -55,7 +55,7 @@ def versions(where: str) -> dict[str, str]:
 
 
 def installed(packages: Iterable[str]) -> dict[str, str]:
-    """Return Python's version, and the versions of those `packages` that are installed."""
+    """Return the versions of Python and of the installed ones among `packages`."""
     by_name = {"python": platform.python_version()}
     for package in packages:
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -64,9 +64,9 @@ def installed(packages: Iterable[str]) -> dict[str, str]:
 
 
 def this_process(packages: Iterable[str]) -> dict[str, Any]:
-    """Return the gpu, driver, cpu and versions that the calling process sees: a notebook's stamp.
+    """Return the gpu, driver, cpu and versions of the calling process, for a notebook's stamp.
 
-    gpu and driver are "" if the back end of this process is the simulators.
+    gpu and driver are "" if this process uses the simulators.
     """
     chosen = backend.select()
     return {
@@ -78,13 +78,13 @@ def this_process(packages: Iterable[str]) -> dict[str, Any]:
 
 
 def of_counters(ncu: str) -> dict[str, Any]:
-    """Return where counters come from that this `ncu`, Nsight Compute's executable, takes."""
-    answer = subprocess.run([ncu, "--version"], capture_output=True, text=True, check=False).stdout
-    version = re.search(r"Version (\S+)", answer)
+    """Return the provenance of counters; `ncu` is the path of Nsight Compute's executable."""
+    output = subprocess.run([ncu, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"Version (\S+)", output)
     origin = provenance("gpu")
     return origin | {
         "compute_capability": "{}.{}".format(*backend.select().gpu.capability),
-        "versions": origin["versions"] | {"ncu": version.group(1) if version else answer},
+        "versions": origin["versions"] | {"ncu": version.group(1) if version else output},
     }
 
 
@@ -92,7 +92,7 @@ def of_counters(ncu: str) -> dict[str, Any]:
 def commit() -> str:
     """Return the code's commit: TILED_MATMUL_COMMIT if set, else git's, else "unknown".
 
-    "-dirty" is appended where `src/` differs from it.
+    "-dirty" is appended if `src/` has uncommitted changes.
     """
     if os.environ.get("TILED_MATMUL_COMMIT"):
         return os.environ["TILED_MATMUL_COMMIT"]

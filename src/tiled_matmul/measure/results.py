@@ -1,7 +1,6 @@
 """Measured numbers with their provenance: a results file is a JSON list of records.
 
-What is read is checked key by key, so that a number that nobody measured cannot slip in; what is
-written is written whole or not at all.
+Reading checks every key, so that an invalid number cannot get in. Writing is atomic.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ RESULTS = ROOT / "results"
 class Record:
     """One rung at one problem on one machine, timed in one run together with its baseline.
 
-    A sample is the mean of `launches` calls in a row; 1 means a call by itself, which on a GPU
-    finds nothing of its operands in the L2 cache. With `graph` they were replayed as a CUDA graph,
-    else launched one by one. `time_ms` is the median, `spread` the interquartile range over the
-    median, `tflops` 2·M·N·K over the median, `ratio` the baseline's median over this one's: above 1
-    is faster than the baseline. `gpu` is the GPU's name, or "CPU: model, T threads" where a CPU was
-    timed, and then `driver` is empty. `versions` maps packages to versions, `date` is ISO 8601 with
-    its offset, `commit` the code's. Raises ValueError naming the first value that cannot be.
+    A sample is the mean of `launches` consecutive calls; a single call on a GPU starts with none of
+    its operands in the L2 cache. With `graph` the calls were replayed as a CUDA graph, else
+    launched one by one. `time_ms` is the median, `spread` the interquartile range over the median,
+    `tflops` 2·M·N·K over the median, `ratio` the baseline's median over this one: above 1 is faster
+    than the baseline. `gpu` is the GPU's name, or for a CPU "CPU: model, T threads" with an empty
+    `driver`. `versions` maps packages to versions, `date` is ISO 8601 with its offset, `commit` is
+    the code's commit. Raises ValueError naming the first invalid value.
     """
 
     rung: str
@@ -68,8 +67,8 @@ class Record:
         for key in ("time_ms", "tflops", "ratio"):
             number = getattr(self, key)
             _require(self, key, "a positive, finite number", _is_number(number) and number > 0)
-        fine = _is_number(self.spread) and self.spread >= 0
-        _require(self, "spread", "a finite number of 0 or more", fine)
+        valid = _is_number(self.spread) and self.spread >= 0
+        _require(self, "spread", "a finite number of 0 or more", valid)
         named = isinstance(self.versions, dict) and all(
             _is_text(name) and _is_text(version) for name, version in self.versions.items()
         )
@@ -83,7 +82,7 @@ class Record:
 
     @property
     def place(self) -> tuple:
-        """What makes two records measurements of the same thing."""
+        """The key that two measurements of the same thing share."""
         return (self.rung, self.m, self.n, self.k, self.dtype, self.gpu)
 
     @property
@@ -95,7 +94,7 @@ KEYS = tuple(field.name for field in fields(Record))
 
 
 def load(path: str | os.PathLike) -> list[Record]:
-    """Read a results file. Raises ValueError naming the file, the record, the key and what came."""
+    """Read a results file. Raises ValueError naming the file, the record, the key and the value."""
     path = Path(path)
     entries = read_json(path, object_pairs_hook=_without_duplicates)
     if not isinstance(entries, list):
@@ -115,7 +114,7 @@ def load(path: str | os.PathLike) -> list[Record]:
 
 
 def save(path: str | os.PathLike, records: Iterable[Record]) -> None:
-    """Write `records` to `path`, whole or not at all. Raises OSError where that cannot be done."""
+    """Write `records` to `path` atomically. Raises OSError if that fails."""
     text = json.dumps(
         [asdict(record) for record in records], indent=1, ensure_ascii=False, allow_nan=False
     )
@@ -123,10 +122,10 @@ def save(path: str | os.PathLike, records: Iterable[Record]) -> None:
 
 
 def check_file(path: str | os.PathLike) -> None:
-    """Raise ValueError now if `update(path, …)` would fail later: unreadable, or not writable."""
+    """Raise ValueError if `update(path, …)` would fail: the file is invalid or not writable."""
     path = Path(path)
     if path.is_dir():
-        raise ValueError(f"{path} is a folder, a results file was wanted")
+        raise ValueError(f"{path} is a folder, not a results file")
     if path.exists():
         load(path)
     try:
@@ -137,17 +136,16 @@ def check_file(path: str | os.PathLike) -> None:
 
 
 def update(path: str | os.PathLike, new: Iterable[Record]) -> list[Record]:
-    """Merge `new` into the file at `path`, which need not exist, and return what it holds now."""
+    """Merge `new` into the file at `path`, which need not exist, and return all its records."""
     records = merge(load(path) if Path(path).exists() else [], new)
     save(path, records)
     return records
 
 
 def merge(old: Iterable[Record], new: Iterable[Record]) -> list[Record]:
-    """Return `old` with each record that `new` measured again replaced, and the others appended.
+    """Return `old` updated with `new`, which replaces records of the same `place`.
 
-    The same thing is the same rung, sizes, dtype and machine. A record's ratio comes from its own
-    run and travels with it, so no ratio is ever formed across runs.
+    A record's ratio comes from its own run, so no ratio is ever formed across runs.
     """
     places = {record.place: record for record in old}
     places.update({record.place: record for record in new})
@@ -163,28 +161,28 @@ def find(
     dtype: str = "float32",
     gpu: str | None = None,
 ) -> Record:
-    """Return the one record of `rung` at this problem; `gpu` chooses where several machines are.
+    """Return the record of `rung` at this problem; `gpu` selects one of several machines.
 
-    Raises ValueError that says what there is, when there is none or more than one.
+    Raises ValueError, listing the alternatives, if there is none or more than one.
     """
     wanted = (rung, m, n, k, dtype)
     fitting = [r for r in records if r.place[:5] == wanted and gpu in (None, r.gpu)]
     if len(fitting) == 1:
         return fitting[0]
-    asked = f"{rung} at {m}x{n}x{k} {dtype}" + (f" on {gpu}" if gpu else "")
+    request = f"{rung} at {m}x{n}x{k} {dtype}" + (f" on {gpu}" if gpu else "")
     if fitting:
         machines = ", ".join(repr(record.gpu) for record in fitting)
-        raise ValueError(f"{asked} was measured on several machines: choose gpu= from {machines}")
+        raise ValueError(f"{request} was measured on several machines: choose gpu= from {machines}")
     same = [r for r in records if r.rung == rung]
     if same:
-        there = ", ".join(f"{r.shape_text} {r.dtype} on {r.gpu}" for r in same)
-        raise ValueError(f"no record of {asked}; {rung} was measured at {there}")
+        places = ", ".join(f"{r.shape_text} {r.dtype} on {r.gpu}" for r in same)
+        raise ValueError(f"no record of {request}; {rung} was measured at {places}")
     names = ", ".join(sorted({r.rung for r in records})) or "nothing"
-    raise ValueError(f"no record of {asked}; measured: {names}")
+    raise ValueError(f"no record of {request}; measured: {names}")
 
 
 def reference() -> list[Record]:
-    """Return the reference GPU's records, those that the book's prose speaks of."""
+    """Return the reference GPU's records, which the book's prose quotes."""
     return load(RESULTS / "h200.json")
 
 
@@ -209,9 +207,9 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict:
     return seen
 
 
-def _require(record: Record, key: str, wanted: str, fine: bool) -> None:
-    if not fine:
-        raise ValueError(f"{key} must be {wanted}, got {getattr(record, key)!r}")
+def _require(record: Record, key: str, expected: str, valid: bool) -> None:
+    if not valid:
+        raise ValueError(f"{key} must be {expected}, got {getattr(record, key)!r}")
 
 
 def _is_text(value: Any) -> bool:

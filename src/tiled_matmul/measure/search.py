@@ -1,8 +1,8 @@
 """Tuning by search: settings of `cuda_best`, each compiled and measured; `results/search/*.json`.
 
-`tools/search.py` runs it on a GPU and writes the file; this holds the settings, variants of the
-kernel in which one idea is taken back, one trial, and what follows from a trial. Nothing is chosen
-here: chapter 8 looks at the file, and `cuda_best` holds the winners.
+`tools/search.py` runs the search on a GPU and writes the file. This module holds the settings,
+variants of the kernel that each drop one optimisation, and the evaluation of a trial. Chapter 8
+shows the file, and `cuda_best` holds the winners.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tiled_matmul.problem import Problem
 SEARCH = ROOT / "results" / "search"
 EDGES = (4096, 1024)
 BUDGET_S = 0.7
-# Tiles of a block along M, N and K, of a warp, of a thread; registers that a thread may have.
+# Tiles of a block (M, N, K), a warp and a thread; limit on registers per thread.
 SETTINGS = tuple(
     Setting(*sizes)
     for sizes in (
@@ -54,7 +54,7 @@ AS_IT_IS = "as it is"
 
 
 def _fragments_in_turn(kernel: Any) -> Any:
-    """Return the kernel with one set of fragments, each loaded in the step that multiplies it."""
+    """Return the kernel with one set of fragments, loaded in the step that multiplies them."""
     for old, new in (
         ("now, then = k % 2, (k + 1) % 2", "now, then = 0, 0"),
         ("k_then = (k + 1) % TILE_K", "k_then = k"),
@@ -78,8 +78,7 @@ VARIANTS = {
         "lane // LANES_M",
     ),
 }
-"""The kernel with one idea taken back, each right; measured with the first of SETTINGS."""
-# What is run: each setting, and each variant.
+"""Correct kernels that each drop one optimisation, measured with the first of SETTINGS."""
 JOBS = tuple((setting, AS_IT_IS) for setting in SETTINGS) + tuple(
     (SETTINGS[0], name) for name in VARIANTS if name != AS_IT_IS
 )
@@ -99,7 +98,7 @@ COUNTED = ("instructions", "multiply_adds", "same_bank")
 
 @dataclass(frozen=True)
 class Candidate:
-    """One setting, or a variant of the kernel with it, in the form of a rung for `bench`."""
+    """A setting with a variant of the kernel, in the form of a rung for `bench`."""
 
     setting: Setting
     variant: str = AS_IT_IS
@@ -132,11 +131,11 @@ def _changed(variant: str) -> Any:
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of one setting: the compiler's account and a record for each problem.
+    """The result for one setting: the compiler's figures and a record for each problem.
 
-    `same_bank` of the `multiply_adds` of the inner loop wait for a register bank (see `Compiled`);
-    `instructions` are all of the loop's. `error` says why there are no records; then the numbers
-    are 0.
+    The inner loop has `instructions` in all, `multiply_adds` among them, of which `same_bank` wait
+    for a register bank (see `Compiled`). If the setting failed, `error` is the reason, there are no
+    records and the numbers are 0.
     """
 
     setting: Setting
@@ -153,16 +152,16 @@ class Trial:
     error: str = ""
 
     def record(self, edge: int) -> Record:
-        """Return the record of a square problem. Raises ValueError that says what there is."""
+        """Return the record of a square problem. Raises ValueError, listing what exists."""
         for each in self.records:
             if (each.m, each.n, each.k) == (edge,) * 3:
                 return each
-        there = ", ".join(each.shape_text for each in self.records) or self.error
-        raise ValueError(f"{title(self.setting)} was not measured at {edge}: {there}")
+        reason = ", ".join(each.shape_text for each in self.records) or self.error
+        raise ValueError(f"{title(self.setting)} was not measured at {edge}: {reason}")
 
     @property
     def occupancy(self) -> Occupancy:
-        """How many blocks fit on a multiprocessor. Raises ValueError where none does."""
+        """The occupancy of a multiprocessor. Raises ValueError if no block fits."""
         made = Compiled(
             title(self.setting),
             self.cc,
@@ -173,17 +172,17 @@ class Trial:
         return occupancy(made, self.setting.threads)
 
     def busy(self, m: int, n: int) -> int:
-        """Return how many multiprocessors have a block of C at all."""
+        """Return how many multiprocessors get at least one block of C."""
         blocks = math.ceil(m / self.setting.tile_m) * math.ceil(n / self.setting.tile_n)
         return min(blocks, self.multiprocessors)
 
     def waves(self, m: int, n: int) -> float:
-        """Return how often the GPU is filled with blocks to cover C; the last time in part."""
+        """Return the number of waves of blocks that cover C; the last one may be partial."""
         blocks = math.ceil(m / self.setting.tile_m) * math.ceil(n / self.setting.tile_n)
         return blocks / (self.occupancy.blocks * self.multiprocessors)
 
     def row(self, edges: Sequence[int] = EDGES) -> dict[str, Any]:
-        """Return the trial as a line of a table."""
+        """Return the trial as a row of a table."""
         tiles = self.setting
         row: dict[str, Any] = {
             "block": f"{tiles.tile_m}×{tiles.tile_n}×{tiles.tile_k}",
@@ -195,7 +194,7 @@ class Trial:
             "blocks there": self.occupancy.blocks if self.records else "–",
         }
         for edge in edges:
-            # Where a multiprocessor may have no block, that counts; else how the waves come out.
+            # At the smallest edge some multiprocessors may be idle; at others waves matter.
             word, count = ("busy", self.busy) if edge == min(edges) else ("waves", self.waves)
             row[f"{word}, {edge}³"] = count(edge, edge) if self.records else "–"
             row[f"of cuBLAS, {edge}³"] = self.record(edge).ratio if self.records else "–"
@@ -203,7 +202,7 @@ class Trial:
 
 
 def title(setting: Setting) -> str:
-    """Return a setting's name: "128×256×8, warp 32×128, thread 8×16", and a limit on registers."""
+    """Return a setting's name: "128×256×8, warp 32×128, thread 8×16" and any register limit."""
     most = f", {setting.max_registers} registers" if setting.max_registers < 255 else ""
     return (
         f"{setting.tile_m}×{setting.tile_n}×{setting.tile_k}, warp "
@@ -218,11 +217,11 @@ def run(
     alone: AbstractContextManager | None = None,
     budget_s: float = BUDGET_S,
 ) -> dict[str, Any]:
-    """Compile and measure one setting on this GPU; return what the file holds of it.
+    """Compile and measure one setting on this GPU; return its entry in the file.
 
-    `alone` is entered for the measuring, so that several processes can compile at once and measure
-    in turn. Each product is checked. Raises ValueError for tiles that do not fit together and where
-    there is no GPU, MatmulError for a wrong product, NoCompiler where there is no `cuobjdump`.
+    The context `alone` is entered for the measurement, so that several processes can compile at
+    once but measure one at a time. Each product is checked. Raises ValueError for tiles that do not
+    fit together or without a GPU, MatmulError for a wrong product, NoCompiler without `cuobjdump`.
     """
     from numba import types
 
@@ -238,8 +237,8 @@ def run(
     with alone or nullcontext():
         for edge in edges:
             problem = Problem.square(edge)
-            found = bench([candidate], problem, budget_s=budget_s, max_run_s=math.inf)
-            records.append({key: getattr(found[1], key) for key in MEASURED})
+            _, record = bench([candidate], problem, budget_s=budget_s, max_run_s=math.inf)
+            records.append({key: getattr(record, key) for key in MEASURED})
     counts = (made.inner.total(), made.count("multiply-adds"), made.same_bank)
     return {
         **{"setting": asdict(setting), "variant": variant},
@@ -250,7 +249,7 @@ def run(
 
 
 def provenance() -> dict[str, Any]:
-    """Return what a file says of where its numbers are from. Raises ValueError without a GPU."""
+    """Return the provenance of this run for a file. Raises ValueError without a GPU."""
     from tiled_matmul.kit import backend
     from tiled_matmul.kit.launch import multiprocessors
     from tiled_matmul.measure.clock import need_gpu
@@ -265,18 +264,18 @@ def provenance() -> dict[str, Any]:
 
 
 def as_text(origin: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> str:
-    """Return a file's text: JSON, a line a trial."""
+    """Return a file's text: JSON, one line per trial."""
     lines = ",\n".join(f"  {json.dumps(trial)}" for trial in trials)
     return f'{{\n"provenance": {json.dumps(origin, indent=1)},\n"trials": [\n{lines}\n]\n}}\n'
 
 
 def load(path: str | os.PathLike) -> list[Trial]:
-    """Read a file. Raises ValueError naming it and what is wrong in it."""
+    """Read a file. Raises ValueError naming the file and the fault."""
     return load_as(path, parse, "a search")
 
 
 def parse(stored: Mapping[str, Any]) -> list[Trial]:
-    """Return what a file holds. Raises ValueError for a number that cannot have been measured."""
+    """Parse a file's content. Raises ValueError for an impossible number."""
     origin = stored["provenance"]
     missing = [key for key in PROVENANCE if not origin.get(key)]
     if missing:
@@ -313,5 +312,5 @@ def _trial(stored: Mapping[str, Any], origin: Mapping[str, Any], place: tuple) -
 
 
 def reference() -> list[Trial]:
-    """Return the search on the reference GPU, the one that the book's prose speaks of."""
+    """Return the search on the reference GPU, which the book's prose quotes."""
     return load(SEARCH / "h200.json")

@@ -1,10 +1,10 @@
-"""What a page measures: rungs or variants at the largest size that this machine manages in time.
+"""Measurements for pages: rungs or variants at the largest size that is fast enough here.
 
-A page names the size that the book's GPU was measured at. On a slow GPU, or one that others use,
-one run of a slow kernel at that size may take minutes. So the time of a run is estimated first. If
-a round (each rung once) would take more than `round_s` seconds, all sizes are halved, for all rungs
-alike, because a comparison needs one common size. No size goes below FLOOR. Rungs that are too slow
-even there are left out, the slowest first, and the result names them with the reason.
+A page names the size at which the book's GPU was measured. On a slow or shared GPU, one run of a
+slow kernel at that size may take minutes, so the time is estimated first. If a round (each rung
+once) would take more than `round_s` seconds, all sizes are halved for all rungs, because a
+comparison needs one common size. No size goes below FLOOR. Rungs that are too slow even there are
+left out, the slowest first, and the result lists them with the reason.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ NO_MEMORY = "too little memory here"
 class Compared(Mapping):
     """Timings by the name of a variant, all at `problem`.
 
-    `left_out` maps each variant that was not timed to the reason, `asked` is the size that the page
-    asked for.
+    `left_out` maps each variant that was not timed to the reason; `asked` is the requested size.
     """
 
     problem: Problem
@@ -70,11 +69,11 @@ class Compared(Mapping):
 
     @property
     def note(self) -> str:
-        """A sentence if the size is not the one that was asked for, else ""."""
+        """A sentence if the size is not the requested one, else ""."""
         return _note(self.problem, self.asked)
 
     def table(self) -> Any:
-        """Return a Table: one line a variant, those that were left out at the end."""
+        """Return a Table with one row per variant, those that were left out at the end."""
         from tiled_matmul.microscope.table import table
 
         rows = [(name, f"{ms:.3g}", f"{self.tflops[name]:.3g}") for name, ms in self.ms.items()]
@@ -93,8 +92,8 @@ class Compared(Mapping):
 class Measured(Sequence):
     """Records of one run at `problem`, the baseline first; also `measured["cuda_naive"]`.
 
-    `left_out` maps each rung that has no record to the reason, `asked` is the size that the page
-    asked for. `live` is False where there is no GPU: then these are the book's records.
+    `left_out` maps each rung without a record to the reason; `asked` is the requested size. Without
+    a GPU, `live` is False and these are the book's records.
     """
 
     problem: Problem
@@ -108,7 +107,7 @@ class Measured(Sequence):
             return self.records[place]
         record = self.get(place)
         if record is None:
-            reason = self.left_out.get(place, "it was not asked for")
+            reason = self.left_out.get(place, "it was not requested")
             raise KeyError(f"there is no record of {place}: {reason}")
         return record
 
@@ -119,16 +118,16 @@ class Measured(Sequence):
         return name in self.records or any(record.rung == name for record in self.records)
 
     def get(self, rung: str) -> Record | None:
-        """Return a rung's record, or None where it was left out."""
+        """Return a rung's record, or None if it was left out."""
         return next((record for record in self.records if record.rung == rung), None)
 
     @property
     def note(self) -> str:
-        """A sentence if the size is not the one that was asked for, else ""."""
+        """A sentence if the size is not the requested one, else ""."""
         return _note(self.problem, self.asked)
 
     def table(self) -> Any:
-        """Return a Table: one line a record, then one for each rung that was left out."""
+        """Return a Table with one row per record, then one for each rung that was left out."""
         from tiled_matmul.microscope.table import table
 
         rows = [
@@ -150,7 +149,7 @@ class Measured(Sequence):
 
 @dataclass(frozen=True)
 class Variant:
-    """A function that multiplies, as `estimate_s` takes a rung."""
+    """A multiplying function in the form of a rung for `estimate_s`."""
 
     name: Any
     matmul: Callable
@@ -169,13 +168,13 @@ def measure(
 ) -> Measured:
     """Check and time `rungs`, names or Rungs, against their library at one common size.
 
-    The size asked for is `n` × `n` × `n`, or `shape` as (M, N, K); `dtype` is by default the first
-    rung's. The others are those of `bench`. Slowness, a rung that does not take the problem, and
-    too little memory never raise: see `Measured.problem` and `Measured.left_out`. Where GPU rungs
-    would run in the simulators, the book's records are returned.
+    The requested size is `n` × `n` × `n`, or `shape` as (M, N, K); `dtype` is by default that of
+    the first rung. `options` are those of `bench`. Slow rungs, rungs that reject the problem and a
+    lack of memory never raise: see `Measured.problem` and `Measured.left_out`. If GPU rungs would
+    run in the simulators, the book's records are returned.
 
-    Raises what `bench` raises for a wrong rung, an unknown name or CPU and GPU rungs together, and
-    ValueError if not exactly one of `n` and `shape` is given.
+    Raises as `bench` does for a wrong rung, an unknown name or CPU and GPU rungs together, and
+    ValueError unless exactly one of `n` and `shape` is given.
     """
     chosen = as_rungs(rungs)
     if not chosen:
@@ -213,9 +212,9 @@ def compare(
 ) -> Compared:
     """Time functions of (a, b) on the GPU against each other at one common size, unchecked.
 
-    The size is chosen as `measure` chooses it. `layout` is how a and b lie in memory, `inputs` is
-    how many pairs of them are drawn; `options` are those of `time_interleaved`. Without a GPU
-    nothing is timed, and `left_out` says so.
+    The size is chosen as in `measure`. `layout` is the memory layout of a and b, `inputs` the
+    number of pairs (a, b), and `options` are those of `time_interleaved`. Without a GPU nothing is
+    timed, and `left_out` gives that reason.
     """
     asked = _asked(n, shape, dtype)
     if not backend.select().on_gpu:
@@ -236,7 +235,7 @@ def compare(
 
 
 def sizes(asked: Problem) -> Iterator[Problem]:
-    """Yield the problem, then ever smaller ones: each size is halved unless that is below FLOOR."""
+    """Yield `asked`, then smaller problems: each size is halved unless that is below FLOOR."""
     yield asked
     m, n, k = (size // 2 if size // 2 >= FLOOR else size for size in (asked.m, asked.n, asked.k))
     if (m, n, k) != (asked.m, asked.n, asked.k):
@@ -246,9 +245,9 @@ def sizes(asked: Problem) -> Iterator[Problem]:
 def fitting(
     rungs: Sequence[Any], asked: Problem, round_s: float = ROUND_S
 ) -> tuple[Problem, list[Any], dict[Any, str]]:
-    """Return the largest problem of `sizes`, the rungs that fit there, and why others do not.
+    """Return the largest problem of `sizes`, the rungs to time there, and the others' reasons.
 
-    A round of all the returned rungs takes at most about `round_s` seconds.
+    A round of the returned rungs takes at most about `round_s` seconds.
     """
     kept, left_out = list(rungs), {}
     while kept:
@@ -256,7 +255,7 @@ def fitting(
             seconds = {rung.name: _estimate_s(rung, problem) for rung in kept}
             if sum(seconds.values()) <= round_s:
                 return problem, kept, left_out
-        # The smallest problem is too slow. The rest may then manage a larger one.
+        # Too slow even at the smallest size. Without the slowest, a larger one may be possible.
         while sum(seconds.values()) > round_s:
             slowest = max(seconds, key=seconds.get)
             took = seconds.pop(slowest)
@@ -267,12 +266,12 @@ def fitting(
 
 
 def _estimate_s(rung: Any, problem: Problem) -> float:
-    """Return the seconds of a run: 0 where the rung refuses, infinity for too little memory."""
+    """Return the seconds of a run: 0 if the rung rejects it, infinity for too little memory."""
     try:
         with exact_sums():
             return estimate_s(rung, problem)
     except (ValueError, TypeError):
-        return 0.0  # `bench` meets the refusal again and reports it
+        return 0.0  # `bench` reports it
     except Exception as error:
         if not is_out_of_memory(error):
             raise
@@ -280,7 +279,7 @@ def _estimate_s(rung: Any, problem: Problem) -> float:
 
 
 def _within_memory(run: Callable[[Problem], Any], problem: Problem, nothing: Any) -> Any:
-    """Return `run` at the largest of the sizes for which memory suffices, else `nothing`."""
+    """Return `run(size)` for the largest of `sizes` that fits in memory, else `nothing`."""
     for smaller in sizes(problem):
         try:
             return run(smaller)
@@ -297,7 +296,7 @@ def _asked(n: int | None, shape: tuple[int, int, int] | None, dtype: str) -> Pro
 
 
 def _of_the_book(rungs: Sequence[Any], asked: Problem) -> Measured:
-    """Return the reference GPU's records of these rungs at this very problem."""
+    """Return the reference GPU's records of these rungs at exactly this problem."""
     place = (asked.m, asked.n, asked.k, asked.dtype)
     stored = {r.rung: r for r in results.reference() if (r.m, r.n, r.k, r.dtype) == place}
     names = [BASELINES["gpu"], *(rung.name for rung in rungs)]

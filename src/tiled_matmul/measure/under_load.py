@@ -1,9 +1,9 @@
-"""A GPU's clock and power while one call runs over and over, as its driver reports them.
+"""A GPU's clock and power while one call is repeated, as reported by its driver.
 
-A GPU under full load lowers its clock until it draws no more than its limit. That takes a while, so
-calls run for some seconds, and only the samples towards the end count. The driver (NVML, which
-`nvidia-smi` reads) is queried between two launches, while the GPU works. A multiprocessor also
-counts its own cycles, which need not be the driver's clock times the time.
+Under full load, a GPU's clock falls until the power is within its limit. That takes a while, so
+calls run for some seconds, and only the last samples count. The driver (NVML, which `nvidia-smi`
+reads) is queried while the GPU runs a batch. Each multiprocessor also counts its own cycles, which
+may differ from the driver's clock multiplied by the time.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BATCH_S = 0.05
-LAST = 0.4  # the share of the samples that counts; the driver's power is the mean of a second
+LAST = 0.4  # the share of samples used; the driver averages power over a second
 SM_CLOCK = 1  # NVML_CLOCK_SM
 REASONS = {0x4: "power", 0x8: "hardware", 0x20: "heat", 0x40: "heat", 0x80: "power brake"}
-"""Why a clock is held down, by the bits of NVML's clocks throttle reasons."""
+"""Why the clock is lowered, by the bits of NVML's clocks throttle reasons."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One batch's time of a call, and what the driver reported meanwhile, None where nothing.
+    """The time of one call in a batch, and what the driver reported meanwhile, None if unknown.
 
-    `at_s` counts from the run's start. `reasons` are why the driver held the clock down, of
-    REASONS. `cycles` are a multiprocessor's own, of one call.
+    `at_s` counts from the start of the run. `reasons`, from REASONS, are why the clock was lowered.
+    `cycles` are those that a multiprocessor counted for one call.
     """
 
     at_s: float
@@ -42,9 +42,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Load:
-    """One call's time and cycles in a long run, and what the GPU did: medians, None if not known.
+    """Medians of a call's time, its cycles and the driver's values in a long run; None if unknown.
 
-    `reasons` are those that at least half of the counted samples have; `samples` are all.
+    `reasons` are those of at least half of the last samples; `samples` are all samples.
     """
 
     time_ms: float
@@ -57,7 +57,7 @@ class Load:
 
 
 def under_load(call: Callable[[], object], seconds: float = 3.0) -> Load:
-    """Call it again and again for some seconds, on this GPU. Raises ValueError without a GPU."""
+    """Repeat `call` on this GPU for `seconds`. Raises ValueError without a GPU."""
     import torch
 
     from tiled_matmul.measure.clock import need_gpu
@@ -65,9 +65,9 @@ def under_load(call: Callable[[], object], seconds: float = 3.0) -> Load:
     need_gpu()
     from tiled_matmul.measure.cycles import count_cycles, cycles_between
 
-    count_cycles()  # compiles
+    count_cycles()  # compiles the kernel
     torch.cuda.synchronize()
-    for _ in range(2):  # the first compiles
+    for _ in range(2):  # the first call may compile
         start = time.perf_counter()
         call()
         torch.cuda.synchronize()
@@ -93,23 +93,23 @@ def under_load(call: Callable[[], object], seconds: float = 3.0) -> Load:
 
 
 def summary(samples: Sequence[Sample]) -> Load:
-    """Return the medians of the last samples, and the reasons that half of them have."""
+    """Return the medians of the last samples, and the reasons of at least half of them."""
     last = samples[int(len(samples) * (1 - LAST)) :]
 
-    def middle(name: str) -> Any:
+    def median(name: str) -> Any:
         known = [value for sample in last if (value := getattr(sample, name)) is not None]
         return statistics.median(known) if known else None
 
     known = [sample.reasons for sample in last if sample.reasons is not None]
-    often = Counter(reason for reasons in known for reason in reasons)
-    reasons = tuple(sorted(reason for reason, times in often.items() if 2 * times >= len(known)))
+    counts = Counter(reason for reasons in known for reason in reasons)
+    reasons = tuple(sorted(reason for reason, count in counts.items() if 2 * count >= len(known)))
     names = ("time_ms", "clock_mhz", "watts", "limit_watts", "cycles")
-    middles = {name: middle(name) for name in names}
-    return Load(**middles, reasons=reasons if known else None, samples=tuple(samples))
+    medians = {name: median(name) for name in names}
+    return Load(**medians, reasons=reasons if known else None, samples=tuple(samples))
 
 
 class Driver:
-    """NVML's answers for one GPU. Raises OSError where there is no NVML, or it has no such GPU."""
+    """Queries one GPU through NVML. Raises OSError without NVML or for an unknown GPU."""
 
     def __init__(self, uuid: str) -> None:
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -120,7 +120,7 @@ class Driver:
 
     @classmethod
     def of_torch(cls) -> Driver | None:
-        """Return the driver's side of torch's current GPU, or None where NVML has none."""
+        """Return the Driver of torch's current GPU, or None if NVML cannot find it."""
         import torch
 
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
@@ -130,7 +130,7 @@ class Driver:
             return None
 
     def ask(self) -> tuple[Any, ...]:
-        """Return (clock in MHz, watts, limit in watts, why the clock is held down)."""
+        """Return (clock in MHz, watts, limit in watts, reasons for a lowered clock)."""
         clock = self._value("nvmlDeviceGetClockInfo", ctypes.c_uint, SM_CLOCK)
         used = self._value("nvmlDeviceGetPowerUsage", ctypes.c_uint)
         limit = self._value("nvmlDeviceGetEnforcedPowerLimit", ctypes.c_uint)
