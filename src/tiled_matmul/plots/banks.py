@@ -43,13 +43,12 @@ def bank_maps(requests: Sequence[Any], names: Sequence[str], columns: int) -> st
     costs = [plural(request.wavefronts, "wavefront") for request in requests]
     fig.supxlabel("a column: a bank; a row: 128 bytes; grey: padding", fontsize=8)
     finding = f"The same column of a tile: {' or '.join(costs)}"
-    style.title(fig, finding)
     described = "; ".join(
         f"{name}: the {len(set(request.addresses))} elements that the warp wants lie in "
         f"{plural(_banks(request), 'bank')}, {cost}"
         for name, request, cost in zip(names, requests, costs, strict=True)
     )
-    return style.finish(fig, f"{finding}. {described}.")
+    return style.conclude(fig, finding, f"{described}.")
 
 
 def _bank_map(ax: Any, request: Any, columns: int) -> None:
@@ -137,7 +136,6 @@ def halves(
         title = "The time follows neither count alone"
         if nearer:
             title = f"The time is nearer to the {nearer}, throughout"
-    style.title(fig, title)
     lines = "; ".join(
         f"{name}: "
         + ", ".join(
@@ -146,7 +144,7 @@ def halves(
         )
         for name in names
     )
-    return style.finish(fig, f"{title}. Relative to “{names[-1]}”: {lines}.")
+    return style.conclude(fig, title, f"Relative to “{names[-1]}”: {lines}.")
 
 
 def _nearer(sectors: Mapping, wavefronts: Mapping, times: Mapping) -> str:

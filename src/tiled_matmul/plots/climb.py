@@ -109,8 +109,8 @@ def climb(
         ax.vlines(1, line + 0.2 - BAR / 2, line + 0.2 + BAR / 2, color=style.C, lw=2)
         name = title_of(record.rung)
         share = f"{100 * record.ratio:.3g}%"
-        ax.text(0, line - 0.05, name, va="bottom", fontweight="bold", color=style.INK)
-        ax.text(reach, line - 0.05, share, va="bottom", ha="right", color=style.INK)
+        ax.text(0, line - 0.05, name, va="bottom", fontweight="bold")
+        ax.text(reach, line - 0.05, share, va="bottom", ha="right")
         why = explanation(counters, record.rung, None if baseline else above, chosen)
         ax.text(
             0.01 * reach,
@@ -128,8 +128,7 @@ def climb(
     style.share_axis(ax, reach, f"share of cuBLAS's rate, {size}, {records[0].dtype}{other}")
     low, high = min(r.ratio for r in climbed), max(r.ratio for r in climbed)
     title = finding or f"From {100 * low:.2g}% of cuBLAS to {100 * high:.3g}%, and what changed"
-    style.title(fig, title)
-    return style.finish(fig, f"{title}. {'; '.join(spoken)}.")
+    return style.conclude(fig, title, f"{'; '.join(spoken)}.")
 
 
 def explanation(

@@ -145,8 +145,7 @@ def schedules(kernels: Mapping[str, Sequence[Flight]], finding: str | None = Non
         if both
         else "No phase copies and multiplies"
     )
-    style.title(fig, title)
-    return style.finish(fig, f"{title}. {'; '.join(spoken)}.")
+    return style.conclude(fig, title, f"{'; '.join(spoken)}.")
 
 
 def overlapping(flown: Sequence[Flight]) -> int:
@@ -191,13 +190,12 @@ def bill(kernels: Mapping[str, tuple[float, float]], finding: str) -> style.Figu
         left = min(whole, still)
         ax.barh(line + 0.17, whole - left, 0.34, left=left, color=style.FAULT, alpha=0.85)
         text = f"{name}: {whole:.3g} ms, {still:.3g} without copies"
-        ax.text(0, line - 0.08, text, va="bottom", color=style.INK)
+        ax.text(0, line - 0.08, text, va="bottom")
         spoken.append(text)
     ax.set(xlim=(0, longest * 1.02), ylim=(len(kernels) - 0.4, -0.5), yticks=[])
     ax.spines["left"].set_visible(False)
     ax.set_xlabel("time (ms); vermilion: what reading global memory adds")
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
 
 @dataclass(frozen=True)
@@ -278,10 +276,10 @@ def warp_maps(kernels: Mapping[str, WarpTile], finding: str | None = None) -> st
         ax.text(left, top + height + gap, text, va="top", fontsize=8)
         spoken.append(text.replace("\n", ", "))
     title = finding or f"For one k a warp reads {' or '.join(map(str, sizes))} elements"
-    style.title(fig, title)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{title}. A block's tile of C with what its first warp owns; left of it what the warp "
+        title,
+        f"A block's tile of C with what its first warp owns; left of it what the warp "
         f"reads of a column of A's tile, above it of a row of B's. {'; '.join(spoken)}.",
     )
 

@@ -43,16 +43,16 @@ def owners(edge: int = 4, at: tuple[int, int] = (1, 2)) -> style.Figure:
                 at_cell = (left + j + 0.08, top + i + 0.08)
                 ax.add_patch(Rectangle(at_cell, 0.84, 0.84, facecolor=style.INK, lw=0))
             if letter != "C":
-                ax.text(left + 0.1, top - 0.2, letter, color=style.INK, va="bottom", ha="left")
+                ax.text(left + 0.1, top - 0.2, letter, va="bottom", ha="left")
         middle = x + edge + gap / 2
         ax.text(middle, 2 * edge + gap + 0.7, f"{name}:\n{unit}", ha="center", va="top")
         x += 2 * edge + gap + between
     style.bare(ax, x - between, 2 * edge + gap + 3.4)
     finding = "From one product at a time to a whole tile at a time"
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Three times the tiles of A, B and C of one step along K, {edge} by {edge} "
+        finding,
+        f"Three times the tiles of A, B and C of one step along K, {edge} by {edge} "
         "elements each. In Loops 4 one element of each is black: a single product. In CUDA a row "
         "of A, a column of B and one element of C: what one thread has to do with. In Triton all "
         "three tiles are black.",
@@ -87,14 +87,14 @@ def fragment_product(lane: int = 9) -> style.Figure:
     style.bare(ax, 24 + gap + 11, 32 + gap)
     products = 16 * 8 * 16
     finding = f"One instruction of a warp, {products:,} products"
-    style.title(fig, finding)
     words = "; ".join(
         f"{operand} at " + ", ".join(f"({i}, {j})" for i, j in cells)
         for operand, cells in dark.items()
     )
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Fragments of A, 16 by 16 elements, of B, 16 by 8, and of C, 16 by 8. Black is "
+        finding,
+        f"Fragments of A, 16 by 16 elements, of B, 16 by 8, and of C, 16 by 8. Black is "
         f"what lane {lane} of 32 holds, as (row, column): {words}.",
     )
 
@@ -128,12 +128,11 @@ def errors_by_k(
     style.grid_lines(ax)
     ax.margins(y=0.15)
     fig.legend(loc="outside lower center", ncols=1 + len(errors))
-    style.title(fig, finding)
     spoken = "; ".join(
         f"{name}: " + ", ".join(f"{value:.2g} at {k}" for k, value in sorted(line.items()))
         for name, line in {"allowed": bound, **errors}.items()
     )
-    return style.finish(fig, f"{finding}. Errors against K, logarithmic axes. {spoken}.")
+    return style.conclude(fig, finding, f"Errors against K, logarithmic axes. {spoken}.")
 
 
 @style.styled
@@ -159,9 +158,8 @@ def blocks(
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
     ax.spines["left"].set_visible(False)
     ax.set_xlabel(f"share of {library}'s rate")
-    style.title(fig, finding)
     spoken = "; ".join(
         f"{name}: {note}" + ("" if share is None else f", {share:.2f} of {library}")
         for name, share, note in tried
     )
-    return style.finish(fig, f"{finding}. {spoken}.")
+    return style.conclude(fig, finding, f"{spoken}.")

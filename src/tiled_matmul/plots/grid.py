@@ -184,8 +184,7 @@ def time_against_sectors(
     ax.set_ylim(bottom=0)
     ax.set_xlabel("sectors a warp asks for at each k")
     ax.set_ylabel("time (fewest sectors = 1)")
-    style.title(fig, title)
-    return style.finish(fig, f"{title}. Time against sectors, between two dashed predictions.")
+    return style.conclude(fig, title, "Time against sectors, between two dashed predictions.")
 
 
 @style.styled

@@ -33,12 +33,12 @@ def row_times_column(m: int, n: int, k: int, i: int, j: int) -> style.Figure:
         ("B  (K × N)", k + gap + n + 0.4, 0.6),
         ("C  (M × N)", k + gap + n + 0.4, k + gap + 0.6),
     ):
-        above.text(x, y, name, ha="left", va="bottom", color=style.INK)
+        above.text(x, y, name, ha="left", va="bottom")
     across, down = k + gap + i + 0.5, k + gap + j + 0.5
     _arrow(above, (0, across), (k + gap + j, across))
     _arrow(above, (down, 0), (down, k + gap + i))
     for x, y in ((k + gap / 2, across - 0.35), (down + 0.35, k + gap / 2)):
-        above.text(x, y, "k", ha="center", va="center", color=style.INK, style="italic")
+        above.text(x, y, "k", ha="center", va="center", style="italic")
     cells = max(m * k, k * n)
     style.bare(below, cells, 7)
     for y, name, cut, color, shade in (
@@ -48,7 +48,7 @@ def row_times_column(m: int, n: int, k: int, i: int, j: int) -> style.Figure:
         rows, columns = cut
         places = {(0, r * columns + c): alpha for (r, c), alpha in shade.items()}
         style.matrix(below, 1, rows * columns, color, y=y, shade=places, tile=(1, columns))
-        below.text(0, y - 0.3, name, ha="left", va="bottom", color=style.INK)
+        below.text(0, y - 0.3, name, ha="left", va="bottom")
     style.title(
         fig, f"One element of C: {k} neighbours of A, and {k} elements of B that lie {n} apart"
     )
@@ -72,7 +72,7 @@ def work_and_data(problems: Sequence[Problem]) -> style.Figure:
     ):
         above.plot(edges, values, marker=marker, color=color, ms=4)
         point = (edges[middle], values[middle])
-        above.annotate(name, point, shift, textcoords="offset points", ha=side, color=style.INK)
+        above.annotate(name, point, shift, textcoords="offset points", ha=side)
     above.set_yscale("log")
     above.set_ylabel("count")
     intensities = [problem.intensity for problem in problems]

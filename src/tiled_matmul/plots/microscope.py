@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
 
 from tiled_matmul.microscope.cuda import hardware
 from tiled_matmul.microscope.cuda.hardware import BANK_BYTES, BANKS, SECTOR_BYTES, WARP
@@ -229,12 +227,12 @@ def heat_map(t, array: str, op: str = "load", block: tuple[int, ...] | None = No
         finding += f", by block {tuple(block)}"
     elif info.space == "shared" and len(t.blocks) > 1:
         finding += f", by {len(t.blocks)} blocks together"
-    style.title(fig, finding)
     numbers = "; ".join(f"{text} times: {int(cells.sum())} squares" for text, cells, _ in levels)
     squares = "a square an element" if edge == 1 else f"a square {edge} by {edge} elements"
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. {array}, {info.space} memory, {rows} by {columns} squares, {squares}, darker "
+        finding,
+        f"{array}, {info.space} memory, {rows} by {columns} squares, {squares}, darker "
         f"where it was {DONE[op]} more often: {numbers}.",
     )
 
@@ -335,10 +333,10 @@ def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
         draw_boxes(axes[0, 0], [], facecolor=color, lw=0, label=", ".join(names))
     fig.legend(loc="outside lower center", ncols=4, fontsize=8, handlelength=1, columnspacing=1)
     finding = reuse_finding(t, accesses, "block")
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Time runs right over {plural(len(ends), 'phase')}, which barriers part; each "
+        finding,
+        f"Time runs right over {plural(len(ends), 'phase')}, which barriers part; each "
         f"row is one of {plural(rows, unit)}. {'; '.join(summary)}.",
     )
 
@@ -374,8 +372,7 @@ def _request(ax: Axes, request, name: str) -> None:
     for lane, address in zip(request.lanes, request.addresses, strict=True):
         x, y, width, _ = boxes[address]
         lines += [(lane + 0.5, LANES + 1), (x + width / 2, y)]
-    codes = [Path.MOVETO, Path.LINETO] * len(request.lanes)
-    ax.add_patch(PathPatch(Path(lines, codes), fill=False, ec=color, lw=0.6, alpha=0.7))
+    style.segments(ax, lines, ec=color, lw=0.6, alpha=0.7)
     if shared:
         red = crowded(request)
         late = [box for address, box in boxes.items() if address in red]
@@ -583,9 +580,5 @@ def _frame(space: str, width: float) -> dict:
 
 
 def draw_boxes(ax: Axes, boxes: Sequence[Box], **look) -> None:
-    """Draw boxes as one path, which keeps the SVG small."""
-    vertices, codes = [(0.0, 0.0)], [Path.MOVETO]
-    for x, y, w, h in boxes:
-        vertices += [(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)]
-        codes += [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
-    ax.add_patch(PathPatch(Path(vertices, codes), clip_on=False, **look))
+    """Draw boxes, of which there may be none, as one path."""
+    style.boxes(ax, boxes, [(0.0, 0.0)], **look)

@@ -42,10 +42,10 @@ def orders(settings: Mapping[str, Setting], finding: str) -> style.Figure:
             f"{plural(len(first.rows), 'tile row')} of A and "
             f"{plural(len(first.columns), 'tile column')} of B, {bytes_text} in a step"
         )
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. C cut into tiles, the first wave in full colour and later waves paler; left "
+        finding,
+        f"C cut into tiles, the first wave in full colour and later waves paler; left "
         f"of it the rows of A, above it the columns of B that the first wave wants. "
         f"{'; '.join(spoken)}.",
     )
@@ -150,14 +150,14 @@ def by_group(
         keys.append(below.plot([], [], "o", ls="none", color=style.INK, label="counted")[0])
     handles, _ = below.get_legend_handles_labels()
     fig.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
-    style.title(fig, finding)
     words = "; ".join(
         f"N = {edge}: {_in_words(line, found.get(edge, {}), sorted(line))}"
         for edge, line in model.items()
     )
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Times that A and B are read from memory, by GROUP_M. {words}. Above, the "
+        finding,
+        f"Times that A and B are read from memory, by GROUP_M. {words}. Above, the "
         "different tiles of A and B that the programs alive want in one step.",
     )
 
@@ -215,14 +215,14 @@ def by_size(
     if found:
         ax.plot([], [], "o", ls="none", color=style.INK, ms=6, label="counted")
     fig.legend(loc="outside lower center", ncols=2, fontsize=8)
-    style.title(fig, finding)
     words = "; ".join(
         f"{name}: {_in_words(line, found.get(name, {}), shown)}" for name, line in times.items()
     )
     dashed = ", ".join(f"{limit[edge]:.3g} at {edge}" for edge in shown if edge in limit)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Times that A and B come from memory, by the model. {words}. Memory takes as "
+        finding,
+        f"Times that A and B come from memory, by the model. {words}. Memory takes as "
         f"long as the arithmetic: {dashed}.",
     )
 

@@ -51,10 +51,10 @@ def tile_walk(t, program: int | tuple[int, ...] = 0) -> style.Figure:
     )
     if faults:
         finding += f", and {faults:,} elements are outside"
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. {a.name} below left, {b.name} above right, {c.name} in the corner between "
+        finding,
+        f"{a.name} below left, {b.name} above right, {c.name} in the corner between "
         f"them, tiles numbered by the step in which they are loaded. {'; '.join(lines)}.",
     )
 
@@ -97,12 +97,11 @@ def who_reads(t, *arrays: str) -> style.Figure:
         for number, (array, counted) in enumerate(zip(chosen, counts, strict=True))
     ]
     finding = ", ".join(sentences)
-    style.title(fig, finding)
     words = [
         f"{array.name}, {array.rows} by {array.cols}: {_each(counted.values())}"
         for array, counted in zip(chosen, counts, strict=True)
     ]
-    return style.finish(fig, f"{finding}. Matrices cut into the tiles loaded. {'; '.join(words)}.")
+    return style.conclude(fig, finding, f"Matrices cut into the tiles loaded. {'; '.join(words)}.")
 
 
 def matrices(t) -> tuple:
@@ -215,7 +214,7 @@ def _number(ax: Axes, array, event, x: float, y: float) -> None:
     room = ROOM * max(*ax.get_xlim(), ax.get_ylim()[0] * style.WIDTH / TALLEST)
     if rows and cols and min(rows[0][1] - rows[0][0], cols[0][1] - cols[0][0]) >= room:
         middle = x + sum(cols[0]) / 2, y + sum(rows[0]) / 2
-        ax.text(*middle, str(event.step), ha="center", va="center_baseline", color=style.INK)
+        ax.text(*middle, str(event.step), ha="center", va="center_baseline")
 
 
 def _count(t, array, place: tuple, op: str = "load") -> str:

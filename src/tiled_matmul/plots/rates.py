@@ -61,13 +61,12 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
     where = f", {size_text(records[0])}, {records[0].dtype}" if one_size else ""
     ax.set_xlabel(f"FLOP/s, logarithmic{where}")
     title = finding or _best(records)
-    style.title(fig, title)
     lines = "; ".join(
         f"{title_of(r.rung)} {'' if one_size else of(r) + ' '}{rate_text(rate)}"
         + ("" if r.rung == r.baseline else f", {share_text(r)}")
         for r, rate in zip(records, rates, strict=True)
     )
-    return style.finish(fig, f"{title}. {lines}.")
+    return style.conclude(fig, title, f"{lines}.")
 
 
 @style.styled
@@ -112,13 +111,12 @@ def rates_by_size(records: Sequence[Record], finding: str) -> style.Figure:
     _si_axis(ax.yaxis)
     ax.set_ylabel("FLOP/s")
     style.grid_lines(ax)
-    style.title(fig, finding)
     ends = "; ".join(
         f"{title_of(rung)} from {rate_text(line[min(line)])} at {min(line)} "
         f"to {rate_text(line[max(line)])} at {max(line)}"
         for rung, line in lines.items()
     )
-    return style.finish(fig, f"{finding}. {ends}.")
+    return style.conclude(fig, finding, f"{ends}.")
 
 
 def title_of(rung: str) -> str:

@@ -34,14 +34,14 @@ def outer_products(shapes: tuple[tuple[int, int], ...] = ((1, 1), (8, 1), (8, 8)
     style.bare(ax, x - between, tallest + 1 + gap + 4.4)
     rows, columns, loads, products = max(ratios, key=lambda ratio: ratio[3] / ratio[2])
     finding = f"{loads} loads feed {products} multiplications in a tile of {rows}×{columns}"
-    style.title(fig, finding)
     words = "; ".join(
         f"{rows} by {columns}: {loads} loads, {products} products"
         for rows, columns, loads, products in ratios
     )
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. One step of k for threads with tiles of C of different sizes, the column of A "
+        finding,
+        f"One step of k for threads with tiles of C of different sizes, the column of A "
         f"left of the tile, the row of B above it. {words}.",
     )
 
@@ -83,10 +83,10 @@ def quads(rows: int = 8, columns: int = 8, thread: int = 35) -> style.Figure:
     ax.text(0, top + height + 2, "A's: one column", ha="left", va="top", fontsize=8)
     count = (rows // FOUR) * (columns // FOUR)
     finding = f"Thread {thread} owns {count} quads of 4×4, and loads {rows} + {columns} elements"
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. A block's tile of C, {height} by {width}: black are the thread's quads, pale "
+        finding,
+        f"A block's tile of C, {height} by {width}: black are the thread's quads, pale "
         "the elements of its warp. Left of it a column of A's tile, above it a row of B's, with "
         "what the thread loads from them for one k.",
     )

@@ -52,15 +52,15 @@ def two_roofs(
         ax.set_xlabel(f"FLOPs for each byte asked of {name}")
         ax.set_ylabel("TFLOP/s")
     fig.legend(loc="outside lower center", ncols=2, fontsize=8)
-    style.title(fig, finding)
     described = "; ".join(
         f"{kernel}: {rate:.3g} TFLOP/s, {one:.3g} FLOPs for each byte of global memory and "
         f"{two:.3g} for each of shared memory"
         for kernel, (one, two, rate) in points.items()
     )
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Two rooflines of {peak.name}, logarithmic axes. {described}; "
+        finding,
+        f"Two rooflines of {peak.name}, logarithmic axes. {described}; "
         f"cuBLAS {library:.3g} TFLOP/s.",
     )
 
@@ -84,9 +84,8 @@ def occupancy_against_rate(
     ax.set(xlim=(0, 1.12), ylim=(len(tiles) - 0.5, -0.5))
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
     ax.set_xlabel("grey: warps resident, of the most; blue: rate, of cuBLAS's")
-    style.title(fig, finding)
     words = "; ".join(
         f"{name}: {full:.0%} occupied" + ("" if share is None else f", {share:.0%} of cuBLAS")
         for name, full, share in tiles
     )
-    return style.finish(fig, f"{finding}. {words}.")
+    return style.conclude(fig, finding, f"{words}.")

@@ -59,10 +59,10 @@ def staging(t: Any, thread: int, block: tuple[int, ...] = (0, 0)) -> style.Figur
         f"Each thread fetches {len(stored[0]) + len(stored[1])} elements for all, "
         f"and reads {sum(map(len, read))}"
     )
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Tiles of A, left, and B, above, {edge} by {edge}, in shared memory. First "
+        finding,
+        f"Tiles of A, left, and B, above, {edge} by {edge}, in shared memory. First "
         f"thread {place[::-1]} stores one element of each; then it reads row {place[0]} of A's "
         f"tile and column {place[1]} of B's. Each element is read {microscope.times(often)}, "
         f"{used[0]} reads of a tile in all.",
@@ -104,10 +104,10 @@ def answers(c: Any, expected: Any, tile: int) -> style.Figure:
     finding = f"All {c.size} numbers are as expected"
     if bad:
         finding = f"{bad} of {c.size} numbers are not as expected"
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. C in {rows} rows and {columns} columns, cut into tiles of {tile}; its first "
+        finding,
+        f"C in {rows} rows and {columns} columns, cut into tiles of {tile}; its first "
         f"row is {', '.join(f'{x:g}' for x in c[0])}.",
     )
 
@@ -152,11 +152,10 @@ def speedups(
     if inside:
         finding = f"{sum(inside)} of {len(inside)} speed-ups lie in the expected range (grey)"
         fig.legend(loc="outside lower center", ncols=2, fontsize=8, columnspacing=1)
-    style.title(fig, finding)
     ranges = [f"{a:g} to {b:g} from {low} to {high}" for (low, high), (a, b) in expected]
     numbers = [
         f"{name}: {', '.join(f'{ratio:.2f} at {n}' for n, ratio in sorted(line.items()))}"
         for name, line in lines.items()
     ]
     words = "; ".join([f"Expected: {', '.join(ranges)}", *numbers])
-    return style.finish(fig, f"{finding}. {words}.")
+    return style.conclude(fig, finding, f"{words}.")

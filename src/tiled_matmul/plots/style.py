@@ -48,7 +48,6 @@ STYLE = {
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": INK,
-    "axes.titlecolor": INK,
     "xtick.color": INK,
     "ytick.color": INK,
     "grid.color": MUTED,
@@ -104,7 +103,7 @@ def title(fig: MatplotlibFigure, finding: str) -> None:
             break
         lines = narrower
     text = "\n".join(lines)
-    fig.suptitle(text, x=0.01, ha="left", fontsize=FONT_SIZE + 1, fontweight="bold", color=INK)
+    fig.suptitle(text, x=0.01, ha="left", fontsize=FONT_SIZE + 1, fontweight="bold")
 
 
 def finish(fig: MatplotlibFigure, alt: str) -> Figure:
@@ -115,6 +114,12 @@ def finish(fig: MatplotlibFigure, alt: str) -> Figure:
     metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
     fig.savefig(buffer, format="svg", metadata=metadata)
     return Figure(_inline(buffer.getvalue(), alt), alt)
+
+
+def conclude(fig: MatplotlibFigure, finding: str, words: str) -> Figure:
+    """Return the finished figure with its title; `words` follow it in the alternative text."""
+    title(fig, finding)
+    return finish(fig, f"{finding}. {words}")
 
 
 def _inline(svg: str, alt: str) -> str:
@@ -155,30 +160,23 @@ def matrix(
     *,
     x: float = 0,
     y: float = 0,
-    cell: float = 1,
     shade=None,
-    label: str = "",
     tile: tuple[int, int] | None = None,
 ) -> None:
-    """Draw a rows × columns matrix with its upper left corner at (x, y).
+    """Draw a rows × columns matrix of unit squares with its upper left corner at (x, y).
 
-    `cell` is the edge of an element. `shade` maps (row, column) to an opacity from 0 to 1, as a
-    dict or a 2-D array. `tile` draws heavier lines around tiles of (rows, columns); `label` is
-    written above.
+    `shade` is the opacity of all elements, or maps (row, column) to that of one. `tile` draws
+    heavier lines around tiles of (rows, columns).
     """
-    if shade is not None and not isinstance(shade, dict):
-        shade = {(i, j): shade[i][j] for i in range(rows) for j in range(columns)}
+    if isinstance(shade, float):
+        shade = {(i, j): shade for i in range(rows) for j in range(columns)}
     by_alpha: dict[float, list] = {}
     for (row, column), alpha in (shade or {}).items():
-        if alpha:
-            corner = (x + column * cell, y + row * cell)
-            by_alpha.setdefault(round(float(alpha), 3), []).append(corner)
-    for alpha, corners in by_alpha.items():
-        _squares(ax, corners, cell, facecolor=color, alpha=alpha, lw=0)
-    _grid(ax, x, y, rows, columns, (1, 1), cell, edgecolor=color, lw=0.5, alpha=0.6)
-    _grid(ax, x, y, rows, columns, tile or (rows, columns), cell, edgecolor=color, lw=1.5)
-    if label:
-        ax.text(x + columns * cell / 2, y - 0.25 * cell, label, ha="center", va="bottom", color=INK)
+        by_alpha.setdefault(round(float(alpha), 3), []).append((x + column, y + row, 1, 1))
+    for alpha, squares in by_alpha.items():
+        boxes(ax, squares, facecolor=color, alpha=alpha, lw=0)
+    _grid(ax, x, y, rows, columns, (1, 1), edgecolor=color, lw=0.5, alpha=0.6)
+    _grid(ax, x, y, rows, columns, tile or (rows, columns), edgecolor=color, lw=1.5)
 
 
 def fill(
@@ -195,6 +193,17 @@ def frame(
     """Draw the outline of a rectangle with its upper left corner at (x, y)."""
     look = {"fill": False, "edgecolor": color, "lw": line, "clip_on": False}
     ax.add_patch(Rectangle((x, y), width, height, **look))
+
+
+def note(ax: Axes, text: str, at: tuple, shift: tuple, **look) -> None:
+    """Write a text that lies `shift` points away from a point of the data."""
+    ax.annotate(text, at, shift, textcoords="offset points", **look)
+
+
+def line_axis(ax: Axes, bottom: float, top: float, label: str, **limits) -> None:
+    """Set up an axis of lines with their names on them: no ticks and no edge at the left."""
+    ax.set(ylim=(bottom, top), yticks=[], xlabel=label, **limits)
+    ax.spines["left"].set_visible(False)
 
 
 def grid_lines(*axes: Axes) -> None:
@@ -225,25 +234,26 @@ def share_axis(ax: Axes, reach: float, label: str) -> None:
     ax.set_xlabel(label)
 
 
-def _squares(ax: Axes, corners: list, edge: float, **look) -> None:
-    """Draw equal squares as one path, which keeps the SVG small."""
-    vertices, codes = [], []
-    for x, y in corners:
-        vertices += [(x, y), (x + edge, y), (x + edge, y + edge), (x, y + edge), (x, y)]
+def boxes(ax: Axes, corners: Sequence, start: Sequence = (), **look) -> None:
+    """Draw boxes (x, y, width, height) as one path, behind `start`, which keeps the SVG small."""
+    vertices, codes = [*start], [Path.MOVETO] * len(start)
+    for x, y, w, h in corners:
+        vertices += [(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)]
         codes += [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
     ax.add_patch(PathPatch(Path(vertices, codes), clip_on=False, **look))
 
 
-def _grid(
-    ax: Axes, x: float, y: float, rows: int, columns: int, step: tuple, cell: float, **look
-) -> None:
+def segments(ax: Axes, ends: Sequence, **look) -> None:
+    """Draw separate lines, each from one point of `ends` to the next, as one path."""
+    codes = [Path.MOVETO, Path.LINETO] * (len(ends) // 2)
+    ax.add_patch(PathPatch(Path(ends, codes), fill=False, **look))
+
+
+def _grid(ax: Axes, x: float, y: float, rows: int, columns: int, step: tuple, **look) -> None:
     """Draw lines every step[0] rows and step[1] columns, and the border, as one path."""
-    across = sorted({*range(0, rows, step[0]), rows})
-    down = sorted({*range(0, columns, step[1]), columns})
-    vertices = []
-    for row in across:
-        vertices += [(x, y + row * cell), (x + columns * cell, y + row * cell)]
-    for column in down:
-        vertices += [(x + column * cell, y), (x + column * cell, y + rows * cell)]
-    codes = [Path.MOVETO, Path.LINETO] * (len(vertices) // 2)
-    ax.add_patch(PathPatch(Path(vertices, codes), fill=False, clip_on=False, **look))
+    ends = []
+    for row in (*range(0, rows, step[0]), rows):
+        ends += [(x, y + row), (x + columns, y + row)]
+    for column in (*range(0, columns, step[1]), columns):
+        ends += [(x + column, y), (x + column, y + rows)]
+    segments(ax, ends, clip_on=False, **look)

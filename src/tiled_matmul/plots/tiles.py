@@ -35,10 +35,10 @@ def reuse(orders: Mapping[str, Sequence[Visit]], finding: str) -> style.Figure:
         ax.set_title(name)
         ax.set_ylabel("element of B")
     axes[-1, 0].set_xlabel("multiplication, in the order of the loops")
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. One panel for each of {', '.join(orders)}: a line that runs to the right with "
+        finding,
+        f"One panel for each of {', '.join(orders)}: a line that runs to the right with "
         "time and downwards with the place in memory of the element of B that is used.",
     )
 
@@ -68,10 +68,10 @@ def strips(m: int, n: int, k: int, tile: int, at: tuple[int, int]) -> style.Figu
     for name, x, y in (("A", 0, top), ("B", left, 0), ("C", left, top)):
         ax.text(x + 0.5, y + 0.55, name, fontsize=10, weight="bold", **ink)
     finding = "One T×T tile of C needs T rows of A and T columns of B"
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. A below left, B above right, C in the corner between them, all cut into tiles "
+        finding,
+        f"A below left, B above right, C in the corner between them, all cut into tiles "
         f"of {tile} by {tile}. One tile of C is shaded, and with it the whole strip of A to its "
         "left and the whole strip of B above it.",
     )
@@ -114,9 +114,8 @@ def traffic(
     style.edge_axis(ax, edges, "edge T of the tile (elements)")
     ax.set_ylabel("words fetched for each\nmultiplication (model)")
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
-    style.title(fig, finding)
     numbers = _in_words(counted, ".3f")
-    return style.finish(fig, f"{finding}. Words for each multiplication, {numbers}.")
+    return style.conclude(fig, finding, f"Words for each multiplication, {numbers}.")
 
 
 @style.styled
@@ -139,13 +138,12 @@ def sets(counts: Mapping[str, Sequence[int]], ways: int, finding: str) -> style.
         ax.set_title(name, fontsize=style.FONT_SIZE, fontweight="normal")
     axes[len(counts) // 2, 0].set_ylabel("lines in the set")
     axes[-1, 0].set_xlabel(f"set of the cache; each keeps {ways} lines (dashed)")
-    style.title(fig, finding)
     words = "; ".join(
         f"{name}: {sum(1 for count in line if count)} of {len(line)} sets are used, "
         f"with at most {max(line)} lines in one"
         for name, line in counts.items()
     )
-    return style.finish(fig, f"{finding}. {words}.")
+    return style.conclude(fig, finding, f"{words}.")
 
 
 @style.styled
@@ -166,10 +164,9 @@ def measured(
     style.edge_axis(ax, edges, "edge T of the tile (elements), logarithmic")
     ax.set_ylabel("GFLOP/s, one thread")
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
-    style.title(fig, finding)
     numbers = _in_words(gflops, ".3g")
-    return style.finish(
-        fig, f"{finding}. GFLOP/s by tile edge, {numbers}; without tiles {untiled:.3g}."
+    return style.conclude(
+        fig, finding, f"GFLOP/s by tile edge, {numbers}; without tiles {untiled:.3g}."
     )
 
 
@@ -208,10 +205,10 @@ def register_block(edge: int, width: int) -> style.Figure:
         ax.text(0, top + edge + 1.0 + 0.8 * number, f"{number + 1}  {step}", fontsize=8)
     loads = 2 * edge
     finding = f"One j: {loads} numbers loaded, {edge} stored, {edge * edge} multiplications done"
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. A block of {edge} by {edge} elements of A, framed, stays in registers; to its "
+        finding,
+        f"A block of {edge} by {edge} elements of A, framed, stays in registers; to its "
         f"right {edge} rows of C, above them {edge} rows of B. One column of both is lit: what one "
         f"step along j touches. Below, the step as a trace: {'; '.join(steps)}.",
     )

@@ -42,12 +42,11 @@ def budget(
     ax.set(xlim=(0, most * 1.12), ylim=(len(settings) - 0.4, -1.3), yticks=[])
     ax.spines["left"].set_visible(False)
     ax.set_xlabel("KiB of shared memory; blue: tiles of A, orange: of B")
-    style.title(fig, finding)
     spoken = "; ".join(
         f"{name}: {count} times {a:.0f} and {b:.0f} KiB, {totals[name]:.0f} in all"
         for name, (a, b, count) in settings.items()
     )
-    return style.finish(fig, f"{finding}. {spoken}. A block may have {limit:.0f} KiB.")
+    return style.conclude(fig, finding, f"{spoken}. A block may have {limit:.0f} KiB.")
 
 
 class Turn(NamedTuple):
@@ -109,8 +108,7 @@ def pipelines(
         each = turns[-1].multiplied[1] - turns[-2].multiplied[1] if steps > 1 else 1 + copy
         spoken.append(f"{name}: a step takes {each:.3g}")
     axes[-1, 0].set_xlabel("time, in products; orange: copies, green: products")
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. A copy takes {copy:g} products. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"A copy takes {copy:g} products. {'; '.join(spoken)}.")
 
 
 @style.styled
@@ -148,13 +146,12 @@ def against(shapes: Mapping[str, Mapping[str, tuple[float, float]]], finding: st
         axes[0, 0].plot([], [], "o", color=style.A, ms=4.5, label="clock")[0],
     ]
     fig.legend(handles=keys, loc="outside lower center", ncols=2, fontsize=8)
-    style.title(fig, finding)
     spoken = ". ".join(
         f"{shape}: "
         + "; ".join(f"{n}, model {x:.2f}, clock {y:.2f}" for n, (x, y) in pairs.items())
         for shape, pairs in ratios.items()
     )
-    return style.finish(fig, f"{finding}. Times the least of each shape. {spoken}.")
+    return style.conclude(fig, finding, f"Times the least of each shape. {spoken}.")
 
 
 @style.styled
@@ -186,11 +183,10 @@ def loads(runs: Mapping[str, Load], finding: str) -> style.Figure:
     top = max([*limits, *(sample.watts for each in reported.values() for sample in each)])
     below.set(ylim=(0, top * 1.08), ylabel="power (W)", xlabel="seconds")
     fig.legend(loc="outside lower center", ncols=len(reported), fontsize=8)
-    style.title(fig, finding)
     spoken = "; ".join(
         f"{name}: from {samples[0].clock_mhz:.0f} MHz and {samples[0].watts:.0f} W to "
         f"{samples[-1].clock_mhz:.0f} MHz and {samples[-1].watts:.0f} W"
         for name, samples in reported.items()
     )
     limit = f" The limit is {max(limits):.0f} W." if limits else ""
-    return style.finish(fig, f"{finding}. Over {end:.1f} seconds. {spoken}.{limit}")
+    return style.conclude(fig, finding, f"Over {end:.1f} seconds. {spoken}.{limit}")

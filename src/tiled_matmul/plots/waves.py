@@ -66,8 +66,7 @@ def tails(launches: Mapping[str, Waves], finding: str) -> style.Figure:
         )
     axes[-1, 0].set_xticks(range(longest + 1))
     axes[-1, 0].set_xlabel("time, in tiles")
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
 
 @style.styled
@@ -108,8 +107,7 @@ def groups(held: Mapping[str, Mapping[str, int]], threads: int, finding: str) ->
     for label, color in (("copy", style.B), ("multiply", style.C)):
         ax.bar(0, 0, color=color, alpha=0.6, label=label)
     fig.legend(loc="outside lower center", ncols=2, fontsize=8)
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
 
 def ascent(records: Sequence[Record]) -> list[Record]:
@@ -184,8 +182,7 @@ def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
         ax.bar(0, 0, color=colors[dtype], alpha=0.6, label=f"{dtype}")
     ax.bar(0, 0, color=style.C, alpha=0.6, label="a library")
     fig.legend(loc="outside lower center", ncols=len(dtypes) + 1, fontsize=8)
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. Sizes and element types differ. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"Sizes and element types differ. {'; '.join(spoken)}.")
 
 
 @style.styled
@@ -219,5 +216,4 @@ def account(shares: Mapping[str, Mapping[str, float]], finding: str) -> style.Fi
     for part, look in PARTS.items():
         ax.bar(0, 0, label=part, **look | {"lw": 0})
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
