@@ -195,6 +195,18 @@ def frame(
     ax.add_patch(Rectangle((x, y), width, height, **look))
 
 
+def product_frames(
+    ax: Axes, corner: float, strip: float, rows: float, columns: float, line: float = 1.5
+) -> None:
+    """Draw the outline of C with its upper left corner at (corner, corner), of A and B beside it.
+
+    Of A and B only a `strip` of that width is shown.
+    """
+    frame(ax, 0, corner, strip, rows, A, line)
+    frame(ax, corner, 0, columns, strip, B, line)
+    frame(ax, corner, corner, columns, rows, C, line)
+
+
 def note(ax: Axes, text: str, at: tuple, shift: tuple, **look) -> None:
     """Write a text that lies `shift` points away from a point of the data."""
     ax.annotate(text, at, shift, textcoords="offset points", **look)
@@ -213,10 +225,11 @@ def grid_lines(*axes: Axes) -> None:
         ax.set_axisbelow(True)
 
 
-def plain_numbers(axis: Axis) -> None:
-    """Write an axis's numbers without exponents, and leave out its minor ticks."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
+def plain_numbers(*axes: Axis) -> None:
+    """Write the numbers of some axes without exponents, and leave out minor ticks."""
+    for axis in axes:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(NullLocator())
 
 
 def edge_axis(ax: Axes, edges: Sequence[int], label: str) -> None:
