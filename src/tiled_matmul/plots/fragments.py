@@ -115,10 +115,7 @@ def errors_by_k(
     style.grid_lines(ax)
     ax.margins(y=0.15)
     fig.legend(loc="outside lower center", ncols=1 + len(errors))
-    spoken = "; ".join(
-        f"{name}: " + ", ".join(f"{value:.2g} at {k}" for k, value in sorted(line.items()))
-        for name, line in {"allowed": bound, **errors}.items()
-    )
+    spoken = style.in_words({"allowed": bound, **errors}, ".2g")
     return style.conclude(fig, finding, f"Errors against K, logarithmic axes. {spoken}.")
 
 

@@ -14,7 +14,7 @@ import html
 import io
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -212,10 +212,22 @@ def note(ax: Axes, text: str, at: tuple, shift: tuple, **look) -> None:
     ax.annotate(text, at, shift, textcoords="offset points", **look)
 
 
+def mark(ax: Axes, x: float, text: str, y: float, side: str) -> None:
+    """Draw a vertical line at `x`, with a text along it from `y` of the height on."""
+    ax.axvline(x, color=MUTED, lw=0.8)
+    look = {"xycoords": ("data", "axes fraction"), "rotation": 90, "fontsize": 8}
+    note(ax, text, (x, y), (-3, 0), ha="right", va=side, **look)
+
+
 def line_axis(ax: Axes, bottom: float, top: float, label: str, **limits) -> None:
     """Set up an axis of lines with their names on them: no ticks and no edge at the left."""
     ax.set(ylim=(bottom, top), yticks=[], xlabel=label, **limits)
     ax.spines["left"].set_visible(False)
+
+
+def panel_title(ax: Axes, text: str) -> None:
+    """Write the title of one of a figure's panels, which is not bold."""
+    ax.set_title(text, fontsize=FONT_SIZE, fontweight="normal")
 
 
 def grid_lines(*axes: Axes) -> None:
@@ -270,3 +282,11 @@ def _grid(ax: Axes, x: float, y: float, rows: int, columns: int, step: tuple, **
     for column in (*range(0, columns, step[1]), columns):
         ends += [(x + column, y), (x + column, y + rows)]
     segments(ax, ends, clip_on=False, **look)
+
+
+def in_words(lines: Mapping[str, Mapping[int, float]], spec: str) -> str:
+    """Return {name: {x: number}} for an alternative text, each number formatted by `spec`."""
+    return "; ".join(
+        f"{name}: " + ", ".join(f"{number:{spec}} at {x}" for x, number in sorted(line.items()))
+        for name, line in lines.items()
+    )
