@@ -1,10 +1,9 @@
 """plots/banks.py: what is drawn is what was counted."""
 
-import re
 from types import SimpleNamespace
-from xml.etree import ElementTree
 
 import pytest
+from traced_example import filled
 
 from tiled_matmul.ladder import cuda_padded
 from tiled_matmul.microscope.cuda import watch
@@ -14,18 +13,6 @@ from tiled_matmul.problem import Problem
 NAMES = ("nothing", "loading", "banks", "both")
 SECTORS = dict(zip(NAMES, (32, 8, 32, 8), strict=True))
 WAVEFRONTS = dict(zip(NAMES, (96, 82, 36, 36), strict=True))
-
-
-def boxes(figure, color):
-    """How many boxes were filled with a colour? Each is closed by a z in a path's d."""
-    root = ElementTree.fromstring(figure.svg)
-    paths = [e for e in root.iter() if e.tag.endswith("path")]
-    filled = [p for p in paths if f"fill: {color.lower()}" in p.get("style", "").lower()]
-    return sum(path.get("d").lower().count("z") for path in filled)
-
-
-def title_of(figure):
-    return " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", figure.svg))
 
 
 def column(pad, dtype="float32", tile=32, array="a_tile"):
@@ -46,15 +33,15 @@ def test_a_column_in_one_bank_is_red_and_a_diagonal_is_not(columns):
     assert "bare: the 32 elements that the warp wants lie in 1 bank, 32 wavefronts" in figure.alt
     assert "padded: the 32 elements that the warp wants lie in 32 banks, 1 wavefront" in figure.alt
     assert "32 wavefronts or 1 wavefront" in figure.alt
-    assert boxes(figure, style.FAULT) == 32 and boxes(figure, style.A) == 32
-    assert boxes(figure, style.MUTED) == 32  # one for each padded row
+    assert filled(figure, style.FAULT) == 32 and filled(figure, style.A) == 32
+    assert filled(figure, style.MUTED) == 32  # one for each padded row
 
 
 def test_wide_elements_fill_two_banks():
     figure = banks.bank_maps([column(1, "float64", 16)], ["doubles"], 16)
     assert "the 16 elements that the warp wants lie in 32 banks, 2 wavefronts" in figure.alt
-    assert boxes(figure, style.FAULT) == 0 and boxes(figure, style.A) == 16
-    assert boxes(figure, style.MUTED) == 16
+    assert filled(figure, style.FAULT) == 0 and filled(figure, style.A) == 16
+    assert filled(figure, style.MUTED) == 16
 
 
 def test_what_is_no_shared_request_is_refused(columns):

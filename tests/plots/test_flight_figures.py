@@ -73,7 +73,6 @@ def test_schedules_say_who_does_both():
     assert "tile 1 begun in phase 2, multiplied in phase 3" in alt
     assert "tile 0 begun in phase 0, multiplied in phases 2 to 3" in alt
     assert flight.schedules({"one": IN_TURNS}).alt.startswith("No phase copies and multiplies.")
-    assert flight.schedules({"one": IN_TURNS}, "So").alt.startswith("So.")
     assert flight.overlapping(AHEAD) == 1
 
 

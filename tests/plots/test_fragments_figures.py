@@ -11,8 +11,6 @@ def test_owners_shows_one_product_one_thread_one_program():
     for words in ("one product", "one thread", "one program", "Loops 4", "CUDA", "Triton"):
         assert words in shown.svg
     assert "a single product" in shown.alt
-    with pytest.raises(ValueError, match="not in a tile of 4×4"):
-        figures.owners(at=(4, 0))
 
 
 def test_a_fragment_names_the_elements_of_its_lane():

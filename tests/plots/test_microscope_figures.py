@@ -5,33 +5,15 @@ The kernels are small enough to be counted by hand: every number below was.
 
 import re
 from types import SimpleNamespace
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from numba import cuda, float32, int32
+from traced_example import TILE, filled, tiled_kernel, transpose_kernel, x_is_column_kernel, zeros
 
+from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.microscope.cuda import hardware, trace
 from tiled_matmul.plots import microscope, style
-
-TILE = 4
-
-
-def tiled_kernel(a, b, c):
-    sa = cuda.shared.array((TILE, TILE), float32)
-    sb = cuda.shared.array((TILE, TILE), float32)
-    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    row = cuda.blockIdx.y * TILE + y
-    col = cuda.blockIdx.x * TILE + x
-    acc = float32(0)
-    for k0 in range(0, a.shape[1], TILE):
-        sa[y, x] = a[row, k0 + x]
-        sb[y, x] = b[k0 + y, col]
-        cuda.syncthreads()
-        for k in range(TILE):
-            acc += sa[y, k] * sb[k, x]
-        cuda.syncthreads()
-    c[row, col] = acc
 
 
 def x_is_row_kernel(a, b, c):
@@ -40,30 +22,6 @@ def x_is_row_kernel(a, b, c):
     for k in range(a.shape[1]):
         acc += a[row, k] * b[k, col]
     c[row, col] = acc
-
-
-def x_is_column_kernel(a, b, c):
-    col, row = cuda.grid(2)
-    acc = float32(0)
-    for k in range(a.shape[1]):
-        acc += a[row, k] * b[k, col]
-    c[row, col] = acc
-
-
-def transpose_kernel(src, dst):
-    tile = cuda.shared.array((32, 32), float32)
-    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    tile[y, x] = src[y, x]
-    cuda.syncthreads()
-    dst[y, x] = tile[x, y]
-
-
-def padded_transpose_kernel(src, dst):
-    tile = cuda.shared.array((32, 33), float32)
-    x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    tile[y, x] = src[y, x]
-    cuda.syncthreads()
-    dst[y, x] = tile[x, y]
 
 
 def every_other_kernel(vector):
@@ -84,10 +42,6 @@ def histogram_kernel(x, bins):
         bins[i] = s[i]
 
 
-def zeros(*shape):
-    return np.zeros(shape, dtype=np.float32)
-
-
 @pytest.fixture(scope="module")
 def tiled():
     return trace(tiled_kernel, (2, 2), (TILE, TILE), zeros(8, 8), zeros(8, 8), zeros(8, 8))
@@ -106,18 +60,9 @@ def x_is_column():
 @pytest.fixture(scope="module")
 def transposes():
     return [
-        trace(kernel, 1, (32, 32), zeros(32, 32), zeros(32, 32))
-        for kernel in (transpose_kernel, padded_transpose_kernel)
+        trace(with_constants(transpose_kernel, WIDTH=w), 1, (32, 32), zeros(32, 32), zeros(32, 32))
+        for w in (32, 33)
     ]
-
-
-def boxes(figure, color):
-    """How many boxes were filled with a colour? Each is closed by a z in a path's d."""
-    found = 0
-    for path in re.findall(r"<path [^>]*>", figure.svg):
-        if f"fill: {color.lower()}" in path and "z" in path:
-            found += re.search(r'\bd="([^"]*)"', path)[1].count("z")
-    return found
 
 
 def title_of(figure):
@@ -148,21 +93,13 @@ def test_counts_of_one_block_show_what_it_needs(tiled):
     assert "32 times, by 4 blocks together" in microscope.heat_map(tiled, "sa").alt
 
 
-def test_every_figure_is_well_formed_and_drawn_twice_the_same(tiled, transposes):
-    def figures():
-        return [
-            microscope.heat_map(tiled, "a"),
-            microscope.heat_map(tiled, "sb", "store"),
-            microscope.warp_view(tiled),
-            microscope.warp_view(transposes[0], array="tile"),
-            microscope.timeline(tiled),
-        ]
-
-    for first, second in zip(figures(), figures(), strict=True):
-        assert first.svg == second.svg
-        root = ElementTree.fromstring(first.svg)
-        assert root.get("role") == "img" and root.get("aria-label") == first.alt
-        assert style.INK not in first.svg and "<image" not in first.svg
+def test_figures_are_drawn_as_paths_and_twice_the_same(tiled):
+    for draw in (
+        lambda: microscope.heat_map(tiled, "sb", "store"),
+        lambda: microscope.timeline(tiled),
+    ):
+        first = draw().svg
+        assert first == draw().svg and "<image" not in first
 
 
 def test_a_heat_maps_title_says_what_it_shows(tiled):
@@ -219,13 +156,13 @@ def test_a_warp_of_rows_asks_for_a_sector_each(x_is_row):
     assert "32 lanes ask for 16 sectors" in title_of(figure)
     assert "lane 0 at a[0, 3] and lane 31 at a[15, 3]" in figure.alt
     # 16 elements wanted, and 7 more come with each.
-    assert boxes(figure, style.A) == 16 * 8
+    assert filled(figure, style.A) == 16 * 8
 
 
 def test_a_warp_of_columns_asks_for_neighbours(x_is_column):
     figure = microscope.warp_view(x_is_column, array="b")
     assert "32 lanes ask for 2 sectors" in title_of(figure)
-    assert boxes(figure, style.B) == 16
+    assert filled(figure, style.B) == 16
 
 
 def test_part_of_a_warp_is_drawn_as_that():
@@ -242,10 +179,10 @@ def test_banks_that_are_asked_twice_are_faults(transposes):
     )
     conflict = microscope.warp_views([plain], [""])
     assert "32 lanes, 1 bank: 32 wavefronts" in title_of(conflict)
-    assert boxes(conflict, style.FAULT) == 32
+    assert filled(conflict, style.FAULT) == 32
     free = microscope.warp_views([padded], [""])
     assert "32 lanes, 32 banks: 1 wavefront" in title_of(free)
-    assert boxes(free, style.FAULT) == 0 and boxes(free, style.A) == 32
+    assert filled(free, style.FAULT) == 0 and filled(free, style.A) == 32
     both = microscope.warp_views([plain, padded], ["32 columns", "33 columns"])
     assert "One access of a warp: 32 wavefronts or 1 wavefront" in title_of(both)
     assert "32 columns: 32 wavefronts" in both.svg and "33 columns: 1 wavefront" in both.svg
@@ -292,13 +229,11 @@ def test_something_is_red_exactly_where_the_trace_counts_a_conflict(width, op):
             continue
         elements = random.integers(0, below, lanes.size) // random.choice([1, 2, 4])
         request = shared_request(elements.tolist(), width, op, lanes.tolist())
-        zeros = np.zeros(lanes.size, dtype=int)
+        none = np.zeros(lanes.size, dtype=int)
         loads = np.full(lanes.size, op == "load")
-        _, conflicts = hardware.wavefronts(
-            zeros, lanes, width * elements, zeros + width, loads, 1
-        )  # fmt: skip
-        assert bool(microscope.crowded(request)) == bool(conflicts[0])
-        seen.add(bool(conflicts[0]))
+        counted = hardware.wavefronts(none, lanes, width * elements, none + width, loads, 1)
+        assert bool(microscope.crowded(request)) == bool(counted[1][0])
+        seen.add(bool(counted[1][0]))
     assert seen == {False, True}
 
 
@@ -379,12 +314,9 @@ def test_colours_follow_names_and_copies(tiled, transposes):
     [
         ({"line": 1}, r"at line 1; lines where it does: \d+"),
         ({"warp": 1}, "no warp 1; a block has warps 0 to 0"),
-        ({"warp": -1}, "no warp -1"),
         ({"block": (2, 0)}, r"block \(2, 0, 0\); blocks there are: \(0, 0, 0\), \(1, 0, 0\)"),
-        ({"block": (-1, 0)}, r"block \(-1, 0, 0\)"),
         ({"array": "d"}, r"no array called 'd'; it has a \(global\)"),
         ({"nth": 99}, "no request 99; warp 0 of block .* makes 25"),
-        ({"nth": -1}, "no request -1"),
         ({"array": "c", "nth": 1}, "no request 1 for c; .* makes 1"),
     ],
 )
@@ -407,8 +339,8 @@ def test_unknown_arrays_ops_blocks_and_names_are_refused(tiled):
 
 
 def test_a_block_that_was_not_followed_is_refused():
-    a, b, c = zeros(8, 8), zeros(8, 8), zeros(8, 8)
-    t = trace(tiled_kernel, (2, 2), (TILE, TILE), a, b, c, blocks=[(1, 1)])
+    matrices = [zeros(8, 8) for _ in range(3)]
+    t = trace(tiled_kernel, (2, 2), (TILE, TILE), *matrices, blocks=[(1, 1)])
     microscope.timeline(t, (1, 1))
     with pytest.raises(ValueError, match=r"block \(0, 0, 0\); blocks there are: \(1, 1, 0\)$"):
         microscope.timeline(t)

@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from traced_example import cells
 
 from tiled_matmul.models.program_order import Setting
 from tiled_matmul.plots import program_order as figures
@@ -54,17 +55,6 @@ def test_by_size_shows_what_was_counted_of_a_line():
     figure = figures.by_size(times, {4096: 9.9}, {}, "Late", found)
     assert "row by row: 2.5 at 4096, 8.6 (counted 9) at 8192; groups of 8: 2.8 at" in figure.alt
     assert ">counted<" in figure.svg
-
-
-def cells(frame, panel):
-    """The tiles that a wave lights in a panel."""
-    return {
-        (i, j)
-        for p, _, row, column, rows, columns in frame
-        if p == panel
-        for i in range(row, row + rows)
-        for j in range(column, column + columns)
-    }
 
 
 def test_the_walk_goes_wave_by_wave():

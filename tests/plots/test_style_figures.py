@@ -12,8 +12,8 @@ from tiled_matmul.plots import style
 def example(shift=0.0, alt="two <matrices>"):
     fig, ax = style.draw(2.0)
     style.bare(ax, 12, 6)
-    style.matrix(ax, 4, 5, style.A, y=1, shade={(1, 2): 0.5}, label="A", tile=(2, 2))
-    style.matrix(ax, 2, 2, style.B, x=6 + shift, y=1, shade=[[0, 1], [0.5, 0]])
+    style.matrix(ax, 4, 5, style.A, y=1, shade={(1, 2): 0.5}, tile=(2, 2))
+    style.matrix(ax, 2, 2, style.B, x=6 + shift, y=1, shade={(0, 1): 1.0, (1, 0): 0.5})
     style.title(fig, "A finding that is long enough to need more than one line in the figure")
     return style.finish(fig, alt)
 

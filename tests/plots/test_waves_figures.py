@@ -26,6 +26,20 @@ def test_waves_of_nothing_are_refused(given, error):
         waves.Waves(*given)
 
 
+@pytest.mark.parametrize(
+    ("draw", "missing"),
+    [
+        (lambda: waves.tails({}, "So"), "no launch"),
+        (lambda: waves.from_loops([], "So"), "no record"),
+        (lambda: waves.account({}, "So"), "no product"),
+        (lambda: waves.groups({}, 128, "So"), "no moment"),
+    ],
+)
+def test_nothing_to_draw_is_refused(draw, missing):
+    with pytest.raises(ValueError, match=missing):
+        draw()
+
+
 def test_idle_multiprocessors_are_told():
     alt = waves.tails({"wide": waves.Waves(72, 132), "even": waves.Waves(264, 132)}, "So").alt
     assert "wide: 72 tiles on 132 multiprocessors, 1 wave, 60 idle in the last one, 55%" in alt
@@ -39,11 +53,6 @@ def test_only_what_is_idle_is_hatched():
     assert "<pattern" in ragged
 
 
-def test_no_launch_is_nothing_to_draw():
-    with pytest.raises(ValueError, match="no launch"):
-        waves.tails({}, "So")
-
-
 def test_the_way_names_each_rung_with_size_and_dtype():
     stored = results.reference()
     slow = results.find(stored, "loops_python", 128, 128, 128)
@@ -55,11 +64,6 @@ def test_the_way_names_each_rung_with_size_and_dtype():
     assert "12. the rung that fits the shape: 700 TFLOP/s in float16 at 8192³." in figure.alt
     assert "in float32 at 128³" in figure.alt
     assert "float16" in figure.svg and "float32" in figure.svg
-
-
-def test_no_record_is_nothing_to_draw():
-    with pytest.raises(ValueError, match="no record"):
-        waves.from_loops([], "So")
 
 
 def records(*entries):
@@ -131,8 +135,6 @@ def test_a_model_that_takes_longer_than_the_clock_is_marked():
 
 
 def test_other_parts_are_no_account():
-    with pytest.raises(ValueError, match="no product"):
-        waves.account({}, "So")
     with pytest.raises(ValueError, match="must have the parts arithmetic, lower clock"):
         waves.account({"512³": {"arithmetic": 1.0}}, "So")
 
@@ -148,8 +150,6 @@ def test_registers_that_change_hands_are_told():
 
 
 def test_groups_that_come_or_go_are_refused():
-    with pytest.raises(ValueError, match="no moment"):
-        waves.groups({}, 128, "So")
     with pytest.raises(ValueError, match=r"same groups, got \[\['copy'\], \['multiply'\]\]"):
         waves.groups({"first": {"copy": 1}, "then": {"multiply": 1}}, 128, "So")
     for registers in ({}, {"copy": -168}, {"copy": 400, "multiply": 400}):

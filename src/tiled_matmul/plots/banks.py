@@ -11,10 +11,7 @@ from tiled_matmul.microscope.table import plural
 from tiled_matmul.plots import microscope, style
 from tiled_matmul.plots.microscope import ROW_BYTES
 
-MARKS = (
-    ("only sectors counted", style.A, "s"),
-    ("only wavefronts counted", style.B, "D"),
-)
+MARKS = (("only sectors counted", style.A, "s"), ("only wavefronts counted", style.B, "D"))
 
 
 @style.styled
@@ -31,11 +28,8 @@ def bank_maps(requests: Sequence[Any], names: Sequence[str], columns: int) -> st
         if request.array.space != "shared":
             raise ValueError(f"{request.array.name} lies in {request.array.space} memory")
     rows = max(-(-_size(request) // ROW_BYTES) for request in requests)
-    fig, axes = style.draw(
-        0.75 + (style.WIDTH / len(requests) - 0.2) * (rows + 4) / BANKS,
-        columns=len(requests),
-        squeeze=False,
-    )
+    height = 0.75 + (style.WIDTH / len(requests) - 0.2) * (rows + 4) / BANKS
+    fig, axes = style.draw(height, 1, len(requests), squeeze=False)
     for ax, request, name in zip(axes[0], requests, names, strict=True):
         style.bare(ax, BANKS, rows + 3)
         _bank_map(ax, request, columns)
@@ -43,27 +37,22 @@ def bank_maps(requests: Sequence[Any], names: Sequence[str], columns: int) -> st
     costs = [plural(request.wavefronts, "wavefront") for request in requests]
     fig.supxlabel("a column: a bank; a row: 128 bytes; grey: padding", fontsize=8)
     finding = f"The same column of a tile: {' or '.join(costs)}"
-    style.title(fig, finding)
     described = "; ".join(
         f"{name}: the {len(set(request.addresses))} elements that the warp wants lie in "
-        f"{plural(_banks(request), 'bank')}, {cost}"
+        f"{plural(microscope.banks_of(request), 'bank')}, {cost}"
         for name, request, cost in zip(names, requests, costs, strict=True)
     )
-    return style.finish(fig, f"{finding}. {described}.")
+    return style.conclude(fig, finding, f"{described}.")
 
 
 def _bank_map(ax: Any, request: Any, columns: int) -> None:
-    size = request.array.itemsize
+    size, pitch = request.array.itemsize, request.array.shape[-1]
     wide = size / BANK_BYTES
-    pitch = request.array.shape[-1]
     height = _size(request) / ROW_BYTES
     crowded = microscope.crowded(request)
     color = microscope.colors([request.array])[request.array.id]
-    padding = [
-        _box(element * size, wide)
-        for element in range(_size(request) // size)
-        if element % pitch >= columns
-    ]
+    elements = range(_size(request) // size)
+    padding = [_box(each * size, wide) for each in elements if each % pitch >= columns]
     microscope.draw_boxes(ax, padding, facecolor=style.MUTED, alpha=0.6, lw=0)
     for late in (False, True):
         words = [_box(a, wide) for a in set(request.addresses) if (a in crowded) == late]
@@ -81,11 +70,6 @@ def _box(address: int, wide: float) -> tuple[float, float, float, float]:
 
 def _size(request: Any) -> int:
     return math.prod(request.array.shape) * request.array.itemsize
-
-
-def _banks(request: Any) -> int:
-    words = {a + byte for a in request.addresses for byte in range(0, request.width, BANK_BYTES)}
-    return len({word // BANK_BYTES % BANKS for word in words})
 
 
 @style.styled
@@ -110,22 +94,19 @@ def halves(
         values = [each[name] for each in relative]
         ax.hlines(line, min(values), max(values), color=style.MUTED, lw=1, alpha=0.6)
         for value, (_, color, marker) in zip(values, MARKS, strict=False):
-            ax.plot(value, line, ls="none", marker=marker, mfc="none", mec=color, mew=1.5, ms=7)
+            ax.plot(value, line, marker, mfc="none", mec=color, mew=1.5, ms=7)
         if times_ms is not None:
             ax.plot(values[-1], line, ls="none", marker="o", color=style.INK, ms=7)
-            ax.annotate(
-                f"{values[-1]:.2f}", (values[-1], line), (0, -7), textcoords="offset points",
-                ha="center", va="top", fontsize=8,
-            )  # fmt: skip
+            text = f"{values[-1]:.2f}"
+            style.note(ax, text, (values[-1], line), (0, -7), ha="center", va="top", fontsize=8)
     for label, color, marker in MARKS:
-        ax.plot([], [], ls="none", marker=marker, mfc="none", mec=color, mew=1.5, label=label)
+        ax.plot([], [], marker, mfc="none", mec=color, mew=1.5, label=label)
     if times_ms is not None:
-        ax.plot([], [], ls="none", marker="o", color=style.INK, label="time")
-    most = max(max(each.values()) for each in relative)
-    least = min(min(each.values()) for each in relative)
+        ax.plot([], [], "o", color=style.INK, label="time")
+    every = [value for each in relative for value in each.values()]
+    least, most = min(every), max(every)
     ax.set(xscale="log", xlim=(least / 1.25, most * 1.3), ylim=(len(names) - 0.4, -0.6))
-    ticks = [tick for tick in (1, 2, 4, 8, 16, 32) if tick <= most * 1.3]
-    ax.set_xticks(ticks)
+    ax.set_xticks([tick for tick in (1, 2, 4, 8, 16, 32) if tick <= most * 1.3])
     style.plain_numbers(ax.xaxis)
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(axis="y", length=0)
@@ -137,30 +118,24 @@ def halves(
         title = "The time follows neither count alone"
         if nearer:
             title = f"The time is nearer to the {nearer}, throughout"
-    style.title(fig, title)
+    counted = dict(zip(("sectors", "wavefronts", "time"), relative, strict=False))
     lines = "; ".join(
-        f"{name}: "
-        + ", ".join(
-            f"{what} {each[name]:.3g}"
-            for what, each in zip(("sectors", "wavefronts", "time"), relative, strict=False)
-        )
+        f"{name}: " + ", ".join(f"{what} {each[name]:.3g}" for what, each in counted.items())
         for name in names
     )
-    return style.finish(fig, f"{title}. Relative to “{names[-1]}”: {lines}.")
+    return style.conclude(fig, title, f"Relative to “{names[-1]}”: {lines}.")
 
 
 def _nearer(sectors: Mapping, wavefronts: Mapping, times: Mapping) -> str:
-    """Return the count that is nearer to the time in every variant, or "" if it varies."""
+    """Return the count that is nearer to the time in every variant, or "" if it varies.
+
+    Distances are those on a logarithmic axis.
+    """
     nearer = {
-        min(("sectors", sectors[n]), ("wavefronts", wavefronts[n]), key=lambda c: _apart(c[1], t))[
-            0
-        ]
-        for n, t in times.items()
-        if sectors[n] != wavefronts[n]
+        "sectors"
+        if abs(math.log(sectors[name] / time)) <= abs(math.log(wavefronts[name] / time))
+        else "wavefronts"
+        for name, time in times.items()
+        if sectors[name] != wavefronts[name]
     }
     return nearer.pop() if len(nearer) == 1 else ""
-
-
-def _apart(x: float, y: float) -> float:
-    """Return the distance of two numbers on a logarithmic axis."""
-    return abs(math.log(x / y))

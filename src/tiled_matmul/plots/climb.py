@@ -7,6 +7,7 @@ size, which the figure names.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from tiled_matmul.measure.counters import LadderCounters
 from tiled_matmul.measure.results import Record
@@ -16,7 +17,7 @@ from tiled_matmul.plots.rates import PREFIXES, size_text, title_of
 
 def _count(value: float) -> str:
     factor, prefix = next((pair for pair in PREFIXES if value >= pair[0]), PREFIXES[-1])
-    return f"{value / factor:.3g}{' ' * bool(prefix)}{prefix}"
+    return f"{value / factor:.3g} {prefix}".strip()
 
 
 def _plain(value: float) -> str:
@@ -77,8 +78,7 @@ BAR = 0.42  # of a row
 def climb(
     records: Sequence[Record],
     counters: LadderCounters,
-    finding: str | None = None,
-    explained_by: Mapping[str, str] | None = None,
+    explained_by: Mapping[str, str] = MappingProxyType({}),
 ) -> style.Figure:
     """Draw each record as a bar, its length the share of cuBLAS, a counter written on it.
 
@@ -95,12 +95,12 @@ def climb(
         raise ValueError("a climb is of one problem on one machine, got records of several")
     if counters.gpu != records[0].gpu:
         raise ValueError(f"records of {records[0].gpu}, but counters of {counters.gpu}")
-    chosen = EXPLAINED_BY | dict(explained_by or {})
+    chosen = EXPLAINED_BY | dict(explained_by)
     shares = [record.ratio for record in records]
     reach = max(1.0, *shares) * 1.01
     fig, ax = style.draw(HEAD + ROW * len(records))
     spoken = []
-    above: str | None = None
+    above = None
     for line, record in enumerate(records):
         baseline = record.rung == record.baseline
         color = style.C if baseline else style.A
@@ -109,17 +109,10 @@ def climb(
         ax.vlines(1, line + 0.2 - BAR / 2, line + 0.2 + BAR / 2, color=style.C, lw=2)
         name = title_of(record.rung)
         share = f"{100 * record.ratio:.3g}%"
-        ax.text(0, line - 0.05, name, va="bottom", fontweight="bold", color=style.INK)
-        ax.text(reach, line - 0.05, share, va="bottom", ha="right", color=style.INK)
+        ax.text(0, line - 0.05, name, va="bottom", fontweight="bold")
+        ax.text(reach, line - 0.05, share, va="bottom", ha="right")
         why = explanation(counters, record.rung, None if baseline else above, chosen)
-        ax.text(
-            0.01 * reach,
-            line + 0.2,
-            why,
-            va="center",
-            color=style.INK,
-            fontsize=style.FONT_SIZE - 0.5,
-        )
+        ax.text(0.01 * reach, line + 0.2, why, va="center", fontsize=style.FONT_SIZE - 0.5)
         spoken.append(f"{name} {share} ({why})")
         above = record.rung
     ax.set(xlim=(0, reach), ylim=(len(records) - 0.4, -0.5), yticks=[])
@@ -127,9 +120,8 @@ def climb(
     other = "" if counted == size else f"; counters at {counted}"
     style.share_axis(ax, reach, f"share of cuBLAS's rate, {size}, {records[0].dtype}{other}")
     low, high = min(r.ratio for r in climbed), max(r.ratio for r in climbed)
-    title = finding or f"From {100 * low:.2g}% of cuBLAS to {100 * high:.3g}%, and what changed"
-    style.title(fig, title)
-    return style.finish(fig, f"{title}. {'; '.join(spoken)}.")
+    title = f"From {100 * low:.2g}% of cuBLAS to {100 * high:.3g}%, and what changed"
+    return style.conclude(fig, title, f"{'; '.join(spoken)}.")
 
 
 def explanation(

@@ -85,37 +85,28 @@ def flights(t: Any, n: int, k: int, tile_k: int, block: tuple[int, ...] = (0, 0)
 
 def _elements(t: Any, accesses: np.ndarray) -> list[tuple[int, int]]:
     """Return the distinct (array, element) of some accesses, with all elements of wide ones."""
-    sizes = np.array([info.itemsize for info in t.arrays])[accesses["array"]]
+    counts = accesses["width"] // np.array([info.itemsize for info in t.arrays])[accesses["array"]]
     elements = set()
-    for offset in range(int((accesses["width"] // sizes).max(initial=0))):
-        wide = accesses["width"] // sizes > offset
+    for offset in range(int(counts.max(initial=0))):
+        wide = accesses[counts > offset]
         elements |= set(
-            zip(
-                accesses["array"][wide].tolist(),
-                (accesses["element"][wide] + offset).tolist(),
-                strict=True,
-            )
+            zip(wide["array"].tolist(), (wide["element"] + offset).tolist(), strict=True)
         )
     return sorted(elements)
 
 
 @style.styled
-def schedules(kernels: Mapping[str, Sequence[Flight]], finding: str | None = None) -> style.Figure:
+def schedules(kernels: Mapping[str, Sequence[Flight]]) -> style.Figure:
     """Draw for each kernel and phase which tiles are copied and which one is multiplied.
 
-    `kernels` maps a title to the flights of a trace. `finding` is the title; by default the title
-    names the kernels that copy while they multiply. Raises ValueError without tiles.
+    `kernels` maps a title to the flights of a trace. The title names the kernels that copy while
+    they multiply. Raises ValueError without tiles.
     """
     if not kernels or not all(kernels.values()):
         raise ValueError("there is no tile to draw")
     lines = [len(flown) for flown in kernels.values()]
-    fig, axes = style.draw(
-        1.1 + sum(0.5 + 0.2 * n for n in lines),
-        len(kernels),
-        squeeze=False,
-        height_ratios=[n + 1 for n in lines],
-        sharex=True,
-    )
+    panels = {"squeeze": False, "height_ratios": [n + 1 for n in lines], "sharex": True}
+    fig, axes = style.draw(1.1 + sum(0.5 + 0.2 * n for n in lines), len(kernels), **panels)
     end = 1 + max(flight.last_use for flown in kernels.values() for flight in flown)
     spoken = []
     for ax, (name, flown) in zip(axes[:, 0], kernels.items(), strict=True):
@@ -140,13 +131,10 @@ def schedules(kernels: Mapping[str, Sequence[Flight]], finding: str | None = Non
     names = ["copy begun", "under way", "multiplied"]
     fig.legend(looks, names, loc="outside lower center", ncols=3, handlelength=1)
     both = [name for name, flown in kernels.items() if overlapping(flown)]
-    title = finding or (
-        f"Copies and multiplications share a phase in {', '.join(both)}"
-        if both
-        else "No phase copies and multiplies"
-    )
-    style.title(fig, title)
-    return style.finish(fig, f"{title}. {'; '.join(spoken)}.")
+    title = "No phase copies and multiplies"
+    if both:
+        title = f"Copies and multiplications share a phase in {', '.join(both)}"
+    return style.conclude(fig, title, f"{'; '.join(spoken)}.")
 
 
 def overlapping(flown: Sequence[Flight]) -> int:
@@ -157,21 +145,19 @@ def overlapping(flown: Sequence[Flight]) -> int:
 
 
 def _words(flown: Sequence[Flight]) -> str:
-    return ", ".join(
-        f"tile {each.tile} begun in phase {each.begun}, multiplied in "
-        + (
-            f"phase {each.first_use}"
-            if each.first_use == each.last_use
-            else f"phases {each.first_use} to {each.last_use}"
-        )
-        for each in flown
-    )
+    tiles = []
+    for each in flown:
+        used = f"phases {each.first_use} to {each.last_use}"
+        if each.first_use == each.last_use:
+            used = f"phase {each.first_use}"
+        tiles.append(f"tile {each.tile} begun in phase {each.begun}, multiplied in {used}")
+    return ", ".join(tiles)
 
 
 def _box(ax: Any, x: float, line: int, width: float, color: str, alpha: float) -> None:
-    look = {"facecolor": color, "alpha": alpha, "lw": 0}
     if width > 0:
-        ax.add_patch(Rectangle((x + 0.06, line - 0.36), width - 0.12, 0.72, **look))
+        box = (x + 0.06, line - 0.36), width - 0.12, 0.72
+        ax.add_patch(Rectangle(*box, facecolor=color, alpha=alpha, lw=0))
 
 
 @style.styled
@@ -187,17 +173,15 @@ def bill(kernels: Mapping[str, tuple[float, float]], finding: str) -> style.Figu
     longest = max(whole for whole, _ in kernels.values())
     spoken = []
     for line, (name, (whole, still)) in enumerate(kernels.items()):
-        ax.barh(line + 0.17, min(whole, still), 0.34, color=MULTIPLY, alpha=0.75)
         left = min(whole, still)
+        ax.barh(line + 0.17, left, 0.34, color=MULTIPLY, alpha=0.75)
         ax.barh(line + 0.17, whole - left, 0.34, left=left, color=style.FAULT, alpha=0.85)
         text = f"{name}: {whole:.3g} ms, {still:.3g} without copies"
-        ax.text(0, line - 0.08, text, va="bottom", color=style.INK)
+        ax.text(0, line - 0.08, text, va="bottom")
         spoken.append(text)
-    ax.set(xlim=(0, longest * 1.02), ylim=(len(kernels) - 0.4, -0.5), yticks=[])
-    ax.spines["left"].set_visible(False)
-    ax.set_xlabel("time (ms); vermilion: what reading global memory adds")
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+    label = "time (ms); vermilion: what reading global memory adds"
+    style.line_axis(ax, len(kernels) - 0.4, -0.5, label, xlim=(0, longest * 1.02))
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
 
 @dataclass(frozen=True)
@@ -244,11 +228,10 @@ def warp_tile(t: Any, warp: int = 0, block: tuple[int, ...] = (0, 0)) -> WarpTil
 
 
 @style.styled
-def warp_maps(kernels: Mapping[str, WarpTile], finding: str | None = None) -> style.Figure:
+def warp_maps(kernels: Mapping[str, WarpTile]) -> style.Figure:
     """Draw side by side what one warp owns of a block's tile, and what it loads for one k.
 
-    `kernels` maps a title to a warp tile. `finding` is the title; by default the title compares the
-    numbers of loaded elements.
+    `kernels` maps a title to a warp tile. The title compares the numbers of loaded elements.
     """
     tallest = max(tile.shape[0] / tile.shape[1] for tile in kernels.values())
     fig, axes = style.draw(1.1 + 3.8 * tallest / len(kernels), 1, len(kernels), squeeze=False)
@@ -258,30 +241,23 @@ def warp_maps(kernels: Mapping[str, WarpTile], finding: str | None = None) -> st
         strip, gap = height // 20, height // 30
         left = top = strip + gap
         style.bare(ax, left + width, top + height + 0.3 * width)
-        frames = (
-            ((0, top, strip, height), style.A),
-            ((left, 0, width, strip), style.B),
-            ((left, top, width, height), style.C),
-        )
-        for box, color in frames:
-            style.frame(ax, *box, color, 1.2)
+        style.product_frames(ax, left, strip, height, width, 1.2)
         for row, column, h, w in _rectangles(tile.owned, tile.shape):
             style.fill(ax, left + column, top + row, w, h, style.C, 0.8)
         for row, _, h, _ in _rectangles({(row, 0) for row in tile.rows}, (height, 1)):
             style.fill(ax, 0, top + row, strip, h, style.A, 0.8)
         for _, column, _, w in _rectangles({(0, column) for column in tile.columns}, (1, width)):
             style.fill(ax, left + column, 0, w, strip, style.B, 0.8)
-        size = len(tile.rows) + len(tile.columns)
-        sizes.append(size)
+        sizes.append(len(tile.rows) + len(tile.columns))
         text = f"{name}\n{len(tile.rows)} of A + {len(tile.columns)} of B\n"
         text += f"{tile.wavefronts} wavefronts"
         ax.text(left, top + height + gap, text, va="top", fontsize=8)
         spoken.append(text.replace("\n", ", "))
-    title = finding or f"For one k a warp reads {' or '.join(map(str, sizes))} elements"
-    style.title(fig, title)
-    return style.finish(
+    title = f"For one k a warp reads {' or '.join(map(str, sizes))} elements"
+    return style.conclude(
         fig,
-        f"{title}. A block's tile of C with what its first warp owns; left of it what the warp "
+        title,
+        f"A block's tile of C with what its first warp owns; left of it what the warp "
         f"reads of a column of A's tile, above it of a row of B's. {'; '.join(spoken)}.",
     )
 

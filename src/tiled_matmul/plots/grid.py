@@ -25,25 +25,20 @@ def owners(owner: Any, first: int, second: int) -> style.Figure:
     size, tile = owner.shape[0], 3
     fig, ax = style.draw(4.6)
     style.bare(ax, size, size + 0.7)
-    shade = {
-        (i, j): 0.32 if (i // tile + j // tile) % 2 else 0.12 for i, j in np.ndindex(owner.shape)
-    }
+    places = np.ndindex(owner.shape)
+    shade = {(i, j): 0.32 if (i // tile + j // tile) % 2 else 0.12 for i, j in places}
     style.matrix(ax, size, size, style.C, shade=shade, tile=(tile, tile))
     for (i, j), digits in np.ndenumerate(owner):
         block, thread = divmod(int(digits), 100)
         if i % tile == 0 and j % tile == 0:
-            ax.text(
-                j + 0.08, i + 0.22, f"block {block // 10},{block % 10}", fontsize=8, va="center"
-            )
+            text = f"block {block // 10},{block % 10}"
+            ax.text(j + 0.08, i + 0.22, text, fontsize=8, va="center")
         ax.text(j + 0.5, i + 0.62, f"{thread // 10},{thread % 10}", ha="center", va="center")
     places = [tuple(int(x) for x in np.argwhere(owner == wanted)[0]) for wanted in (first, second)]
-    colors = (style.INK, style.FAULT)
-    for (i, j), color in zip(places, colors, strict=True):
-        ax.add_patch(Rectangle((j, i), 1, 1, fill=False, lw=3, ec=color, clip_on=False))
-    for x, color, text in (
-        (0, style.INK, "read as (row, column)"),
-        (5.2, style.FAULT, "as (x, y)"),
-    ):
+    keys = ((0, style.INK, "read as (row, column)"), (5.2, style.FAULT, "as (x, y)"))
+    for (i, j), (_, color, _) in zip(places, keys, strict=True):
+        style.frame(ax, j, i, 1, 1, color, 3)
+    for x, color, text in keys:
         ax.add_patch(Rectangle((x, size + 0.3), 0.3, 0.3, fill=False, lw=2.5, ec=color))
         ax.text(x + 0.5, size + 0.47, text, va="center")
     (i, j), (row, column) = places
@@ -95,48 +90,35 @@ def writers(without: Any, guarded: Any, rows: int, columns: int) -> style.Figure
 
 
 @style.styled
-def warp_requests(warps: Mapping[str, Sequence[Any]], shown: int = 16) -> style.Figure:
+def warp_requests(warps: Mapping[str, Sequence[Any]]) -> style.Figure:
     """Draw the requests of one warp at one k, for each mapping of threads to C, side by side.
 
     `warps` maps a name to three requests of a trace: a load from A, one from B, a store to C. An
-    element that a lane accesses has full colour, the rest of its sector is pale. The first `shown`
-    rows and columns of each matrix are drawn.
+    element that a lane accesses has full colour, the rest of its sector is pale. The first 16 rows
+    and columns of each matrix are drawn.
     """
+    shown = 16
     fig, axes = style.draw(3.15, columns=2)
     gap, totals = 1.5, []
     for ax, (name, requests) in zip(axes, warps.items(), strict=True):
         edge = 2 * shown + gap
         style.bare(ax, edge, edge)
-        counts = [len(request.sectors) for request in requests]
-        totals.append(counts[0] + counts[1])
-        for request, color, x, y in zip(
-            requests,
-            (style.A, style.B, style.C),
-            (0, shown + gap, shown + gap),
-            (shown + gap, 0, shown + gap),
-            strict=True,
-        ):
-            style.matrix(ax, shown, shown, color, x=x, y=y, shade=_lit(request, shown))
-        lines = [
-            (f"A: {counts[0]}", style.A),
-            (f"B: {counts[1]}", style.B),
-            (f"C, once: {counts[2]}", style.C),
-        ]
         ax.text(0, 1.2, name, va="center", fontsize=8, fontweight="bold")
         ax.text(0, 3.9, "sectors", va="center")
-        for line, (text, color) in enumerate(lines):
+        far = shown + gap
+        places = ((0, far, style.A, "A"), (far, 0, style.B, "B"), (far, far, style.C, "C, once"))
+        for request, (x, y, color, _) in zip(requests, places, strict=True):
+            style.matrix(ax, shown, shown, color, x=x, y=y, shade=_lit(request, shown))
+        counts = [len(request.sectors) for request in requests]
+        totals.append(counts[0] + counts[1])
+        for line, (count, (_, _, color, label)) in enumerate(zip(counts, places, strict=True)):
             ax.add_patch(Rectangle((0.1, 5.9 + 2.7 * line), 1.3, 1.3, color=color, lw=0))
-            ax.text(2.2, 6.6 + 2.7 * line, text, va="center")
+            ax.text(2.2, 6.6 + 2.7 * line, f"{label}: {count}", va="center")
     low, high = sorted(totals)
     style.title(fig, f"One step of k: a warp loads {high} sectors or {low}")
-    return style.finish(
-        fig,
-        "; ".join(
-            f"{name}: {total} sectors loaded a step"
-            for name, total in zip(warps, totals, strict=True)
-        )
-        + ". Matrix A left of C, B above it, the asked elements lit.",
-    )
+    pairs = zip(warps, totals, strict=True)
+    spoken = "; ".join(f"{name}: {total} sectors loaded a step" for name, total in pairs)
+    return style.finish(fig, f"{spoken}. Matrix A left of C, B above it, the asked elements lit.")
 
 
 def _lit(request: Any, shown: int) -> dict:
@@ -169,23 +151,16 @@ def time_against_sectors(
         base = min(time for name, time in times_ms.items() if asked[name] == fewest)
         relative = {name: time / base for name, time in times_ms.items()}
         for name, ratio in relative.items():
-            row = "row" in name
-            look = {"marker": "s", "color": style.A} if row else {"marker": "o", "color": style.B}
-            ax.plot(asked[name], ratio, ms=7, mec="none", ls="none", **look)
+            marker, color = ("s", style.A) if "row" in name else ("o", style.B)
+            ax.plot(asked[name], ratio, marker, color=color, ms=7, mec="none")
         slowest = max(ratio for name, ratio in relative.items() if asked[name] == most)
         title = f"{growth:.3g} times the sectors, {slowest:.2g} times the time"
-        for label, marker, color in (
-            ("x is the row", "s", style.A),
-            ("x is the column", "o", style.B),
-        ):
-            ax.plot([], [], ls="none", marker=marker, color=color, label=label)
+        ax.plot([], [], ls="none", marker="s", color=style.A, label="x is the row")
+        ax.plot([], [], ls="none", marker="o", color=style.B, label="x is the column")
         ax.legend(loc="upper left", handletextpad=0.2)
-    ax.set_xlim(0, most + 2)
-    ax.set_ylim(bottom=0)
-    ax.set_xlabel("sectors a warp asks for at each k")
-    ax.set_ylabel("time (fewest sectors = 1)")
-    style.title(fig, title)
-    return style.finish(fig, f"{title}. Time against sectors, between two dashed predictions.")
+    ax.set(xlim=(0, most + 2), xlabel="sectors a warp asks for at each k")
+    ax.set(ylim=(0, None), ylabel="time (fewest sectors = 1)")
+    return style.conclude(fig, title, "Time against sectors, between two dashed predictions.")
 
 
 @style.styled
@@ -214,14 +189,9 @@ def roofline(
         if low != high:
             ax.plot(low, tflops, "o", mfc="none", mec=color, mew=1.6, ms=7)
         ax.plot(high, tflops, "o", color=color, ms=7)
-        below = color == style.A
-        ax.text(
-            high if low == high else 80,
-            tflops * (0.8 if below or low == high else 1.2),
-            name,
-            ha="center",
-            va="top" if below or low == high else "bottom",
-        )
+        x, below = (high, True) if low == high else (80, color == style.A)
+        y, side = (0.8 * tflops, "top") if below else (1.2 * tflops, "bottom")
+        ax.text(x, y, name, ha="center", va=side)
         if low != high and tflops > model.attainable_tflops(low, peak):
             above.append(name)
     name, intensity = ahead
@@ -229,12 +199,9 @@ def roofline(
     reach = model.attainable_tflops(intensity, peak)
     ax.plot([intensity, intensity], [floor, reach], color=style.MUTED, lw=1, ls="--")
     ax.text(intensity * 1.15, floor * 1.25, name, va="bottom")
-    ax.set_ylim(floor, flat * 2.2)
-    ax.set_xlim(left, right)
-    for axis in (ax.xaxis, ax.yaxis):
-        style.plain_numbers(axis)
-    ax.set_xlabel("FLOPs for each byte (open: as asked, full: compulsory)")
-    ax.set_ylabel("TFLOP/s")
+    ax.set(xlim=(left, right), ylim=(floor, flat * 2.2))
+    style.plain_numbers(ax.xaxis, ax.yaxis)
+    ax.set(xlabel="FLOPs for each byte (open: as asked, full: compulsory)", ylabel="TFLOP/s")
     title = "One thread an element: far under the flat roof"
     if above:
         title = f"{' and '.join(above)}: above the roof, so caches must have helped"

@@ -64,14 +64,11 @@ def lines(rows: int, floats: int, across: int) -> style.Figure:
     for ax, (name, walk) in zip(axes, walks.items(), strict=True):
         style.bare(ax, columns, rows)
         fetched = {(row, column // floats) for row, column in walk}
-        shade = {
-            (row, line * floats + column): 0.25 for row, line in fetched for column in range(floats)
-        }
-        style.matrix(
-            ax, rows, columns, style.B, shade=shade | dict.fromkeys(walk, 1.0), tile=(1, floats)
-        )
+        whole = [(row, line * floats + column) for row, line in fetched for column in range(floats)]
+        shade = dict.fromkeys(whole, 0.25) | dict.fromkeys(walk, 1.0)
+        style.matrix(ax, rows, columns, style.B, shade=shade, tile=(1, floats))
         fetches = f"{len(fetched)} line" + ("s" if len(fetched) > 1 else "")
-        ax.set_title(f"{len(walk)} touches {name}: {fetches}", fontsize=9, fontweight="normal")
+        style.panel_title(ax, f"{len(walk)} touches {name}: {fetches}")
     style.title(fig, "Down a column, every touch pays for a whole line")
     return style.finish(
         fig,
@@ -94,13 +91,10 @@ def sets(counts: Mapping[int, Sequence[int]], ways: int) -> style.Figure:
         ax.bar(range(len(wanted)), wanted, color=over, width=0.9)
         ax.axhline(ways, color=style.INK, lw=1, ls="--")
         used = sum(lines > 0 for lines in wanted)
-        ax.set_title(
-            f"rows of {row} floats: {used} of {len(wanted)} sets", fontsize=9, fontweight="normal"
-        )
-        ax.set_ylabel("lines")
-        ax.set_ylim(0, max(max(wanted), ways) * 1.15)
-        look = {"textcoords": "offset points", "ha": "right", "fontsize": 8}
-        ax.annotate(f"room for {ways}", (len(wanted) - 0.5, ways), (0, 3), **look)
+        style.panel_title(ax, f"rows of {row} floats: {used} of {len(wanted)} sets")
+        ax.set(ylim=(0, max(max(wanted), ways) * 1.15), ylabel="lines")
+        place = (len(wanted) - 0.5, ways)
+        style.note(ax, f"room for {ways}", place, (0, 3), ha="right", fontsize=8)
     axes[-1].set_xlabel("set")
     full, spread = counts
     style.title(fig, f"Rows of {full} floats crowd a column into few sets")
@@ -123,8 +117,7 @@ def misses_and_times(
     """
     fig, ax = style.draw(3.9)
     (small, large), orders = misses, list(next(iter(misses.values())))
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     for loop, color in INNERMOST.items():
         pair = [order for order in orders if order[2] == loop]
         for n in (small, large):
@@ -139,18 +132,10 @@ def misses_and_times(
         # One name serves both sizes of a pair that does not move.
         sizes = (large,) if end[0] > 1.5 * start[0] else (small, large)
         ends = [times[n][order] for n in sizes for order in pair]
-        below = loop == "k"
-        ax.annotate(
-            f"{pair[0]}, {pair[1]}",
-            (end[0], min(ends) if below else max(ends)),
-            xytext=(0, -8 if below else 8),
-            textcoords="offset points",
-            ha="center",
-            va="top" if below else "bottom",
-        )
+        y, shift, side = (min(ends), -8, "top") if loop == "k" else (max(ends), 8, "bottom")
+        style.note(ax, f"{pair[0]}, {pair[1]}", (end[0], y), (0, shift), ha="center", va=side)
     ax.margins(0.12)
-    ax.set_xlabel("misses a step, predicted by the model")
-    ax.set_ylabel("measured time a step (ns)")
+    ax.set(xlabel="misses a step, predicted by the model", ylabel="measured time a step (ns)")
     ax.set_xticks([1 / 16, 1 / 4, 1, 2], ["1/16", "1/4", "1", "2"])
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -162,10 +147,10 @@ def misses_and_times(
     ]
     ax.legend(handles=keys, loc="lower right")
     least, most = min(times[small].values()), max(times[small].values())
+    finding = "Where misses are equal, times are"
     if most > 2 * least:
-        style.title(fig, f"Misses tell {large} from {small}, not the orders at {small}")
-    else:
-        style.title(fig, "Where misses are equal, times are")
+        finding = f"Misses tell {large} from {small}, not the orders at {small}"
+    style.title(fig, finding)
     return style.finish(
         fig,
         f"Time a step against predicted misses a step for six loop orders, N = {small} hollow and "
@@ -186,19 +171,17 @@ def variants(times: Mapping[tuple[str, str], float], n: int) -> style.Figure:
     fig, ax = style.draw(0.8 + 0.25 * (len(times) + 1.2 * len(groups)))
     y, ticks = 0.0, {}
     for name in groups:
-        look = {"textcoords": "offset points", "va": "center"}
-        ax.annotate(name, (0, y), (4, 0), weight="bold", **look)
+        style.note(ax, name, (0, y), (4, 0), va="center", weight="bold")
         for (loops, variant), time in times.items():
             if loops == name:
                 y += 1
                 ticks[y] = variant
                 ax.barh(y, time, color=INNERMOST[name[2]], height=0.7)
-                ax.annotate(f"{time:.3g}", (time, y), (3, 0), fontsize=8, **look)
+                style.note(ax, f"{time:.3g}", (time, y), (3, 0), va="center", fontsize=8)
         y += 1.2
     ax.set_yticks(list(ticks), list(ticks.values()))
     ax.tick_params(axis="y", length=0)
-    ax.set_ylim(y - 0.5, -0.7)
-    ax.set_xlabel(f"time a step (ns), N = {n}")
+    ax.set(ylim=(y - 0.5, -0.7), xlabel=f"time a step (ns), N = {n}")
     ax.margins(x=0.1)
     style.title(fig, "What a step costs when hardly anything misses")
     bars = "; ".join(f"{name}, {variant}: {time:.2g}" for (name, variant), time in times.items())

@@ -28,30 +28,24 @@ def row_times_column(m: int, n: int, k: int, i: int, j: int) -> style.Figure:
     style.matrix(above, k, n, style.B, x=k + gap, shade=column)
     style.matrix(above, m, k, style.A, y=k + gap, shade=row)
     style.matrix(above, m, n, style.C, x=k + gap, y=k + gap, shade={(i, j): 1})
-    for name, x, y in (
-        ("A  (M × K)", 0, k + gap - 0.3),
-        ("B  (K × N)", k + gap + n + 0.4, 0.6),
-        ("C  (M × N)", k + gap + n + 0.4, k + gap + 0.6),
-    ):
-        above.text(x, y, name, ha="left", va="bottom", color=style.INK)
+    above.text(0, k + gap - 0.3, "A  (M × K)", va="bottom")
+    above.text(k + gap + n + 0.4, 0.6, "B  (K × N)", va="bottom")
+    above.text(k + gap + n + 0.4, k + gap + 0.6, "C  (M × N)", va="bottom")
     across, down = k + gap + i + 0.5, k + gap + j + 0.5
     _arrow(above, (0, across), (k + gap + j, across))
     _arrow(above, (down, 0), (down, k + gap + i))
     for x, y in ((k + gap / 2, across - 0.35), (down + 0.35, k + gap / 2)):
-        above.text(x, y, "k", ha="center", va="center", color=style.INK, style="italic")
-    cells = max(m * k, k * n)
-    style.bare(below, cells, 7)
-    for y, name, cut, color, shade in (
-        (1, "A in memory, row after row", (m, k), style.A, row),
-        (4.8, "B in memory, row after row", (k, n), style.B, column),
+        above.text(x, y, "k", ha="center", va="center", style="italic")
+    style.bare(below, max(m * k, k * n), 7)
+    for y, name, rows, columns, color, shade in (
+        (1, "A", m, k, style.A, row),
+        (4.8, "B", k, n, style.B, column),
     ):
-        rows, columns = cut
         places = {(0, r * columns + c): alpha for (r, c), alpha in shade.items()}
         style.matrix(below, 1, rows * columns, color, y=y, shade=places, tile=(1, columns))
-        below.text(0, y - 0.3, name, ha="left", va="bottom", color=style.INK)
-    style.title(
-        fig, f"One element of C: {k} neighbours of A, and {k} elements of B that lie {n} apart"
-    )
+        below.text(0, y - 0.3, f"{name} in memory, row after row", va="bottom")
+    finding = f"One element of C: {k} neighbours of A, and {k} elements of B that lie {n} apart"
+    style.title(fig, finding)
     return style.finish(
         fig,
         f"C[{i}, {j}] lies where row {i} of A, coming from the left, meets column {j} of B, coming "
@@ -72,27 +66,15 @@ def work_and_data(problems: Sequence[Problem]) -> style.Figure:
     ):
         above.plot(edges, values, marker=marker, color=color, ms=4)
         point = (edges[middle], values[middle])
-        above.annotate(name, point, shift, textcoords="offset points", ha=side, color=style.INK)
-    above.set_yscale("log")
-    above.set_ylabel("count")
+        style.note(above, name, point, shift, ha=side)
+    above.set(yscale="log", ylabel="count")
     intensities = [problem.intensity for problem in problems]
     below.plot(edges, intensities, marker="o", color=style.FAULT, ms=4)
     for edge, intensity in zip(edges[::2], intensities[::2], strict=True):
-        below.annotate(
-            f"{intensity:.3g}",
-            (edge, intensity),
-            (0, 5),
-            textcoords="offset points",
-            ha="center",
-            color=style.INK,
-        )
-    below.set_yscale("log")
-    below.set_ylim(top=max(intensities) * 6)
-    below.set_ylabel("FLOPs per byte")
+        style.note(below, f"{intensity:.3g}", (edge, intensity), (0, 5), ha="center")
+    below.set(yscale="log", ylim=(None, max(intensities) * 6), ylabel="FLOPs per byte")
     below.set_xscale("log", base=2)
-    below.set_xticks(edges, [str(edge) for edge in edges])
-    below.minorticks_off()
-    below.set_xlabel("edge N of square float32 matrices")
+    style.edge_axis(below, edges, "edge N of square float32 matrices")
     style.grid_lines(above, below)
     style.title(fig, "Work outgrows data, so each byte has ever more to do")
     return style.finish(
@@ -123,8 +105,7 @@ def rounding_errors(
     ax.set_yscale("log")
     ax.set_xticks(lengths, [f"{length:,}" for length in lengths], rotation=30)
     ax.minorticks_off()
-    ax.set_xlabel("number of products K")
-    ax.set_ylabel("error, in units of u · Σ|aₖbₖ|")
+    ax.set(xlabel="number of products K", ylabel="error, in units of u · Σ|aₖbₖ|")
     ax.legend(loc="upper left", fontsize=style.FONT_SIZE - 1)
     style.grid_lines(ax)
     style.title(fig, "Usual sums stay far below the bound; the worst one reaches it")

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
 
 from tiled_matmul.microscope.cuda import hardware
 from tiled_matmul.microscope.cuda.hardware import BANK_BYTES, BANKS, SECTOR_BYTES, WARP
@@ -102,17 +100,12 @@ def find_request(
     if line is not None and line not in lines:
         listed = ", ".join(map(str, lines)) or "none"
         raise ValueError(f"{where} touches no array at line {line}; lines where it does: {listed}")
-    chosen = [
-        request
-        for request in requests
-        if line in (None, request.site.line) and array in (None, request.array.name)
-    ]
+    chosen = [r for r in requests if line in (None, r.site.line) and array in (None, r.array.name)]
     if not 0 <= nth < len(chosen):
-        at = "" if line is None else f" at line {line}"
-        to = "" if array is None else f" for {array}"
-        raise ValueError(
-            f"there is no request {nth}{to}{at}; {where} makes {len(chosen)}, from 0 on"
+        at = ("" if array is None else f" for {array}") + (
+            "" if line is None else f" at line {line}"
         )
+        raise ValueError(f"there is no request {nth}{at}; {where} makes {len(chosen)}, from 0 on")
     return chosen[nth]
 
 
@@ -151,9 +144,7 @@ def reads_per_store(t, accesses: np.ndarray) -> tuple[int, int] | None:
         return None
     number = np.cumsum(stored)
     another = np.ones(rows.size, dtype=bool)
-    another[1:] = (rows["array"][1:] != rows["array"][:-1]) | (
-        rows["element"][1:] != rows["element"][:-1]
-    )
+    another[1:] = (np.diff(rows["array"]) != 0) | (np.diff(rows["element"]) != 0)
     # The number of stores, to any element, before the first access to this element.
     earlier = np.maximum.accumulate(np.where(another, number - stored, 0))
     reads = np.bincount(number[~stored & (number > earlier)] - 1, minlength=number[-1])
@@ -205,9 +196,8 @@ def heat_map(t, array: str, op: str = "load", block: tuple[int, ...] | None = No
         look = {"facecolor": color, "alpha": alpha, "lw": 0}
         draw_boxes(ax, [(x, y, w, h) for y, x, h, w in rectangles(cells)], label=text, **look)
     if max(rows, columns) <= MOST_CELLS / 2:
-        strips = [(0, y, columns, 1) for y in range(rows)] + [
-            (x, 0, 1, rows) for x in range(columns)
-        ]
+        strips = [(0, y, columns, 1) for y in range(rows)]
+        strips += [(x, 0, 1, rows) for x in range(columns)]
         draw_boxes(ax, strips, fill=False, edgecolor=color, lw=0.4)
     draw_boxes(ax, [(0, 0, columns, rows)], **_frame(info.space, 1.5), edgecolor=color)
     if columns <= NUMBERED:
@@ -215,40 +205,27 @@ def heat_map(t, array: str, op: str = "load", block: tuple[int, ...] | None = No
             if not np.isnan(number):
                 ax.text(column + 0.5, row + 0.52, f"{number:.3g}", ha="center", va="center")
     unit = "element" if edge == 1 else f"{edge}×{edge} elements, their average"
-    fig.legend(
-        loc="outside lower center",
-        ncols=min(len(levels), MOST_LEVELS),
-        title=f"times {DONE[op]}, for each {unit}",
-        handlelength=1,
-        columnspacing=1,
-        fontsize=8,
-        title_fontsize=8,
-    )
+    legend = {"title": f"times {DONE[op]}, for each {unit}", "fontsize": 8, "title_fontsize": 8}
+    columns_apart = {"ncols": len(levels), "handlelength": 1, "columnspacing": 1}
+    fig.legend(loc="outside lower center", **legend, **columns_apart)
     finding = _heat_finding(array, touched, DONE[op])
     if block is not None:
         finding += f", by block {tuple(block)}"
     elif info.space == "shared" and len(t.blocks) > 1:
         finding += f", by {len(t.blocks)} blocks together"
-    style.title(fig, finding)
     numbers = "; ".join(f"{text} times: {int(cells.sum())} squares" for text, cells, _ in levels)
     squares = "a square an element" if edge == 1 else f"a square {edge} by {edge} elements"
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. {array}, {info.space} memory, {rows} by {columns} squares, {squares}, darker "
+        finding,
+        f"{array}, {info.space} memory, {rows} by {columns} squares, {squares}, darker "
         f"where it was {DONE[op]} more often: {numbers}.",
     )
 
 
-def warp_view(
-    t,
-    line: int | None = None,
-    block: tuple[int, ...] = (0, 0),
-    warp: int = 0,
-    nth: int = 0,
-    array: str | None = None,
-) -> style.Figure:
+def warp_view(t, **request) -> style.Figure:
     """Draw the memory accesses of one instruction of a warp; arguments as `find_request`."""
-    return warp_views([find_request(t, line, block, warp, nth, array)], [""])
+    return warp_views([find_request(t, **request)], [""])
 
 
 @style.styled
@@ -267,9 +244,8 @@ def warp_views(requests: Sequence, names: Sequence[str]) -> style.Figure:
     left = max(len(label) for request in requests for label in _row_labels(request).values())
     width = BANKS + 0.62 * left + 1
     scale = (style.WIDTH - 0.15) / width
-    fig, axes = style.draw(
-        0.65 + scale * sum(heights), len(requests), squeeze=False, height_ratios=heights
-    )
+    panels = {"rows": len(requests), "squeeze": False, "height_ratios": heights}
+    fig, axes = style.draw(0.65 + scale * sum(heights), **panels)
     for ax, request, name in zip(axes[:, 0], requests, names, strict=True):
         ax.set(xlim=(BANKS - width, BANKS + 0.2), ylim=(_bottom(request), top), aspect="equal")
         ax.axis("off")
@@ -325,20 +301,19 @@ def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
     named = range(0, phases, -(-phases // 12))
     middles = [(starts[phase] + min(ends[phase], last)) / 2 for phase in named]
     axes[-1, 0].set_xticks(middles, [str(phase) for phase in named])
+    cut = f"; the first {phases} of {len(ends)}" if phases < len(ends) else ""
     if last < ends[phases - 1]:
         cut = f"; the first {last} of {ends[phases - 1]} steps"
-    else:
-        cut = f"; the first {phases} of {len(ends)}" if phases < len(ends) else ""
     summary = _phases(t, accesses)
     axes[-1, 0].set_xlabel(f"phase, from barrier to barrier{cut}\n" + "\n".join(summary[:6]))
     for color, names in drawn.items():
         draw_boxes(axes[0, 0], [], facecolor=color, lw=0, label=", ".join(names))
     fig.legend(loc="outside lower center", ncols=4, fontsize=8, handlelength=1, columnspacing=1)
     finding = reuse_finding(t, accesses, "block")
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Time runs right over {plural(len(ends), 'phase')}, which barriers part; each "
+        finding,
+        f"Time runs right over {plural(len(ends), 'phase')}, which barriers part; each "
         f"row is one of {plural(rows, unit)}. {'; '.join(summary)}.",
     )
 
@@ -374,8 +349,7 @@ def _request(ax: Axes, request, name: str) -> None:
     for lane, address in zip(request.lanes, request.addresses, strict=True):
         x, y, width, _ = boxes[address]
         lines += [(lane + 0.5, LANES + 1), (x + width / 2, y)]
-    codes = [Path.MOVETO, Path.LINETO] * len(request.lanes)
-    ax.add_patch(PathPatch(Path(lines, codes), fill=False, ec=color, lw=0.6, alpha=0.7))
+    style.segments(ax, lines, ec=color, lw=0.6, alpha=0.7)
     if shared:
         red = crowded(request)
         late = [box for address, box in boxes.items() if address in red]
@@ -386,8 +360,8 @@ def _request(ax: Axes, request, name: str) -> None:
         draw_boxes(ax, [_inset(box) for box in late], facecolor=style.FAULT, lw=0)
         return
     starts = [sector * SECTOR_BYTES for sector in request.sectors]
-    loaded = [start + offset for start in starts for offset in range(0, SECTOR_BYTES, size)]
-    pale = [_cell(address, size, tops) for address in loaded if address not in covered]
+    loaded = {start + offset for start in starts for offset in range(0, SECTOR_BYTES, size)}
+    pale = [_cell(address, size, tops) for address in sorted(loaded - covered)]
     frames = [(*_cell(start, size, tops)[:2], SECTOR_BYTES / BANK_BYTES, 1) for start in starts]
     draw_boxes(ax, [_inset(box) for box in pale], facecolor=color, alpha=0.35, lw=0)
     draw_boxes(ax, [_inset(box) for box in boxes.values()], facecolor=color, lw=0)
@@ -415,7 +389,6 @@ def _row_labels(request) -> dict[int, str]:
 
 
 def _label(request, lane: int) -> str:
-    """Return the element of the lane at that place in the request, as in the source."""
     return f"{request.array.name}[{', '.join(map(str, request.indices[lane]))}]"
 
 
@@ -425,10 +398,10 @@ def _bottom(request) -> float:
     return ROWS + PITCH * len(_row_labels(request)) + banks
 
 
-def _words(request) -> list[int]:
-    """Return the distinct words of four bytes that a request accesses."""
+def banks_of(request) -> int:
+    """Return the number of banks that a request accesses."""
     offsets = range(0, request.width, BANK_BYTES)
-    return sorted({(a + byte) // BANK_BYTES for a in request.addresses for byte in offsets})
+    return len({(a + byte) // BANK_BYTES % BANKS for a in request.addresses for byte in offsets})
 
 
 def crowded(request) -> set[int]:
@@ -443,8 +416,7 @@ def crowded(request) -> set[int]:
 def _cost(request) -> str:
     lanes = plural(len(request.lanes), "lane")
     if request.array.space == "shared":
-        banks = len({word % BANKS for word in _words(request)})
-        return f"{lanes}, {plural(banks, 'bank')}: {_short_cost(request)}"
+        return f"{lanes}, {plural(banks_of(request), 'bank')}: {_short_cost(request)}"
     one = "s" if len(request.lanes) == 1 else ""
     does = {"load": f"ask{one} for", "store": f"store{one} to", "atomic": f"update{one}"}
     return f"{lanes} {does[request.site.op]} {_short_cost(request)}"
@@ -522,16 +494,11 @@ def _phases(t, accesses: np.ndarray) -> list[str]:
     kinds: dict[str, list[int]] = {}
     for phase, touched in sorted(done.items()):
         kinds.setdefault(", ".join(touched), []).append(phase)
-    return [
-        f"phase{'s' if len(phases) > 1 else ''} {_numbers(phases)}: {text}"
-        for text, phases in kinds.items()
-    ]
-
-
-def _numbers(numbers: Sequence[int]) -> str:
-    if len(numbers) > 4:
-        return f"{numbers[0]}, {numbers[1]}, …, {numbers[-1]}"
-    return ", ".join(map(str, numbers))
+    lines = []
+    for text, phases in kinds.items():
+        listed = phases if len(phases) <= 4 else [*phases[:2], "…", phases[-1]]
+        lines.append(f"phase{'s' * (len(phases) > 1)} {', '.join(map(str, listed))}: {text}")
+    return lines
 
 
 def _coarser(shown: np.ndarray) -> tuple[np.ndarray, int]:
@@ -583,9 +550,5 @@ def _frame(space: str, width: float) -> dict:
 
 
 def draw_boxes(ax: Axes, boxes: Sequence[Box], **look) -> None:
-    """Draw boxes as one path, which keeps the SVG small."""
-    vertices, codes = [(0.0, 0.0)], [Path.MOVETO]
-    for x, y, w, h in boxes:
-        vertices += [(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)]
-        codes += [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
-    ax.add_patch(PathPatch(Path(vertices, codes), clip_on=False, **look))
+    """Draw boxes, of which there may be none, as one path."""
+    style.boxes(ax, boxes, [(0.0, 0.0)], **look)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
 from tiled_matmul.microscope.table import plural
 from tiled_matmul.models.program_order import Setting, Wave
@@ -42,10 +42,10 @@ def orders(settings: Mapping[str, Setting], finding: str) -> style.Figure:
             f"{plural(len(first.rows), 'tile row')} of A and "
             f"{plural(len(first.columns), 'tile column')} of B, {bytes_text} in a step"
         )
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. C cut into tiles, the first wave in full colour and later waves paler; left "
+        finding,
+        f"C cut into tiles, the first wave in full colour and later waves paler; left "
         f"of it the rows of A, above it the columns of B that the first wave wants. "
         f"{'; '.join(spoken)}.",
     )
@@ -74,7 +74,6 @@ def _launch(ax, setting: Setting, first: Wave) -> None:
     wave_of = np.empty((tiles_m, tiles_n), int)
     wave_of[tuple(order.T)] = np.arange(len(order)) // setting.alive
     last = max(int(wave_of.max()), 1)
-    numbered = tiles_n <= NUMBERED
 
     def fill(x, y, width, height, color, alpha):
         width, height = min(width, corner + setting.n - x), min(height, corner + setting.m - y)
@@ -89,14 +88,8 @@ def _launch(ax, setting: Setting, first: Wave) -> None:
         fill(0, corner + row * high, thick, high, style.A, 0.75)
     for column in first.columns:
         fill(corner + column * wide, 0, wide, thick, style.B, 0.75)
-    frames = (
-        ((0, corner, thick, setting.m), style.A),
-        ((corner, 0, setting.n, thick), style.B),
-        ((corner, corner, setting.n, setting.m), style.C),
-    )
-    for box, color in frames:
-        style.frame(ax, *box, color, 1.2)
-    if numbered:
+    style.product_frames(ax, corner, thick, setting.m, setting.n, 1.2)
+    if tiles_n <= NUMBERED:
         look = {"color": style.INK, "lw": 0.4, "alpha": 0.5}
         for row in range(1, tiles_m):
             ax.plot([corner, corner + setting.n], [corner + row * high] * 2, **look)
@@ -125,39 +118,36 @@ def by_group(
     """
     fig, (above, below) = style.draw(4.6, 2, sharex=True, height_ratios=(1, 1.5))
     groups = sorted({group for line in model.values() for group in line})
-    places = {group: place for place, group in enumerate(groups)}
+
+    def points(line: Mapping[int, float]) -> tuple[list[int], list[float]]:
+        known = [group for group in groups if group in line]
+        return [groups.index(group) for group in known], [line[group] for group in known]
+
     for (edge, line), (color, marker) in zip(tiles.items(), LINES, strict=False):
-        at = [places[group] for group in sorted(line)]
-        above.plot(at, [line[group] for group in sorted(line)], marker, ls="-", color=color, ms=4)
-        line = model[edge]
-        at = [places[group] for group in sorted(line)]
-        values = [line[group] for group in sorted(line)]
+        above.plot(*points(line), marker, ls="-", color=color, ms=4)
         look = {"ls": "-", "color": color, "ms": 6, "mew": 1.3, "mfc": "none"}
-        below.plot(at, values, marker, label=f"N = {edge}", **look)
-        counts = found.get(edge, {})
-        at = [places[group] for group in sorted(counts) if group in places]
-        values = [counts[group] for group in sorted(counts) if group in places]
-        below.plot(at, values, marker, ls="none", color=color, ms=6)
+        below.plot(*points(model[edge]), marker, label=f"N = {edge}", **look)
+        below.plot(*points(found.get(edge, {})), marker, ls="none", color=color, ms=6)
     above.set(ylim=(0, None), ylabel="tiles of A and B\nin a step (model)")
     below.set(yscale="log", ylabel="times that A and B\ncome from memory")
     below.set_xticks(range(len(groups)), [str(group) for group in groups])
     below.set_xlabel("GROUP_M (1 is row by row)")
-    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100) if tick <= 1.5 * _highest(model, found)]
+    highest = max(x for each in (model, found) for line in each.values() for x in line.values())
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100) if tick <= 1.5 * highest]
     below.set_yticks(ticks)
     style.plain_numbers(below.yaxis)
-    keys = [below.plot([], [], "o", ls="-", color=style.INK, mfc="none", label="model")[0]]
+    below.plot([], [], "o", ls="-", color=style.INK, mfc="none", label="model")
     if any(found.values()):
-        keys.append(below.plot([], [], "o", ls="none", color=style.INK, label="counted")[0])
-    handles, _ = below.get_legend_handles_labels()
-    fig.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
-    style.title(fig, finding)
+        below.plot([], [], "o", ls="none", color=style.INK, label="counted")
+    fig.legend(loc="outside lower center", ncols=3, fontsize=8)
     words = "; ".join(
         f"N = {edge}: {_in_words(line, found.get(edge, {}), sorted(line))}"
         for edge, line in model.items()
     )
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Times that A and B are read from memory, by GROUP_M. {words}. Above, the "
+        finding,
+        f"Times that A and B are read from memory, by GROUP_M. {words}. Above, the "
         "different tiles of A and B that the programs alive want in one step.",
     )
 
@@ -169,10 +159,6 @@ def _in_words(line: Mapping[int, float], counts: Mapping[int, float], at: Sequen
         for x in at
         if x in line
     )
-
-
-def _highest(*lines: Mapping[int, Mapping[int, float]]) -> float:
-    return max(value for each in lines for line in each.values() for value in line.values())
 
 
 @style.styled
@@ -199,30 +185,26 @@ def by_size(
     label = "memory takes as long\nas the arithmetic"
     ax.plot(list(limit), list(limit.values()), ls=(0, (4, 3)), color=style.INK, lw=1, label=label)
     for text, edge in marks.items():
-        ax.axvline(edge, color=style.MUTED, lw=0.8)
-        at = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-        ax.annotate(
-            text, (edge, 0.98), (-3, 0), rotation=90, ha="right", va="top", fontsize=8, **at
-        )
+        style.mark(ax, edge, text, 0.98, "top")
     edges = sorted({edge for line in times.values() for edge in line})
     ax.set(xscale="log", yscale="log", xlim=(edges[0] * 0.95, edges[-1] * 1.05), ylim=(0.8, None))
     shown = [edge for edge in (1024, 2048, 4096, 8192, 16384, 32768) if edge in edges]
     ax.set_xticks(shown, [str(edge) for edge in shown])
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xlabel("edge N of the matrices, logarithmic")
-    ax.set_ylabel("times that A and B\ncome from memory")
+    ax.set(xlabel="edge N of the matrices, logarithmic")
+    ax.set(ylabel="times that A and B\ncome from memory")
     if found:
         ax.plot([], [], "o", ls="none", color=style.INK, ms=6, label="counted")
     fig.legend(loc="outside lower center", ncols=2, fontsize=8)
-    style.title(fig, finding)
     words = "; ".join(
         f"{name}: {_in_words(line, found.get(name, {}), shown)}" for name, line in times.items()
     )
     dashed = ", ".join(f"{limit[edge]:.3g} at {edge}" for edge in shown if edge in limit)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Times that A and B come from memory, by the model. {words}. Memory takes as "
+        finding,
+        f"Times that A and B come from memory, by the model. {words}. Memory takes as "
         f"long as the arithmetic: {dashed}.",
     )
 
@@ -279,13 +261,10 @@ def _lit(panel: int, setting: Setting, wave: Wave) -> list[tuple[int, ...]]:
     """Return the lit boxes of a wave in three panels: its strips of A and B, its tiles of C."""
     tiles_m, tiles_n, steps = setting.tiles
     lit = []
-    for offset, which, shape in (
-        (0, wave.rows, (tiles_m, steps)),
-        (1, wave.columns, (steps, tiles_n)),
-    ):
-        cells = np.zeros(shape, bool)
-        cells[(list(which), slice(None)) if offset == 0 else (slice(None), list(which))] = True
-        lit += [(panel + offset, 0, *box) for box in rectangles(cells)]
-    cells = np.zeros((tiles_m, tiles_n), bool)
-    cells[tuple(setting.order[wave.first : wave.first + wave.programs].T)] = True
-    return lit + [(panel + 2, 1, *box) for box in rectangles(cells)]
+    a, b, c = (np.zeros(x, bool) for x in ((tiles_m, steps), (steps, tiles_n), (tiles_m, tiles_n)))
+    a[list(wave.rows)] = True
+    b[:, list(wave.columns)] = True
+    c[tuple(setting.order[wave.first : wave.first + wave.programs].T)] = True
+    for offset, (cells, stored) in enumerate(((a, 0), (b, 0), (c, 1))):
+        lit += [(panel + offset, stored, *box) for box in rectangles(cells)]
+    return lit

@@ -6,6 +6,8 @@ it, so that K runs along A's row and down B's column.
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from matplotlib.axes import Axes
@@ -51,10 +53,10 @@ def tile_walk(t, program: int | tuple[int, ...] = 0) -> style.Figure:
     )
     if faults:
         finding += f", and {faults:,} elements are outside"
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. {a.name} below left, {b.name} above right, {c.name} in the corner between "
+        finding,
+        f"{a.name} below left, {b.name} above right, {c.name} in the corner between "
         f"them, tiles numbered by the step in which they are loaded. {'; '.join(lines)}.",
     )
 
@@ -69,9 +71,9 @@ def who_reads(t, *arrays: str) -> style.Figure:
     chosen = [t.array(name) for name in arrays] or list(matrices(t)[:2])
     counts = [_readers(t, array) for array in chosen]
     most = max(max(counted.values()) for counted in counts)
-    gap = GAP * max(sum(array.cols for array in chosen), max(array.rows for array in chosen))
-    width = sum(array.cols for array in chosen) + gap * (len(chosen) - 1)
-    height = max(array.rows for array in chosen) + gap
+    cols, rows = sum(array.cols for array in chosen), max(array.rows for array in chosen)
+    gap = GAP * max(cols, rows)
+    width, height = cols + gap * (len(chosen) - 1), rows + gap
     fig, ax = style.draw(min(0.6 + style.WIDTH * height / width, TALLEST))
     style.bare(ax, width, height)
     room = ROOM * max(width, height * style.WIDTH / TALLEST)
@@ -90,19 +92,15 @@ def who_reads(t, *arrays: str) -> style.Figure:
         style.frame(ax, x, gap, array.cols, array.rows, color)
         ax.text(x + array.cols / 2, gap / 2, array.name, ha="center", va="center")
         x += array.cols + gap
-    sentences = [
-        f"{_span(counted.values())} programs load each tile of {chosen[0].name}"
-        if number == 0
-        else f"{_span(counted.values())} each tile of {array.name}"
-        for number, (array, counted) in enumerate(zip(chosen, counts, strict=True))
-    ]
-    finding = ", ".join(sentences)
-    style.title(fig, finding)
+    spans = [_span(counted.values()) for counted in counts]
+    spans[0] += " programs load"
+    pairs = zip(spans, chosen, strict=True)
+    finding = ", ".join(f"{span} each tile of {array.name}" for span, array in pairs)
     words = [
         f"{array.name}, {array.rows} by {array.cols}: {_each(counted.values())}"
         for array, counted in zip(chosen, counts, strict=True)
     ]
-    return style.finish(fig, f"{finding}. Matrices cut into the tiles loaded. {'; '.join(words)}.")
+    return style.conclude(fig, finding, f"Matrices cut into the tiles loaded. {'; '.join(words)}.")
 
 
 def matrices(t) -> tuple:
@@ -112,16 +110,13 @@ def matrices(t) -> tuple:
     """
     stored = [array for array in t.arrays if t.tiles(array.name, "store")]
     loaded = [array for array in t.arrays if t.tiles(array.name)]
-    for c in stored:
-        for a in loaded:
-            for b in loaded:
-                fits = (a.rows, a.cols, b.cols) == (c.rows, b.rows, c.cols)
-                if fits and len({a.name, b.name, c.name}) == 3:
-                    return a, b, c
+    for c, a, b in itertools.product(stored, loaded, loaded):
+        fits = (a.rows, a.cols, b.cols) == (c.rows, b.rows, c.cols)
+        if fits and len({a.name, b.name, c.name}) == 3:
+            return a, b, c
     known = ", ".join(f"{array.name} ({array.rows}×{array.cols})" for array in t.arrays)
-    raise ValueError(
-        f"{t.name} loads no A and B and stores no C that fit each other; it has {known}"
-    )
+    wanted = "loads no A and B and stores no C that fit each other"
+    raise ValueError(f"{t.name} {wanted}; it has {known}")
 
 
 def _three(a, b, c) -> tuple:
@@ -143,12 +138,11 @@ def _three(a, b, c) -> tuple:
 
 def _events(t, array, op: str) -> list:
     """Return the events of an array, and of other arguments that are the same matrix."""
-    same = {
-        other.name
-        for other in t.arrays
-        if (other.address, other.shape, other.strides)
-        == (array.address, array.shape, array.strides)
-    }
+
+    def place(info) -> tuple:
+        return info.address, info.shape, info.strides
+
+    same = {other.name for other in t.arrays if place(other) == place(array)}
     return [event for event in t.events if event.op == op and event.array in same]
 
 
@@ -166,37 +160,33 @@ def _tile(ax: Axes, array, event, x: float, y: float, color: str, alpha: float) 
     wraps = event.wraps
     downs = _pieces(event.rows, array.rows, "rows" in wraps)
     acrosses = _pieces(event.cols, array.cols, "cols" in wraps)
-    for down in downs:
-        for across in acrosses:
-            corner = x + across[0], y + down[0]
-            size = across[1] - across[0], down[1] - down[0]
-            ax.add_patch(Rectangle(corner, *size, facecolor=color, alpha=alpha, lw=0))
+    for down, across in itertools.product(downs, acrosses):
+        _part(ax, x, y, down, across, facecolor=color, alpha=alpha, lw=0)
     # The part outside is drawn as far as there is room.
     reach = 0.8 * GAP * max(abs(edge) for edge in (*ax.get_xlim(), *ax.get_ylim()))
-    below = _beyond(event.rows, array.rows, reach, "rows" in wraps)
-    beside = _beyond(event.cols, array.cols, reach, "cols" in wraps)
-    strips = [(down, across) for down in below for across in [*acrosses, *beside]]
-    strips += [(down, across) for down in downs for across in beside]
+    below = [] if "rows" in wraps else _beyond(event.rows, array.rows, reach)
+    beside = [] if "cols" in wraps else _beyond(event.cols, array.cols, reach)
+    strips = itertools.product(below, [*acrosses, *beside])
+    strips = [*strips, *itertools.product(downs, beside)]
     look = {"lw": 0.9, "ls": (0, (3, 2)), "zorder": 0.6, "clip_on": False}
     if event.outside:
         look |= {"facecolor": style.FAULT, "edgecolor": style.FAULT, "alpha": 0.6}
     else:
         look |= {"fill": False, "edgecolor": style.MUTED}
     for down, across in strips:
-        corner = x + across[0], y + down[0]
-        ax.add_patch(Rectangle(corner, across[1] - across[0], down[1] - down[0], **look))
+        _part(ax, x, y, down, across, **look)
 
 
-def _beyond(
-    span: tuple[int, int], size: int, reach: float, wraps: bool
-) -> list[tuple[float, float]]:
+def _part(ax: Axes, x: float, y: float, down: tuple, across: tuple, **look) -> None:
+    """Draw the part of a matrix with these ranges of rows and columns."""
+    corner = x + across[0], y + down[0]
+    ax.add_patch(Rectangle(corner, across[1] - across[0], down[1] - down[0], **look))
+
+
+def _beyond(span: tuple[int, int], size: int, reach: float) -> list[tuple[float, float]]:
     """Return the parts of a range before 0 and past `size`, up to `reach` away."""
-    if wraps:
-        return []
-    pieces = (
-        (max(span[0], -reach), min(span[1], 0)),
-        (max(span[0], size), min(span[1], size + reach)),
-    )
+    ends = ((-reach, 0), (size, size + reach))
+    pieces = [(max(span[0], low), min(span[1], high)) for low, high in ends]
     return [(low, high) for low, high in pieces if low < high]
 
 
@@ -215,7 +205,7 @@ def _number(ax: Axes, array, event, x: float, y: float) -> None:
     room = ROOM * max(*ax.get_xlim(), ax.get_ylim()[0] * style.WIDTH / TALLEST)
     if rows and cols and min(rows[0][1] - rows[0][0], cols[0][1] - cols[0][0]) >= room:
         middle = x + sum(cols[0]) / 2, y + sum(rows[0]) / 2
-        ax.text(*middle, str(event.step), ha="center", va="center_baseline", color=style.INK)
+        ax.text(*middle, str(event.step), ha="center", va="center_baseline")
 
 
 def _count(t, array, place: tuple, op: str = "load") -> str:
@@ -227,12 +217,10 @@ def _count(t, array, place: tuple, op: str = "load") -> str:
     return plural(len(tiles), "tile")
 
 
-def _listed(events: Sequence, most: int = 8) -> str:
-    listed = [
-        f"rows {event.rows[0]} to {event.rows[1] - 1}, columns {event.cols[0]} to "
-        f"{event.cols[1] - 1}"
-        for event in events[:most]
-    ]
+def _listed(events: Sequence) -> str:
+    most = 8
+    spans = [(*event.rows, *event.cols) for event in events[:most]]
+    listed = [f"rows {a} to {b - 1}, columns {c} to {d - 1}" for a, b, c, d in spans]
     more = [f"and {len(events) - most} more"] if len(events) > most else []
     return ", then ".join(listed + more) or "nothing"
 
@@ -247,36 +235,28 @@ def _readers(t, array) -> dict[tuple, int]:
     programs: dict[tuple, set] = {}
     for event in _events(t, array, "load"):
         if event.elements:
-            for down in _pieces(event.rows, array.rows, "rows" in event.wraps):
-                for across in _pieces(event.cols, array.cols, "cols" in event.wraps):
-                    programs.setdefault((down, across), set()).add(event.program)
+            downs = _pieces(event.rows, array.rows, "rows" in event.wraps)
+            acrosses = _pieces(event.cols, array.cols, "cols" in event.wraps)
+            for piece in itertools.product(downs, acrosses):
+                programs.setdefault(piece, set()).add(event.program)
     if not programs:
         raise ValueError(f"no program of {t.name} loads {array.name}")
-    downs = sorted({0, array.rows, *(edge for down, _ in programs for edge in down)})
-    acrosses = sorted({0, array.cols, *(edge for _, across in programs for edge in across)})
-    cells: dict[tuple, set] = {
-        (down, across): set() for down in _pairs(downs) for across in _pairs(acrosses)
-    }
-    for (down, across), readers in programs.items():
-        for cell in cells:
-            if _within(cell[0], down) and _within(cell[1], across):
-                cells[cell] |= readers
-    return {cell: len(readers) for cell, readers in cells.items()}
-
-
-def _pairs(edges: Sequence[int]) -> Iterable[tuple[int, int]]:
-    return zip(edges[:-1], edges[1:], strict=True)
-
-
-def _within(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
+    rows = sorted({0, array.rows, *(edge for down, _ in programs for edge in down)})
+    cols = sorted({0, array.cols, *(edge for _, across in programs for edge in across)})
+    readers = {}
+    for down, across in itertools.product(itertools.pairwise(rows), itertools.pairwise(cols)):
+        loading = [
+            who
+            for (rows, cols), who in programs.items()
+            if rows[0] <= down[0] < rows[1] and cols[0] <= across[0] < cols[1]
+        ]
+        readers[down, across] = len(set().union(*loading))
+    return readers
 
 
 def _colour(t, array) -> str:
-    for letter, color in (("a", style.A), ("b", style.B), ("c", style.C)):
-        if array.name.lower().startswith(letter):
-            return color
-    return style.MUTED
+    known = {"a": style.A, "b": style.B, "c": style.C}
+    return known.get(array.name[:1].lower(), style.MUTED)
 
 
 def _span(counts: Iterable[int]) -> str:
@@ -286,8 +266,5 @@ def _span(counts: Iterable[int]) -> str:
 
 def _each(counts: Iterable[int]) -> str:
     """Return "6 tiles by 2 programs, 3 tiles by 4 programs"."""
-    counts = list(counts)
-    return ", ".join(
-        f"{counts.count(n)} tile{'s' * (counts.count(n) > 1)} by {n} program{'s' * (n != 1)}"
-        for n in sorted(set(counts))
-    )
+    tiles = sorted(Counter(counts).items())
+    return ", ".join(f"{plural(n, 'tile')} by {plural(each, 'program')}" for each, n in tiles)

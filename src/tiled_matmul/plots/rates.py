@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import log10
 from typing import Any
 
@@ -29,7 +29,8 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
         raise ValueError("there is no record to draw")
     rates = [record.tflops * 1e12 for record in records]
     one_size = len({(r.m, r.n, r.k, r.dtype) for r in records}) == 1
-    of = _what(records)
+    dtypes = len({record.dtype for record in records})
+    spoken = []
     fig, ax = style.draw(0.9 + 0.47 * len(records))
     low, high = 10 ** (int(log10(min(rates))) - 0.3), max(rates) * 2.5
     for line, (record, rate) in enumerate(zip(records, rates, strict=True)):
@@ -43,31 +44,19 @@ def ladder_figure(records: Sequence[Record], finding: str | None = None) -> styl
         half = rate * record.spread / 2
         ax.hlines(line, max(rate - half, low), rate + half, color=style.INK, lw=1)
         ax.plot(rate, line, marker="s" if baseline else "o", color=color, ms=7)
-        size = "" if one_size else f", {of(record)}"
-        share = "" if baseline else f", {share_text(record)}"
-        text = f"{title_of(record.rung)}{size}: {rate_text(rate)}{share}"
-        ax.annotate(
-            text,
-            (0, line),
-            (2, 5),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="bottom",
-            color=style.INK,
-        )
-    ax.set(xscale="log", xlim=(low, high), ylim=(len(records) - 0.6, -0.8), yticks=[])
-    ax.spines["left"].set_visible(False)
-    _si_axis(ax.xaxis)
+        name, reached = title_of(record.rung), rate_text(rate)
+        size = "" if one_size else size_text(record) + (f" {record.dtype}" if dtypes > 1 else "")
+        reached += "" if baseline else f", {share_text(record)}"
+        text = f"{name}{size and ', '}{size}: {reached}"
+        spoken.append(f"{name} {size}{size and ' '}{reached}")
+        style.note(ax, text, (0, line), (2, 5), xycoords=("axes fraction", "data"), va="bottom")
     where = f", {size_text(records[0])}, {records[0].dtype}" if one_size else ""
-    ax.set_xlabel(f"FLOP/s, logarithmic{where}")
-    title = finding or _best(records)
-    style.title(fig, title)
-    lines = "; ".join(
-        f"{title_of(r.rung)} {'' if one_size else of(r) + ' '}{rate_text(rate)}"
-        + ("" if r.rung == r.baseline else f", {share_text(r)}")
-        for r, rate in zip(records, rates, strict=True)
+    style.line_axis(
+        ax, len(records) - 0.6, -0.8, f"FLOP/s, logarithmic{where}", xscale="log", xlim=(low, high)
     )
-    return style.finish(fig, f"{title}. {lines}.")
+    _si_axis(ax.xaxis)
+    title = finding or _best(records)
+    return style.conclude(fig, title, f"{'; '.join(spoken)}.")
 
 
 @style.styled
@@ -98,27 +87,19 @@ def rates_by_size(records: Sequence[Record], finding: str) -> style.Figure:
         points = sorted(line.items())
         ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5)
         middle = points[len(points) // 2] if len(points) > 2 else points[-1]
-        ax.annotate(
-            title_of(rung),
-            middle,
-            (0, 9),
-            textcoords="offset points",
-            ha="center" if len(points) > 2 else "left",
-            color=style.INK,
-        )
-    ax.set(xscale="log", yscale="log")
+        side = "center" if len(points) > 2 else "left"
+        style.note(ax, title_of(rung), middle, (0, 9), ha=side)
+    ax.set(xscale="log", yscale="log", ylabel="FLOP/s")
     style.edge_axis(ax, edges, f"edge N of square {records[0].dtype} matrices")
     ax.margins(y=0.12)
     _si_axis(ax.yaxis)
-    ax.set_ylabel("FLOP/s")
     style.grid_lines(ax)
-    style.title(fig, finding)
     ends = "; ".join(
         f"{title_of(rung)} from {rate_text(line[min(line)])} at {min(line)} "
         f"to {rate_text(line[max(line)])} at {max(line)}"
         for rung, line in lines.items()
     )
-    return style.finish(fig, f"{finding}. {ends}.")
+    return style.conclude(fig, finding, f"{ends}.")
 
 
 def title_of(rung: str) -> str:
@@ -154,13 +135,6 @@ def size_text(record: Any) -> str:
     if record.m == record.n == record.k:
         return f"{record.n}³"
     return f"{record.m}×{record.n}×{record.k}"
-
-
-def _what(records: Sequence[Record]) -> Callable[[Record], str]:
-    """Return the function that names a record's problem: its size, and its dtype if they differ."""
-    if len({record.dtype for record in records}) == 1:
-        return size_text
-    return lambda record: f"{size_text(record)} {record.dtype}"
 
 
 def _si(value: float) -> str:

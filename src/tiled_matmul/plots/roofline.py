@@ -29,38 +29,35 @@ def two_roofs(
     """
     fig, axes = style.draw(5.6, 2)
     flat = model.peak_tflops(peak)
-    rates = [rate for *_, rate in points.values()]
-    bottom = min(rates) / 3
+    bottom = min(rate for *_, rate in points.values()) / 3
     for level, (ax, name) in enumerate(zip(axes, LEVELS, strict=True)):
-        values = [point[level] for point in points.values()]
         ridge = model.shared_ridge(cc) if level else model.ridge(peak)
-        left, right = min(*values, ridge) / 2.5, max(*values, ridge) * 4
+        values = [ridge, *(point[level] for point in points.values())]
+        left, right = min(values) / 2.5, max(values) * 4
         x = np.geomspace(left, right, 300)
         ax.loglog(x, [min(flat, flat * at / ridge) for at in x], color=style.INK, lw=1.8)
         ax.axhline(library, color=style.C, lw=1.2, ls=(0, (4, 3)))
         for (kernel, point), (color, marker) in zip(points.items(), style.SERIES, strict=False):
-            label = kernel if not level else None
-            ax.plot(point[level], point[2], marker, color=color, ms=7, ls="none", label=label)
+            look = {"color": color, "ls": "none", "label": None if level else kernel}
+            ax.plot(point[level], point[2], marker, ms=7, **look)
         bandwidth = model.shared_bandwidth_gbps(peak, cc) if level else peak.bandwidth_gbps
         text = f"{bandwidth / 1000:.3g} TB/s of {name}"
         ax.text(0.02, 0.96, text, transform=ax.transAxes, ha="left", va="top")
         ax.text(right, library * 0.9, "cuBLAS", ha="right", va="top")
         ax.text(right, flat * 1.08, f"{flat:.3g} TFLOP/s", ha="right", va="bottom")
         ax.set(xlim=(left, right), ylim=(bottom, flat * 2.6))
-        for axis in (ax.xaxis, ax.yaxis):
-            style.plain_numbers(axis)
-        ax.set_xlabel(f"FLOPs for each byte asked of {name}")
-        ax.set_ylabel("TFLOP/s")
+        style.plain_numbers(ax.xaxis, ax.yaxis)
+        ax.set(xlabel=f"FLOPs for each byte asked of {name}", ylabel="TFLOP/s")
     fig.legend(loc="outside lower center", ncols=2, fontsize=8)
-    style.title(fig, finding)
     described = "; ".join(
         f"{kernel}: {rate:.3g} TFLOP/s, {one:.3g} FLOPs for each byte of global memory and "
         f"{two:.3g} for each of shared memory"
         for kernel, (one, two, rate) in points.items()
     )
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Two rooflines of {peak.name}, logarithmic axes. {described}; "
+        finding,
+        f"Two rooflines of {peak.name}, logarithmic axes. {described}; "
         f"cuBLAS {library:.3g} TFLOP/s.",
     )
 
@@ -84,9 +81,8 @@ def occupancy_against_rate(
     ax.set(xlim=(0, 1.12), ylim=(len(tiles) - 0.5, -0.5))
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
     ax.set_xlabel("grey: warps resident, of the most; blue: rate, of cuBLAS's")
-    style.title(fig, finding)
     words = "; ".join(
         f"{name}: {full:.0%} occupied" + ("" if share is None else f", {share:.0%} of cuBLAS")
         for name, full, share in tiles
     )
-    return style.finish(fig, f"{finding}. {words}.")
+    return style.conclude(fig, finding, f"{words}.")

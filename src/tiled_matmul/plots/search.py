@@ -40,7 +40,7 @@ def trials(found: Sequence[Any], edges: Sequence[int], finding: str) -> style.Fi
         name += f"{trial.registers} registers, {blocks} block{'s' * (blocks != 1)}"
         if trial.spilled_bytes:
             name += f", {trial.spilled_bytes} bytes spilled"
-        ax.text(0, line - 0.08, name, va="bottom", color=style.INK, fontsize=8)
+        ax.text(0, line - 0.08, name, va="bottom", fontsize=8)
         shares = [trial.record(edge).ratio for edge in edges]
         ax.hlines(line + 0.17, 0, max(shares), color=style.MUTED, lw=0.8, alpha=0.6)
         # Beside the marks only, so that no text is crossed out.
@@ -54,5 +54,4 @@ def trials(found: Sequence[Any], edges: Sequence[int], finding: str) -> style.Fi
     for (color, marker), edge in zip(style.SERIES, edges, strict=False):
         ax.plot([], [], marker, color=color, ls="none", label=f"{edge}³")
     fig.legend(loc="outside lower center", ncols=len(edges), handletextpad=0.2)
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")

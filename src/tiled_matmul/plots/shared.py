@@ -31,41 +31,32 @@ def staging(t: Any, thread: int, block: tuple[int, ...] = (0, 0)) -> style.Figur
     stored, read = (_touched(t, own, shared, op) for op in ("store", "load"))
     fig, axes = style.draw(2.6, columns=2)
     place = divmod(thread, t.block[0])
-    steps = (("1  stage", all_stores, stored), ("2  use", stored, read))
-    for ax, (name, pale, full) in zip(axes, steps, strict=True):
+    steps = (("1  stage", "stores", all_stores, stored), ("2  use", "reads", ((), ()), read))
+    for ax, (name, verb, pale, full) in zip(axes, steps, strict=True):
         size = 2 * edge + GAP
         style.bare(ax, size, size)
-        corners = ((0, edge + GAP), (edge + GAP, 0))
-        for (x, y), color, weak, strong in zip(
-            corners, (style.A, style.B), pale, full, strict=True
-        ):
-            if name.startswith("1"):
-                shade = {divmod(e, edge): 0.2 for e in weak}
-                shade |= {divmod(e, edge): 0.85 for e in strong}
-            else:
-                shade = {divmod(e, edge): 0.85 for e in strong}
+        tiles = ((0, edge + GAP, style.A), (edge + GAP, 0, style.B))
+        for (x, y, color), weak, strong in zip(tiles, pale, full, strict=True):
+            shade = {divmod(e, edge): 0.2 for e in weak} | {divmod(e, edge): 0.85 for e in strong}
             _tile(ax, edge, color, x, y, shade)
         x = y = edge + GAP
         style.matrix(ax, edge, edge, style.C, x=x, y=y, shade={place: 0.5})
-        corner = (x + place[1], y + place[0])
-        ax.add_patch(Rectangle(corner, 1, 1, fill=False, lw=2.2, ec=style.INK, clip_on=False))
+        style.frame(ax, x + place[1], y + place[0], 1, 1, style.INK, 2.2)
         ax.text(0, 0.45, name, fontweight="bold", va="center", fontsize=9)
         count = sum(len(elements) for elements in full)
-        verb = "stores" if name.startswith("1") else "reads"
         ax.text(0, 1.15, f"the thread\n{verb} {count}", va="top", fontsize=8)
-    used = sorted({len(elements) for elements in (*loads,)})
     often = sum(len(part) for part in loads) // sum(len(set(part)) for part in loads)
     finding = (
         f"Each thread fetches {len(stored[0]) + len(stored[1])} elements for all, "
         f"and reads {sum(map(len, read))}"
     )
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. Tiles of A, left, and B, above, {edge} by {edge}, in shared memory. First "
+        finding,
+        f"Tiles of A, left, and B, above, {edge} by {edge}, in shared memory. First "
         f"thread {place[::-1]} stores one element of each; then it reads row {place[0]} of A's "
         f"tile and column {place[1]} of B's. Each element is read {microscope.times(often)}, "
-        f"{used[0]} reads of a tile in all.",
+        f"{min(map(len, loads))} reads of a tile in all.",
     )
 
 
@@ -94,8 +85,7 @@ def answers(c: Any, expected: Any, tile: int) -> style.Figure:
     for i, j in np.ndindex(c.shape):
         color = style.FAULT if wrong[i, j] else style.C
         alpha = 0.6 if wrong[i, j] else 0.3 if (i // tile + j // tile) % 2 else 0.12
-        box = Rectangle((j, 0.8 * i), 1, 0.8, facecolor=color, alpha=alpha, lw=0)
-        ax.add_patch(box)
+        ax.add_patch(Rectangle((j, 0.8 * i), 1, 0.8, facecolor=color, alpha=alpha, lw=0))
         ax.text(j + 0.5, 0.8 * i + 0.42, f"{c[i, j]:g}", ha="center", va="center", fontsize=8)
     for i, j in np.ndindex(-(-rows // tile), -(-columns // tile)):
         height, width = min(tile, rows - i * tile), min(tile, columns - j * tile)
@@ -104,10 +94,10 @@ def answers(c: Any, expected: Any, tile: int) -> style.Figure:
     finding = f"All {c.size} numbers are as expected"
     if bad:
         finding = f"{bad} of {c.size} numbers are not as expected"
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. C in {rows} rows and {columns} columns, cut into tiles of {tile}; its first "
+        finding,
+        f"C in {rows} rows and {columns} columns, cut into tiles of {tile}; its first "
         f"row is {', '.join(f'{x:g}' for x in c[0])}.",
     )
 
@@ -124,10 +114,8 @@ def speedups(
     """
     fig, ax = style.draw(3.4)
     for (low, high), (least, most) in expected:
-        corner, far = (low / 1.18, least), (high * 1.18, most)
-        box = Rectangle(corner, far[0] - corner[0], most - least, lw=0)
-        box.set(facecolor=style.MUTED, alpha=0.3)
-        ax.add_patch(box)
+        box = (low / 1.18, least), high * 1.18 - low / 1.18, most - least
+        ax.add_patch(Rectangle(*box, lw=0, facecolor=style.MUTED, alpha=0.3))
         ax.text((low * high) ** 0.5, 0.2, f"{least:g}–{most:g}", ha="center")
     lines = {name: line for name, line in found.items() if line}
     for (name, line), (color, marker) in zip(lines.items(), style.SERIES, strict=False):
@@ -145,18 +133,15 @@ def speedups(
     )
     top = max([most for _, (_, most) in expected] + [max(line.values()) for line in lines.values()])
     ax.axhline(1, color=style.INK, lw=0.8)
-    ax.set(xscale="log", xlim=(edges[0] / 1.3, edges[-1] * 1.3), ylim=(0, 1.08 * top))
+    ax.set(xscale="log", xlim=(edges[0] / 1.3, edges[-1] * 1.3))
+    ax.set(ylim=(0, 1.08 * top), ylabel="times faster than a thread\nan element")
     style.edge_axis(ax, edges, "edge N of the matrices")
-    ax.set_ylabel("times faster than a thread\nan element")
     finding = "What the benchmark page expects; no clock here to check it"
     if inside:
         finding = f"{sum(inside)} of {len(inside)} speed-ups lie in the expected range (grey)"
         fig.legend(loc="outside lower center", ncols=2, fontsize=8, columnspacing=1)
-    style.title(fig, finding)
     ranges = [f"{a:g} to {b:g} from {low} to {high}" for (low, high), (a, b) in expected]
-    numbers = [
-        f"{name}: {', '.join(f'{ratio:.2f} at {n}' for n, ratio in sorted(line.items()))}"
-        for name, line in lines.items()
-    ]
-    words = "; ".join([f"Expected: {', '.join(ranges)}", *numbers])
-    return style.finish(fig, f"{finding}. {words}.")
+    words = f"Expected: {', '.join(ranges)}"
+    if lines:
+        words += f"; {style.in_words(lines, '.2f')}"
+    return style.conclude(fig, finding, f"{words}.")

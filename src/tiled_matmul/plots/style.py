@@ -14,7 +14,7 @@ import html
 import io
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -48,7 +48,6 @@ STYLE = {
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": INK,
-    "axes.titlecolor": INK,
     "xtick.color": INK,
     "ytick.color": INK,
     "grid.color": MUTED,
@@ -104,7 +103,7 @@ def title(fig: MatplotlibFigure, finding: str) -> None:
             break
         lines = narrower
     text = "\n".join(lines)
-    fig.suptitle(text, x=0.01, ha="left", fontsize=FONT_SIZE + 1, fontweight="bold", color=INK)
+    fig.suptitle(text, x=0.01, ha="left", fontsize=FONT_SIZE + 1, fontweight="bold")
 
 
 def finish(fig: MatplotlibFigure, alt: str) -> Figure:
@@ -115,6 +114,12 @@ def finish(fig: MatplotlibFigure, alt: str) -> Figure:
     metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
     fig.savefig(buffer, format="svg", metadata=metadata)
     return Figure(_inline(buffer.getvalue(), alt), alt)
+
+
+def conclude(fig: MatplotlibFigure, finding: str, words: str) -> Figure:
+    """Return the finished figure with its title; `words` follow it in the alternative text."""
+    title(fig, finding)
+    return finish(fig, f"{finding}. {words}")
 
 
 def _inline(svg: str, alt: str) -> str:
@@ -155,30 +160,23 @@ def matrix(
     *,
     x: float = 0,
     y: float = 0,
-    cell: float = 1,
     shade=None,
-    label: str = "",
     tile: tuple[int, int] | None = None,
 ) -> None:
-    """Draw a rows × columns matrix with its upper left corner at (x, y).
+    """Draw a rows × columns matrix of unit squares with its upper left corner at (x, y).
 
-    `cell` is the edge of an element. `shade` maps (row, column) to an opacity from 0 to 1, as a
-    dict or a 2-D array. `tile` draws heavier lines around tiles of (rows, columns); `label` is
-    written above.
+    `shade` is the opacity of all elements, or maps (row, column) to that of one. `tile` draws
+    heavier lines around tiles of (rows, columns).
     """
-    if shade is not None and not isinstance(shade, dict):
-        shade = {(i, j): shade[i][j] for i in range(rows) for j in range(columns)}
+    if isinstance(shade, float):
+        shade = {(i, j): shade for i in range(rows) for j in range(columns)}
     by_alpha: dict[float, list] = {}
     for (row, column), alpha in (shade or {}).items():
-        if alpha:
-            corner = (x + column * cell, y + row * cell)
-            by_alpha.setdefault(round(float(alpha), 3), []).append(corner)
-    for alpha, corners in by_alpha.items():
-        _squares(ax, corners, cell, facecolor=color, alpha=alpha, lw=0)
-    _grid(ax, x, y, rows, columns, (1, 1), cell, edgecolor=color, lw=0.5, alpha=0.6)
-    _grid(ax, x, y, rows, columns, tile or (rows, columns), cell, edgecolor=color, lw=1.5)
-    if label:
-        ax.text(x + columns * cell / 2, y - 0.25 * cell, label, ha="center", va="bottom", color=INK)
+        by_alpha.setdefault(round(float(alpha), 3), []).append((x + column, y + row, 1, 1))
+    for alpha, squares in by_alpha.items():
+        boxes(ax, squares, facecolor=color, alpha=alpha, lw=0)
+    _grid(ax, x, y, rows, columns, (1, 1), edgecolor=color, lw=0.5, alpha=0.6)
+    _grid(ax, x, y, rows, columns, tile or (rows, columns), edgecolor=color, lw=1.5)
 
 
 def fill(
@@ -197,6 +195,41 @@ def frame(
     ax.add_patch(Rectangle((x, y), width, height, **look))
 
 
+def product_frames(
+    ax: Axes, corner: float, strip: float, rows: float, columns: float, line: float = 1.5
+) -> None:
+    """Draw the outline of C with its upper left corner at (corner, corner), of A and B beside it.
+
+    Of A and B only a `strip` of that width is shown.
+    """
+    frame(ax, 0, corner, strip, rows, A, line)
+    frame(ax, corner, 0, columns, strip, B, line)
+    frame(ax, corner, corner, columns, rows, C, line)
+
+
+def note(ax: Axes, text: str, at: tuple, shift: tuple, **look) -> None:
+    """Write a text that lies `shift` points away from a point of the data."""
+    ax.annotate(text, at, shift, textcoords="offset points", **look)
+
+
+def mark(ax: Axes, x: float, text: str, y: float, side: str) -> None:
+    """Draw a vertical line at `x`, with a text along it from `y` of the height on."""
+    ax.axvline(x, color=MUTED, lw=0.8)
+    look = {"xycoords": ("data", "axes fraction"), "rotation": 90, "fontsize": 8}
+    note(ax, text, (x, y), (-3, 0), ha="right", va=side, **look)
+
+
+def line_axis(ax: Axes, bottom: float, top: float, label: str, **limits) -> None:
+    """Set up an axis of lines with their names on them: no ticks and no edge at the left."""
+    ax.set(ylim=(bottom, top), yticks=[], xlabel=label, **limits)
+    ax.spines["left"].set_visible(False)
+
+
+def panel_title(ax: Axes, text: str) -> None:
+    """Write the title of one of a figure's panels, which is not bold."""
+    ax.set_title(text, fontsize=FONT_SIZE, fontweight="normal")
+
+
 def grid_lines(*axes: Axes) -> None:
     """Draw the grid of some axes behind their data."""
     for ax in axes:
@@ -204,10 +237,11 @@ def grid_lines(*axes: Axes) -> None:
         ax.set_axisbelow(True)
 
 
-def plain_numbers(axis: Axis) -> None:
-    """Write an axis's numbers without exponents, and leave out its minor ticks."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
+def plain_numbers(*axes: Axis) -> None:
+    """Write the numbers of some axes without exponents, and leave out minor ticks."""
+    for axis in axes:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(NullLocator())
 
 
 def edge_axis(ax: Axes, edges: Sequence[int], label: str) -> None:
@@ -225,25 +259,34 @@ def share_axis(ax: Axes, reach: float, label: str) -> None:
     ax.set_xlabel(label)
 
 
-def _squares(ax: Axes, corners: list, edge: float, **look) -> None:
-    """Draw equal squares as one path, which keeps the SVG small."""
-    vertices, codes = [], []
-    for x, y in corners:
-        vertices += [(x, y), (x + edge, y), (x + edge, y + edge), (x, y + edge), (x, y)]
+def boxes(ax: Axes, corners: Sequence, start: Sequence = (), **look) -> None:
+    """Draw boxes (x, y, width, height) as one path, behind `start`, which keeps the SVG small."""
+    vertices, codes = [*start], [Path.MOVETO] * len(start)
+    for x, y, w, h in corners:
+        vertices += [(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)]
         codes += [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
     ax.add_patch(PathPatch(Path(vertices, codes), clip_on=False, **look))
 
 
-def _grid(
-    ax: Axes, x: float, y: float, rows: int, columns: int, step: tuple, cell: float, **look
-) -> None:
+def segments(ax: Axes, ends: Sequence, **look) -> None:
+    """Draw separate lines, each from one point of `ends` to the next, as one path."""
+    codes = [Path.MOVETO, Path.LINETO] * (len(ends) // 2)
+    ax.add_patch(PathPatch(Path(ends, codes), fill=False, **look))
+
+
+def _grid(ax: Axes, x: float, y: float, rows: int, columns: int, step: tuple, **look) -> None:
     """Draw lines every step[0] rows and step[1] columns, and the border, as one path."""
-    across = sorted({*range(0, rows, step[0]), rows})
-    down = sorted({*range(0, columns, step[1]), columns})
-    vertices = []
-    for row in across:
-        vertices += [(x, y + row * cell), (x + columns * cell, y + row * cell)]
-    for column in down:
-        vertices += [(x + column * cell, y), (x + column * cell, y + rows * cell)]
-    codes = [Path.MOVETO, Path.LINETO] * (len(vertices) // 2)
-    ax.add_patch(PathPatch(Path(vertices, codes), fill=False, clip_on=False, **look))
+    ends = []
+    for row in (*range(0, rows, step[0]), rows):
+        ends += [(x, y + row), (x + columns, y + row)]
+    for column in (*range(0, columns, step[1]), columns):
+        ends += [(x + column, y), (x + column, y + rows)]
+    segments(ax, ends, clip_on=False, **look)
+
+
+def in_words(lines: Mapping[str, Mapping[int, float]], spec: str) -> str:
+    """Return {name: {x: number}} for an alternative text, each number formatted by `spec`."""
+    return "; ".join(
+        f"{name}: " + ", ".join(f"{number:{spec}} at {x}" for x, number in sorted(line.items()))
+        for name, line in lines.items()
+    )

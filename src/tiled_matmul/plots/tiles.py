@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.patches import PathPatch, Rectangle
-from matplotlib.path import Path
+from matplotlib.patches import Rectangle
 
 from tiled_matmul.plots import style
 
@@ -29,16 +28,13 @@ def reuse(orders: Mapping[str, Sequence[Visit]], finding: str) -> style.Figure:
         vertices = []
         for start, end in zip([0, *breaks], [*breaks, len(places)], strict=True):
             vertices += [(start, places[start]), (end, places[start] + end - start)]
-        codes = [Path.MOVETO, Path.LINETO] * (len(vertices) // 2)
-        ax.add_patch(PathPatch(Path(vertices, codes), fill=False, edgecolor=style.B, lw=1.3))
-        ax.set(xlim=(0, len(visits)), ylim=(rows * n, -1))
-        ax.set_title(name)
-        ax.set_ylabel("element of B")
+        style.segments(ax, vertices, edgecolor=style.B, lw=1.3)
+        ax.set(xlim=(0, len(visits)), ylim=(rows * n, -1), title=name, ylabel="element of B")
     axes[-1, 0].set_xlabel("multiplication, in the order of the loops")
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. One panel for each of {', '.join(orders)}: a line that runs to the right with "
+        finding,
+        f"One panel for each of {', '.join(orders)}: a line that runs to the right with "
         "time and downwards with the place in memory of the element of B that is used.",
     )
 
@@ -62,16 +58,16 @@ def strips(m: int, n: int, k: int, tile: int, at: tuple[int, int]) -> style.Figu
     style.matrix(ax, m, k, style.A, y=top, shade=strip_a, tile=cut)
     style.matrix(ax, k, n, style.B, x=left, shade=strip_b, tile=cut)
     style.matrix(ax, m, n, style.C, x=left, y=top, shade=corner, tile=cut)
-    ink = {"color": style.INK, "ha": "center", "va": "center"}
-    ax.text(k / 2, k - 0.1, "K runs along A's row →", fontsize=8, **ink)
-    ax.text(left - 0.75, k / 2, "and down B's column →", rotation=-90, fontsize=8, **ink)
+    middle = {"ha": "center", "va": "center"}
+    ax.text(k / 2, k - 0.1, "K runs along A's row →", fontsize=8, **middle)
+    ax.text(left - 0.75, k / 2, "and down B's column →", rotation=-90, fontsize=8, **middle)
     for name, x, y in (("A", 0, top), ("B", left, 0), ("C", left, top)):
-        ax.text(x + 0.5, y + 0.55, name, fontsize=10, weight="bold", **ink)
+        ax.text(x + 0.5, y + 0.55, name, fontsize=10, weight="bold", **middle)
     finding = "One T×T tile of C needs T rows of A and T columns of B"
-    style.title(fig, finding)
-    return style.finish(
+    return style.conclude(
         fig,
-        f"{finding}. A below left, B above right, C in the corner between them, all cut into tiles "
+        finding,
+        f"A below left, B above right, C in the corner between them, all cut into tiles "
         f"of {tile} by {tile}. One tile of C is shaded, and with it the whole strip of A to its "
         "left and the whole strip of B above it.",
     )
@@ -92,31 +88,18 @@ def traffic(
     fig, ax = style.draw(3.9)
     edges = sorted({edge for line in counted.values() for edge in line})
     ax.plot(edges, [2 / edge for edge in edges], color=style.MUTED, lw=1.2, ls=(0, (4, 3)))
-    ax.annotate("2/T", (edges[-1], 2 / edges[-1]), (4, 0), textcoords="offset points", va="center")
+    style.note(ax, "2/T", (edges[-1], 2 / edges[-1]), (4, 0), va="center")
     _lines(ax, counted)
     ax.axhline(untiled, color=style.INK, lw=0.8, label="no tiles (ikj)")
     for label, edge in limits.items():
-        ax.axvline(edge, color=style.MUTED, lw=0.8)
-        ax.annotate(
-            label,
-            (edge, 0.03),
-            (-3, 0),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            rotation=90,
-            ha="right",
-            va="bottom",
-            fontsize=8,
-        )
+        style.mark(ax, edge, label, 0.03, "bottom")
     ax.set(xscale="log", yscale="log", xlim=(edges[0] * 0.93, edges[-1] * 1.18))
     ax.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
-    ax.set_ylim(0.009, 2)
+    ax.set(ylim=(0.009, 2), ylabel="words fetched for each\nmultiplication (model)")
     style.edge_axis(ax, edges, "edge T of the tile (elements)")
-    ax.set_ylabel("words fetched for each\nmultiplication (model)")
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
-    style.title(fig, finding)
-    numbers = _in_words(counted, ".3f")
-    return style.finish(fig, f"{finding}. Words for each multiplication, {numbers}.")
+    numbers = style.in_words(counted, ".3f")
+    return style.conclude(fig, finding, f"Words for each multiplication, {numbers}.")
 
 
 @style.styled
@@ -136,16 +119,15 @@ def sets(counts: Mapping[str, Sequence[int]], ways: int, finding: str) -> style.
         ax.axhline(ways, color=style.INK, lw=0.8, ls=(0, (4, 3)))
         ax.set(ylim=(0, highest * 1.1), xlim=(-0.7, len(line) - 0.3))
         ax.set_yticks(sorted({0, ways, highest}))
-        ax.set_title(name, fontsize=style.FONT_SIZE, fontweight="normal")
+        style.panel_title(ax, name)
     axes[len(counts) // 2, 0].set_ylabel("lines in the set")
     axes[-1, 0].set_xlabel(f"set of the cache; each keeps {ways} lines (dashed)")
-    style.title(fig, finding)
     words = "; ".join(
         f"{name}: {sum(1 for count in line if count)} of {len(line)} sets are used, "
         f"with at most {max(line)} lines in one"
         for name, line in counts.items()
     )
-    return style.finish(fig, f"{finding}. {words}.")
+    return style.conclude(fig, finding, f"{words}.")
 
 
 @style.styled
@@ -162,14 +144,12 @@ def measured(
     ax.axhline(untiled, color=style.INK, lw=0.9, ls=(0, (4, 3)), label="no tiles (ikj)")
     edges = sorted({edge for line in gflops.values() for edge in line})
     highest = max(untiled, *(rate for line in gflops.values() for rate in line.values()))
-    ax.set(xscale="log", ylim=(0, 1.15 * highest))
+    ax.set(xscale="log", ylim=(0, 1.15 * highest), ylabel="GFLOP/s, one thread")
     style.edge_axis(ax, edges, "edge T of the tile (elements), logarithmic")
-    ax.set_ylabel("GFLOP/s, one thread")
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
-    style.title(fig, finding)
-    numbers = _in_words(gflops, ".3g")
-    return style.finish(
-        fig, f"{finding}. GFLOP/s by tile edge, {numbers}; without tiles {untiled:.3g}."
+    numbers = style.in_words(gflops, ".3g")
+    return style.conclude(
+        fig, finding, f"GFLOP/s by tile edge, {numbers}; without tiles {untiled:.3g}."
     )
 
 
@@ -184,9 +164,8 @@ def register_block(edge: int, width: int) -> style.Figure:
     gap, lit, trace = 1.0, width // 3, 0.8 * (edge + 2)
     style.bare(ax, edge + gap + width, 2 * (edge + gap) + trace)
     left, top = edge + gap, edge + 2 * gap
-    waits = {(i, p): 0.6 for i in range(edge) for p in range(edge)}
     column = {(row, lit): 0.75 for row in range(edge)}
-    style.matrix(ax, edge, edge, style.A, y=top, shade=waits)
+    style.matrix(ax, edge, edge, style.A, y=top, shade=0.6)
     style.matrix(ax, edge, width, style.B, x=left, y=gap, shade=column)
     style.matrix(ax, edge, width, style.C, x=left, y=top, shade=column)
     frame = {"fill": False, "edgecolor": style.INK, "lw": 1.6, "zorder": 3}
@@ -206,12 +185,11 @@ def register_block(edge: int, width: int) -> style.Figure:
         steps.append(f"load c{row}, add {sums}, store c{row}")
     for number, step in enumerate(steps):
         ax.text(0, top + edge + 1.0 + 0.8 * number, f"{number + 1}  {step}", fontsize=8)
-    loads = 2 * edge
-    finding = f"One j: {loads} numbers loaded, {edge} stored, {edge * edge} multiplications done"
-    style.title(fig, finding)
-    return style.finish(
+    finding = f"One j: {2 * edge} numbers loaded, {edge} stored, {edge * edge} multiplications done"
+    return style.conclude(
         fig,
-        f"{finding}. A block of {edge} by {edge} elements of A, framed, stays in registers; to its "
+        finding,
+        f"A block of {edge} by {edge} elements of A, framed, stays in registers; to its "
         f"right {edge} rows of C, above them {edge} rows of B. One column of both is lit: what one "
         f"step along j touches. Below, the step as a trace: {'; '.join(steps)}.",
     )
@@ -222,12 +200,3 @@ def _lines(ax: Axes, by_name: Mapping[str, Mapping[int, float]]) -> None:
     for (name, line), (color, marker) in zip(by_name.items(), PAIR, strict=False):
         points = sorted(line.items())
         ax.plot(*zip(*points, strict=True), marker=marker, color=color, ms=5, label=name)
-
-
-def _in_words(by_name: Mapping[str, Mapping[int, float]], spec: str) -> str:
-    """Return the numbers of `_lines` for an alternative text, each formatted by `spec`."""
-    return "; ".join(
-        f"{name}: "
-        + ", ".join(f"{number:{spec}} at {edge}" for edge, number in sorted(line.items()))
-        for name, line in by_name.items()
-    )

@@ -9,6 +9,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
 from tiled_matmul.measure.under_load import Load
+from tiled_matmul.microscope.table import plural
 from tiled_matmul.plots import style
 
 LOOKS = ((style.A, "-"), (style.OTHERS[1], (0, (4, 2))), (style.FAULT, "-"), (style.C, "-"))
@@ -39,15 +40,13 @@ def budget(
     ax.axvline(limit, color=style.MUTED, ls="--", lw=1)
     ax.text(limit + 3, -0.75, f"{limit:.0f}", va="bottom", fontsize=8)
     most = max(limit, *totals.values())
-    ax.set(xlim=(0, most * 1.12), ylim=(len(settings) - 0.4, -1.3), yticks=[])
-    ax.spines["left"].set_visible(False)
-    ax.set_xlabel("KiB of shared memory; blue: tiles of A, orange: of B")
-    style.title(fig, finding)
+    label = "KiB of shared memory; blue: tiles of A, orange: of B"
+    style.line_axis(ax, len(settings) - 0.4, -1.3, label, xlim=(0, most * 1.12))
     spoken = "; ".join(
         f"{name}: {count} times {a:.0f} and {b:.0f} KiB, {totals[name]:.0f} in all"
         for name, (a, b, count) in settings.items()
     )
-    return style.finish(fig, f"{finding}. {spoken}. A block may have {limit:.0f} KiB.")
+    return style.conclude(fig, finding, f"{spoken}. A block may have {limit:.0f} KiB.")
 
 
 class Turn(NamedTuple):
@@ -78,14 +77,12 @@ def pipeline(stages: int, copy: float, steps: int) -> list[Turn]:
 
 
 @style.styled
-def pipelines(
-    stages: Sequence[int], copy: float, steps: int, finding: str, until: float = 8.0
-) -> style.Figure:
-    """Draw the first steps of loops with these numbers of stages, up to the time `until`.
+def pipelines(stages: Sequence[int], copy: float, steps: int, finding: str) -> style.Figure:
+    """Draw the first steps of loops with these numbers of stages, up to the time 8.
 
-    The unit is a product's time; a copy takes `copy` units. `finding` is the title. Raises
-    ValueError as `pipeline`.
+    The unit is a product's time; a copy takes `copy` units. Raises ValueError as `pipeline`.
     """
+    until = 8.0
     fig, axes = style.draw(0.8 + 1.1 * len(stages), len(stages), sharex=True, squeeze=False)
     spoken = []
     for ax, count in zip(axes[:, 0], stages, strict=True):
@@ -102,15 +99,13 @@ def pipelines(
                     middle = (start + min(end, until)) / 2
                     words = {"ha": "center", "va": "center", "fontsize": 7}
                     ax.text(middle, y + high / 2, f"{k + 1}", **words)
-        ax.set(xlim=(0, until), ylim=(2.1, -0.1), yticks=[])
-        ax.spines["left"].set_visible(False)
-        name = f"{count} stage{'s' * (count > 1)}"
-        ax.set_title(name, fontsize=style.FONT_SIZE, fontweight="normal")
+        style.line_axis(ax, 2.1, -0.1, "", xlim=(0, until))
+        name = plural(count, "stage")
+        style.panel_title(ax, name)
         each = turns[-1].multiplied[1] - turns[-2].multiplied[1] if steps > 1 else 1 + copy
         spoken.append(f"{name}: a step takes {each:.3g}")
     axes[-1, 0].set_xlabel("time, in products; orange: copies, green: products")
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. A copy takes {copy:g} products. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"A copy takes {copy:g} products. {'; '.join(spoken)}.")
 
 
 @style.styled
@@ -138,23 +133,18 @@ def against(shapes: Mapping[str, Mapping[str, tuple[float, float]]], finding: st
             ax.plot(model, line + 0.15, "o", color=style.INK, mfc="none", ms=6)
             ax.plot(clock, line + 0.15, "o", color=style.A, ms=4.5)
         ax.axvline(1, color=style.MUTED, ls="--", lw=0.8)
-        ax.set(xlim=(0.9, most * 1.06), ylim=(len(pairs) - 0.5, -0.8), yticks=[])
+        style.line_axis(ax, len(pairs) - 0.5, -0.8, "times the least", xlim=(0.9, most * 1.06))
         ax.xaxis.set_major_locator(MultipleLocator(1 if most > 2.6 else 0.5))
-        ax.spines["left"].set_visible(False)
-        ax.set_title(shape, fontsize=style.FONT_SIZE, fontweight="normal")
-        ax.set_xlabel("times the least")
-    keys = [
-        axes[0, 0].plot([], [], "o", color=style.INK, mfc="none", ms=6, label="model")[0],
-        axes[0, 0].plot([], [], "o", color=style.A, ms=4.5, label="clock")[0],
-    ]
-    fig.legend(handles=keys, loc="outside lower center", ncols=2, fontsize=8)
-    style.title(fig, finding)
+        style.panel_title(ax, shape)
+    axes[0, 0].plot([], [], "o", color=style.INK, mfc="none", ms=6, label="model")
+    axes[0, 0].plot([], [], "o", color=style.A, ms=4.5, label="clock")
+    fig.legend(loc="outside lower center", ncols=2, fontsize=8)
     spoken = ". ".join(
         f"{shape}: "
         + "; ".join(f"{n}, model {x:.2f}, clock {y:.2f}" for n, (x, y) in pairs.items())
         for shape, pairs in ratios.items()
     )
-    return style.finish(fig, f"{finding}. Times the least of each shape. {spoken}.")
+    return style.conclude(fig, finding, f"Times the least of each shape. {spoken}.")
 
 
 @style.styled
@@ -186,11 +176,10 @@ def loads(runs: Mapping[str, Load], finding: str) -> style.Figure:
     top = max([*limits, *(sample.watts for each in reported.values() for sample in each)])
     below.set(ylim=(0, top * 1.08), ylabel="power (W)", xlabel="seconds")
     fig.legend(loc="outside lower center", ncols=len(reported), fontsize=8)
-    style.title(fig, finding)
     spoken = "; ".join(
         f"{name}: from {samples[0].clock_mhz:.0f} MHz and {samples[0].watts:.0f} W to "
         f"{samples[-1].clock_mhz:.0f} MHz and {samples[-1].watts:.0f} W"
         for name, samples in reported.items()
     )
     limit = f" The limit is {max(limits):.0f} W." if limits else ""
-    return style.finish(fig, f"{finding}. Over {end:.1f} seconds. {spoken}.{limit}")
+    return style.conclude(fig, finding, f"Over {end:.1f} seconds. {spoken}.{limit}")

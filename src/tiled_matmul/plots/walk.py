@@ -89,7 +89,6 @@ class Walk:
             "panels": [[panel.x, panel.y, panel.cell] for panel in self.panels],
             "frames": [step.lit for step in self.steps],
         }
-        compact = json.dumps(data, separators=(",", ":"))
         items = "".join(f"<li>{step.html()}</li>" for step in self.steps)
         still = self.steps[self.still]
         speeds = "".join(
@@ -113,7 +112,8 @@ class Walk:
             '<details style="margin:0;padding:0;border:0;background:none">'
             f"<summary>All {plural(len(self.steps), 'step')} in words</summary>"
             f"<ol>{items}</ol></details>"
-            f'<script type="application/json" class="walk-data">{compact}</script>'
+            f'<script type="application/json" class="walk-data">'
+            f"{json.dumps(data, separators=(',', ':'))}</script>"
         )
         mark = hashlib.sha256(body.encode()).hexdigest()[:12]
         script = (assets / "walk.js").read_text(encoding="utf-8").replace("MARK", mark)
@@ -126,26 +126,23 @@ class Walk:
         )
 
     def _svg(self) -> str:
-        past = [box for step in self.steps[: self.still] for box in step.lit]
-        now = self.steps[self.still].lit
-        height = max(panel.y + panel.rows * panel.cell for panel in self.panels) + 3
+        still = self.steps[self.still]
         drawn = []
         for number, panel in enumerate(self.panels):
-            own = [[box for box in boxes if box[0] == number] for boxes in (past, now)]
+            own = [[box for box in step.lit if box[0] == number] for step in self.steps]
             kinds = {
-                "all": [box for step in self.steps for box in step.lit if box[0] == number],
-                "past": own[0],
-                "loaded": [box for box in own[1] if box[1] == 0],
-                "stored": [box for box in own[1] if box[1] == 1],
+                "all": sum(own, []),
+                "past": sum(own[: self.still], []),
+                "loaded": [box for box in own[self.still] if box[1] == 0],
+                "stored": [box for box in own[self.still] if box[1] == 1],
             }
             lit = "".join(
                 f'<path class="walk-{kind}" fill="{panel.color}" d="{_path(panel, boxes)}"/>'
                 for kind, boxes in kinds.items()
             )
             drawn.append(f'<g data-panel="{number}">{lit}{_lines(panel)}</g>')
-        alt = html.escape(
-            f"{self.title}. {self.steps[self.still].name}: {self.steps[self.still].words}"
-        )
+        alt = html.escape(f"{self.title}. {still.name}: {still.words}")
+        height = _below(self.panels) + 3
         return (
             f'<svg role="img" aria-label="{alt}" viewBox="-2 0 {WIDTH + 4} {height:g}" '
             f'xmlns="http://www.w3.org/2000/svg">{"".join(drawn)}</svg>'
@@ -161,20 +158,23 @@ def tile_walk(t, block: tuple[int, ...] = (0, 0), warp: int = 0) -> Walk:
     """
     accesses = microscope.accesses_of(t, block)
     panels = _panels(t, accesses)
+    who = f"{t.name}, block {tuple(block)}"
     if accesses["phase"].max() > 0:
-        who = f"{t.name}, block {tuple(block)}"
         title = microscope.reuse_finding(t, accesses, "block")
-        numbers = np.unique(accesses["phase"]).tolist()
-        parts = [(f"Phase {n} of {numbers[-1]}", accesses[accesses["phase"] == n]) for n in numbers]
-        steps = [_step(t, panels, name, part, "thread") for name, part in parts[:MOST_STEPS]]
+        name, unit = "Phase", "thread"
+        phases = np.unique(accesses["phase"]).tolist()
+        parts = {phase: accesses[accesses["phase"] == phase] for phase in phases}
     else:
         microscope.find_request(t, block=block, warp=warp)
-        who = f"{t.name}, block {tuple(block)}, warp {warp}"
+        who += f", warp {warp}"
         accesses = accesses[accesses["warp"] == warp]
         title = microscope.reuse_finding(t, accesses, "warp")
-        groups = _by_line(t, accesses)
-        parts = [(f"Step {n} of {len(groups) - 1}", part) for n, part in enumerate(groups)]
-        steps = [_step(t, panels, name, part, "lane") for name, part in parts[:MOST_STEPS]]
+        name, unit = "Step", "lane"
+        parts = dict(enumerate(_by_line(t, accesses)))
+    steps = [
+        _step(t, panels, f"{name} {number} of {max(parts)}", part, unit)
+        for number, part in list(parts.items())[:MOST_STEPS]
+    ]
     left_out = len(parts) - len(steps)
     who += f", without the last {left_out} of {len(parts)} steps" if left_out else ""
     return Walk(title, who, panels, steps)
@@ -197,8 +197,9 @@ def _by_line(t, accesses: np.ndarray) -> list[np.ndarray]:
 
 def _step(t, panels: Sequence[Panel], name: str, accesses: np.ndarray, unit: str) -> Step:
     lit, did, lines = [], {}, {}
-    for site, part in _parts(accesses):
-        op = "load" if t.sites[site].op == "load" else "store"
+    sites, first = np.unique(accesses["site"], return_index=True)
+    for site in sites[np.argsort(first)].tolist():
+        part = accesses[accesses["site"] == site]
         did.setdefault((t.sites[site].op, int(part["array"][0])), []).append(part)
         lines[t.sites[site].line] = t.sites[site].source
     sentences: dict[tuple, list[str]] = {}
@@ -227,20 +228,12 @@ def _step(t, panels: Sequence[Panel], name: str, accesses: np.ndarray, unit: str
     return Step(name, f"{words}.{more}", shown, tuple(lit))
 
 
-def _parts(accesses: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
-    """Return (site, its accesses), sites in the order in which they first ran."""
-    sites, first = np.unique(accesses["site"], return_index=True)
-    for site in sites[np.argsort(first)].tolist():
-        yield site, accesses[accesses["site"] == site]
-
-
 def region(info, elements: np.ndarray) -> str:
     """Return the name of distinct elements: a slice, "a[0:3, 6]", or else their number."""
     elements = np.asarray(elements)
     axes = [np.unique(axis) for axis in np.unravel_index(elements, info.shape)]
-    steps = [np.unique(np.diff(axis)) for axis in axes]
     whole = np.prod([axis.size for axis in axes]) == elements.size
-    if not whole or any(step.size > 1 for step in steps):
+    if not whole or any(np.unique(np.diff(axis)).size > 1 for axis in axes):
         return f"{elements.size:,} elements of {info.name}"
     return f"{info.name}[{', '.join(map(_slice, axes))}]"
 
@@ -273,11 +266,8 @@ def _panels(t, accesses: np.ndarray) -> list[Panel]:
     a, b, c = matrices
     cell = min((WIDTH - GAP) / (a.columns + b.columns), MOST_CELL)
     left, top = a.columns * cell + GAP, b.rows * cell + 2 * GAP
-    placed = [
-        replace(a, x=0, y=top, cell=cell),
-        replace(b, x=left, y=GAP, cell=cell),
-        replace(c, x=left, y=top, cell=cell),
-    ]
+    places = ((a, 0, top), (b, left, GAP), (c, left, top))
+    placed = [replace(panel, x=x, y=y, cell=cell) for panel, x, y in places]
     placed += _row(shared, 0, a.columns * cell, b.rows * cell, cell)
     return placed + _row([panel for panel in near if panel not in matrices], _below(placed))
 
@@ -285,33 +275,23 @@ def _panels(t, accesses: np.ndarray) -> list[Panel]:
 def _matrices(panels: Sequence[Panel]) -> list[Panel]:
     """Return the panels of A, B and C if their sizes fit a product, else an empty list."""
     by_color = {panel.color: panel for panel in panels}
-    product = [by_color[color] for color in (style.A, style.B, style.C) if color in by_color]
-    if len(product) < 3:
+    if not {style.A, style.B, style.C} <= set(by_color):
         return []
-    a, b, c = product
+    a, b, c = (by_color[color] for color in (style.A, style.B, style.C))
     fits = (a.rows, a.columns, b.columns) == (c.rows, b.rows, c.columns)
-    return product if fits else []
+    return [a, b, c] if fits else []
 
 
 def _row(
-    panels: Sequence[Panel],
-    top: float,
-    width: float = WIDTH,
-    height: float = WIDTH,
-    cell: float = MOST_CELL,
+    panels: Sequence[Panel], top: float, width=WIDTH, height=WIDTH, cell=MOST_CELL
 ) -> list[Panel]:
     """Place panels side by side below `top`, in a box of that width and height."""
-    if not panels:
-        return []
-    cell = min(
-        cell,
-        (width - GAP * (len(panels) - 1)) / sum(panel.columns for panel in panels),
-        height / max(panel.rows for panel in panels),
-    )
     placed, x = [], 0.0
     for panel in panels:
-        placed.append(replace(panel, x=x, y=top + GAP, cell=cell))
-        x += panel.columns * cell + GAP
+        across = (width - GAP * (len(panels) - 1)) / sum(each.columns for each in panels)
+        edge = min(cell, across, height / max(each.rows for each in panels))
+        placed.append(replace(panel, x=x, y=top + GAP, cell=edge))
+        x += panel.columns * edge + GAP
     return placed
 
 

@@ -13,10 +13,11 @@ from matplotlib.ticker import NullLocator, PercentFormatter
 
 from tiled_matmul.ladder import LADDER
 from tiled_matmul.measure.results import Record
+from tiled_matmul.microscope.table import plural
 from tiled_matmul.models.occupancy import REGISTERS
 from tiled_matmul.models.waves import Waves
 from tiled_matmul.plots import style
-from tiled_matmul.plots.rates import rate_text, title_of
+from tiled_matmul.plots.rates import rate_text, size_text, title_of
 
 ROW = 0.37  # inches, of a bar and its name
 BAR = 0.34  # of a row
@@ -55,19 +56,15 @@ def tails(launches: Mapping[str, Waves], finding: str) -> style.Figure:
         if idle:
             look = {"fill": False, "edgecolor": style.FAULT, "lw": 1.2, "hatch": "///"}
             ax.add_patch(Rectangle((waves.count - 0.98, waves.last), 0.96, idle, **look))
-        ax.set(xlim=(0, longest), ylim=(high, 0), yticks=(0, high))
-        ax.set_ylabel("multiprocessor")
-        text = f"{name}: {waves.tiles} tiles, {waves.fill:.0%} busy"
-        ax.set_title(text, fontsize=style.FONT_SIZE, fontweight="normal")
-        word = "wave" if waves.count == 1 else "waves"
+        ax.set(xlim=(0, longest), ylim=(high, 0), yticks=(0, high), ylabel="multiprocessor")
+        style.panel_title(ax, f"{name}: {waves.tiles} tiles, {waves.fill:.0%} busy")
         spoken.append(
-            f"{name}: {waves.tiles} tiles on {high} multiprocessors, {waves.count} {word}, {idle} "
-            f"idle in the last one, {waves.fill:.0%} of the time used"
+            f"{name}: {waves.tiles} tiles on {high} multiprocessors, {plural(waves.count, 'wave')}"
+            f", {idle} idle in the last one, {waves.fill:.0%} of the time used"
         )
     axes[-1, 0].set_xticks(range(longest + 1))
     axes[-1, 0].set_xlabel("time, in tiles")
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
 
 @style.styled
@@ -93,23 +90,21 @@ def groups(held: Mapping[str, Mapping[str, int]], threads: int, finding: str) ->
         left = 0
         for name, each in registers.items():
             look = {"color": style.B if name.startswith("copy") else style.C, "alpha": 0.6}
-            ax.barh(line + 0.15, each * threads - 300, 0.42, left=left + 150, **look)
-            words = {"ha": "center", "va": "center", "fontsize": 8.5}
-            ax.text(left + each * threads / 2, line + 0.15, f"{each}", **words)
-            left += each * threads
+            wide = each * threads
+            ax.barh(line + 0.15, wide - 300, 0.42, left=left + 150, **look)
+            ax.text(left + wide / 2, line + 0.15, each, ha="center", va="center", fontsize=8.5)
+            left += wide
         ax.text(0, line - 0.12, moment, va="bottom", fontsize=8.5)
         parts = ", ".join(f"{name} {each}" for name, each in registers.items())
         spoken.append(f"{moment}: {parts}, {left:,} in all")
     ax.axvline(REGISTERS, color=style.INK, ls="--", lw=0.8)
-    ax.set(xlim=(0, REGISTERS * 1.03), ylim=(len(held) - 0.5, -0.55), yticks=[])
+    label = "registers of a multiprocessor; in a bar: of each thread"
+    style.line_axis(ax, len(held) - 0.5, -0.55, label, xlim=(0, REGISTERS * 1.03))
     ax.set_xticks([0, REGISTERS // 2, REGISTERS], ["0", f"{REGISTERS // 2:,}", f"{REGISTERS:,}"])
-    ax.spines["left"].set_visible(False)
-    ax.set_xlabel("registers of a multiprocessor; in a bar: of each thread")
     for label, color in (("copy", style.B), ("multiply", style.C)):
         ax.bar(0, 0, color=color, alpha=0.6, label=label)
     fig.legend(loc="outside lower center", ncols=2, fontsize=8)
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
 
 def ascent(records: Sequence[Record]) -> list[Record]:
@@ -154,7 +149,7 @@ def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
     if not records:
         raise ValueError("there is no record to draw")
     rates = [record.tflops * 1e12 for record in records]
-    dtypes = list(dict.fromkeys(record.dtype for record in records))
+    dtypes = dict.fromkeys(record.dtype for record in records)
     colors = dict(zip(dtypes, (style.A, style.B, style.OTHERS[1], style.OTHERS[0]), strict=False))
     chapters = {rung.name: rung.chapter for rung in LADDER}
     fig, ax = style.draw(1.1 + ROW * len(records))
@@ -164,7 +159,7 @@ def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
         library = record.rung == record.baseline
         color = style.C if library else colors[record.dtype]
         ax.barh(line + 0.2, rate - low, BAR, left=low, color=color, alpha=0.6)
-        size = f"{record.n}³" if record.m == record.n == record.k else record.shape_text
+        size = size_text(record)
         name = title_of(record.rung)
         if record.rung in chapters:
             name = f"{chapters[record.rung]}. {name}"
@@ -173,19 +168,16 @@ def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
         ax.text(low, line, f" {name}", va="bottom", fontsize=8.5)
         ax.text(high, line, f"{rate_text(rate)}, {size}", va="bottom", ha="right", fontsize=8.5)
         spoken.append(f"{name}: {rate_text(rate)} in {record.dtype} at {size}")
-    ax.set(xscale="log", xlim=(low, high), ylim=(len(records) - 0.4, -0.6), yticks=[])
+    label = "rate, logarithmic; sizes and element types differ"
+    style.line_axis(ax, len(records) - 0.4, -0.6, label, xscale="log", xlim=(low, high))
     ticks = {1e6: "1 MFLOP/s", 1e9: "1 GFLOP/s", 1e12: "1 TFLOP/s", 1e15: "1 PFLOP/s"}
     shown = [tick for tick in ticks if low <= tick <= high]
     ax.set_xticks(shown, [ticks[tick] for tick in shown])
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.spines["left"].set_visible(False)
-    ax.set_xlabel("rate, logarithmic; sizes and element types differ")
-    for dtype in dtypes:
-        ax.bar(0, 0, color=colors[dtype], alpha=0.6, label=f"{dtype}")
-    ax.bar(0, 0, color=style.C, alpha=0.6, label="a library")
+    for label, color in (colors | {"a library": style.C}).items():
+        ax.bar(0, 0, color=color, alpha=0.6, label=label)
     fig.legend(loc="outside lower center", ncols=len(dtypes) + 1, fontsize=8)
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. Sizes and element types differ. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"Sizes and element types differ. {'; '.join(spoken)}.")
 
 
 @style.styled
@@ -212,12 +204,9 @@ def account(shares: Mapping[str, Mapping[str, float]], finding: str) -> style.Fi
             ax.vlines(1, line + 0.2 - BAR / 2, line + 0.2 + BAR / 2, color=style.INK, lw=1.5)
         ax.text(0, line, name, va="bottom", fontsize=8.5)
         spoken.append(f"{name}: " + ", ".join(f"{p} {s:.0%}" for p, s in parts.items()))
-    ax.set(ylim=(len(shares) - 0.4, -0.6), yticks=[], xlim=(0, None))
+    style.line_axis(ax, len(shares) - 0.4, -0.6, "share of the profiled time", xlim=(0, None))
     ax.xaxis.set_major_formatter(PercentFormatter(1))
-    ax.spines["left"].set_visible(False)
-    ax.set_xlabel("share of the profiled time")
     for part, look in PARTS.items():
         ax.bar(0, 0, label=part, **look | {"lw": 0})
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
-    style.title(fig, finding)
-    return style.finish(fig, f"{finding}. {'; '.join(spoken)}.")
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
