@@ -50,7 +50,7 @@ def zeros(*shape):
 
 
 def cells(boxes, panel, *kinds):
-    """Return the cells that a step of a walk lights in a panel; kind is 0 for loads, 1 for stores."""
+    """Return the cells that a walk's step lights in a panel; kinds: 0 loads, 1 stores."""
     return {
         (i, j)
         for p, kind, row, column, rows, columns in boxes
