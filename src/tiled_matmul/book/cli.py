@@ -28,6 +28,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
             help="a notebook to run" if action is run else "a notebook (default: every chapter)",
         )
         action.set_defaults(run=function)
+    check.add_argument(
+        "--pages",
+        action="store_true",
+        help="instead, report how much each chapter asks of its reader, and what is too much",
+    )
     run.add_argument("--all", action="store_true", help="run every chapter, in the book's order")
     run.add_argument(
         "--timeout",
@@ -50,6 +55,8 @@ def check_command(args: argparse.Namespace) -> int:
     missing = [str(path) for path in args.paths if not path.is_file()]
     if missing:
         return _usage_error(f"no such file: {', '.join(missing)}")
+    if args.pages:
+        return _check_pages(args.paths)
     problems = hygiene.check(args.paths or None)
     for problem in problems:
         print(problem)
@@ -58,6 +65,26 @@ def check_command(args: argparse.Namespace) -> int:
     count = f"{len(problems)} fault{'s' * (len(problems) != 1)}"
     print(f"notebooks check: {count}" if problems else "notebooks check: in order")
     return 1 if problems else 0
+
+
+def _check_pages(paths: list[Path]) -> int:
+    from tiled_matmul.book.files import NotebookError, chapters
+    from tiled_matmul.book.length import length
+
+    print(f"{'':24} words  prose   code  teach  share  verdicts  longest")
+    faults = []
+    for path in paths or chapters():
+        try:
+            page = length(path)
+        except NotebookError as error:
+            return _usage_error(error)
+        print(
+            f"{path.stem:24} {page.words:5}  {page.prose:5}  {page.lines:5}  {page.teaching:5}"
+            f"  {page.share:5.0%}  {page.verdicts:8}  {page.longest:7}"
+        )
+        faults += [f"{path.stem}: {fault}" for fault in page.faults()]
+    print(*faults, sep="\n", end="\n" if faults else "")
+    return 1 if faults else 0
 
 
 def sync_command(args: argparse.Namespace) -> int:

@@ -43,7 +43,8 @@ MAX_LINES = 12
 MIN_PREDICTIONS = 3
 MIN_FIGURES = 3
 TAGS = frozenset(
-    {"hide-cell", "hide-input", "hide-output", "nbval-ignore-output", "remove-cell", "remove-input"}
+    {"hide-cell", "hide-input", "hide-output", "lesson", "nbval-ignore-output", "remove-cell"}
+    | {"remove-input"}
 )
 # With "accelerator" and "colab", Colab opens a chapter on a GPU machine.
 METADATA = frozenset({"accelerator", "colab", "kernelspec", "language_info", "tiled_matmul"})
