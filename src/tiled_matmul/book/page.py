@@ -14,6 +14,7 @@ from tiled_matmul.machine.device import Peak
 from tiled_matmul.measure import peaks
 from tiled_matmul.microscope.table import Table, table
 from tiled_matmul.microscope.written import function_of
+from tiled_matmul.problem import Problem, as_layout
 
 REFERENCE = "H200"
 
@@ -73,6 +74,39 @@ def peak_rates() -> Peak:
 def say(markdown: str) -> Text:
     """Return Markdown that a notebook shows as text if it is the last expression of a cell."""
     return Text(markdown)
+
+
+def whole_numbers(m: int, n: int, k: int, dtype: str = "float32", layout: str = "nn") -> tuple:
+    """Return a (M, K) and b (K, N) of small whole numbers, whose product has no rounding errors.
+
+    They are torch tensors on this notebook's device, stored as `layout` says: "nn", "nt", "tn" or
+    "tt", with "t" for a matrix stored column by column. Raises ValueError as `Problem`.
+    """
+    device = "cuda" if backend.select().on_gpu else "cpu"
+    a, b = Problem(m, n, k, dtype).inputs(kind="integers", device="cpu")
+    return as_layout(a.to(device), b.to(device), layout)
+
+
+def traced(
+    matmul: Callable,
+    m: int,
+    n: int | None = None,
+    k: int | None = None,
+    dtype: str = "float32",
+    layout: str = "nn",
+    blocks: Sequence[tuple[int, int]] | None = None,
+    **options: Any,
+) -> Any:
+    """Return the trace of one product of whole numbers: of all its blocks, or of `blocks` only.
+
+    `matmul` is that of a rung in CUDA; `options` are passed on to it. Without N and K the product
+    is M × M × M.
+    """
+    from tiled_matmul.microscope.cuda import watch
+
+    with watch(blocks=blocks) as traces:
+        matmul(*whole_numbers(m, n or m, k or m, dtype, layout), **options)
+    return traces[0]
 
 
 def ladder_table(records: Sequence[Any]) -> Table:
