@@ -15,7 +15,7 @@ KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3
 LANGUAGE = {"name": "python"}
 
 SETUP_MARK = "# Set-up, the same in every notebook"
-SETUP_TAGS = ["hide-input", "nbval-ignore-output"]
+SETUP_TAGS = ["remove-input", "nbval-ignore-output"]
 # --no-deps leaves Colab's packages unchanged. nbval needs coverage, and Colab has neither.
 SETUP = (
     SETUP_MARK

@@ -34,12 +34,13 @@ from tiled_matmul.book.files import (
     toc_files,
 )
 from tiled_matmul.book.generated import ladder_markdown, readme_with_ladder, stamp_fault, title
+from tiled_matmul.book.length import FOLDED
 from tiled_matmul.book.prose import typed_in_code, typed_numbers
 from tiled_matmul.measure.claims import MIME as CLAIM
 
 SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
 MARKUP = re.compile(r"\*\*|`|(?<![\w·])\*\w|\]\(")
-MAX_LINES = 12
+MAX_LINES, MAX_FOLDED_LINES = 12, 30
 MIN_PREDICTIONS = 3
 MIN_FIGURES = 3
 TAGS = frozenset(
@@ -194,9 +195,10 @@ def _code_cell(cell: Any, root: Path) -> Iterator[str]:
             yield str(error)
     elif is_stray_kernel(cell):
         yield "a kernel's marker must be '# kernel: …', and the cell's first line"
-    elif not is_setup(cell) and len(lines) > MAX_LINES:
-        yield f"{len(lines)} lines, at most {MAX_LINES} (a kernel's own cell excepted)"
     tags = cell.metadata.get("tags", [])
+    most = MAX_FOLDED_LINES if FOLDED & set(tags) else MAX_LINES
+    if not (is_kernel(cell) or is_setup(cell)) and len(lines) > most:
+        yield f"{len(lines)} lines, at most {most} (a kernel's own cell excepted)"
     for tag in sorted(set(tags) - TAGS):
         yield f"unknown tag {tag!r}; known are {', '.join(sorted(TAGS))}"
     match = ABSOLUTE.search(cell.source)
