@@ -63,6 +63,10 @@ def test_show_source_gives_the_kernel_with_its_decorator():
     from tiled_matmul.ladder.loop_orders import ikj
 
     assert "@njit\ndef ikj(a, b, c):" in repr(page.show_source(ikj))
+    inner = "for j in range(c.shape[1]):\n    c[i, j] += a[i, k] * b[k, j]"
+    assert repr(page.show_source(ikj, "for j in")).endswith(inner)
+    with pytest.raises(ValueError, match="no statement of ikj begins with 'for x'"):
+        page.show_source(ikj, "for x")
 
 
 @pytest.mark.parametrize(

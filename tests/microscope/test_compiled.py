@@ -77,7 +77,11 @@ def test_a_listing_is_read():
 def test_operands_out_of_one_register_bank(instructions, waiting):
     lines = [*instructions, "FFMA R1, R2, R3, R1", "BRA 0x0", "EXIT"]
     listing = "\n".join(f"/*{16 * at:04x}*/ {line} ;" for at, line in enumerate(lines))
-    assert read("kernel", (9, 0), USAGE, listing).same_bank == waiting
+    made = read("kernel", (9, 0), USAGE, listing)
+    assert made.same_bank == waiting
+    floats = [line for line in lines if line.startswith("FFMA")]
+    assert made.examples("multiply-adds", 9) == floats
+    assert made.examples("multiply-adds") == floats[:1]
 
 
 def test_the_kilobyte_of_the_system_is_not_the_kernels():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -153,9 +155,25 @@ class Listing:
         return highlight(self.code, get_lexer_by_name(self.lexer), HtmlFormatter())
 
 
-def show_source(function: Callable) -> Listing:
-    """Return the source of a function or kernel, including its decorators."""
-    return Listing(inspect.getsource(function_of(function)))
+def show_source(function: Callable, part: str | None = None) -> Listing:
+    """Return the source of a function or kernel, including its decorators.
+
+    With `part`, only the statements whose first line begins with that text, whole and with the
+    indentation removed. Raises ValueError if there is none.
+    """
+    source = textwrap.dedent(inspect.getsource(function_of(function)))
+    if part is None:
+        return Listing(source)
+    lines = source.splitlines()
+    found = [
+        (node.lineno - 1, node.end_lineno)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.stmt) and lines[node.lineno - 1].strip().startswith(part)
+    ]
+    if not found:
+        raise ValueError(f"no statement of {function_of(function).__name__} begins with {part!r}")
+    shown = [textwrap.dedent("\n".join(lines[first:last])) for first, last in sorted(found)]
+    return Listing("\n".join(shown))
 
 
 def changes(before: Callable, after: Callable) -> Listing:

@@ -63,9 +63,10 @@ class Compiled:
     `registers` and `spilled_bytes` (in local memory, for lack of registers) are those of a thread,
     `shared_bytes` those of a block. `whole` counts all instructions by name; `inner` those of one
     iteration of the innermost loop with the most multiply-adds; `around` those of one iteration of
-    the loops around it, without `inner`. All three are empty without `cuobjdump`. `same_bank`
-    counts the multiply-adds of `inner` that read three operands from one of the two banks of the
-    register file, and therefore wait (compute capability 7.0 and later).
+    the loops around it, without `inner`; `loop` holds the instructions of `inner` in their order.
+    All four are empty without `cuobjdump`. `same_bank` counts the multiply-adds of `inner` that
+    read three operands from one of the two banks of the register file, and therefore wait (compute
+    capability 7.0 and later).
     """
 
     name: str
@@ -77,6 +78,15 @@ class Compiled:
     inner: Counter = field(default_factory=Counter, repr=False)
     around: Counter = field(default_factory=Counter, repr=False)
     same_bank: int = field(default=0, repr=False)
+    loop: tuple[str, ...] = field(default=(), repr=False)
+
+    def examples(self, kind: str, most: int = 1) -> list[str]:
+        """Return the first `most` instructions of one of OPCODES in the inner loop, as text.
+
+        Raises ValueError for another kind, and NoCompiler without `cuobjdump`.
+        """
+        self.count(kind)
+        return [line for line in self.loop if re.match(OPCODES[kind], line)][:most]
 
     def count(self, kind: str, where: str = "inner") -> int:
         """Return the number of instructions of one of OPCODES in "inner", "around" or "whole".
@@ -413,16 +423,18 @@ def read(name: str, cc: tuple[int, int], usage: str, listing: str) -> Compiled:
         for loop in loops
         if not any(o != loop and loop[0] <= o[0] and o[1] <= loop[1] for o in loops)
     ]
-    inner, around, same_bank = Counter(), Counter(), 0
+    inner, around, same_bank, loop = Counter(), Counter(), 0, ()
     if innermost:
         best = max(innermost, key=products)
         inner = within(best)
-        same_bank = _same_bank([line[1:] for line in lines if best[0] <= line[0] <= best[1]])
+        body = [line[1:] for line in lines if best[0] <= line[0] <= best[1]]
+        same_bank = _same_bank(body)
+        loop = tuple(f"{opcode} {rest.strip()}".strip() for opcode, rest in body)
         outer = [o for o in loops if o[0] <= best[0] and best[1] <= o[1]]
         around = within(max(outer, key=lambda o: o[1] - o[0])) - inner
     whole = Counter(opcode for _, opcode, _ in lines)
     own = max(0, shared - (SYSTEM_SHARED if cc >= (9, 0) else 0))
-    return Compiled(name, cc, registers, stack + local, own, whole, inner, around, same_bank)
+    return Compiled(name, cc, registers, stack + local, own, whole, inner, around, same_bank, loop)
 
 
 OPERAND = re.compile(r"[-|~!]*R(\d+)\|?(\.reuse)?$")
