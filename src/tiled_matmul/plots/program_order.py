@@ -265,7 +265,7 @@ def by_group(
     ax.plot([], [], "o", ls="-", color=style.INK, mfc="none", label="model")
     if any(found.values()):
         ax.plot([], [], "o", ls="none", color=style.INK, label="counted")
-    fig.legend(loc="outside lower center", ncols=5 if len(model) < 4 else 3, fontsize=8)
+    fig.legend(loc="outside lower center", ncols=3, fontsize=8)
     words = "; ".join(
         f"N = {edge}: {_in_words(line, found.get(edge, {}), sorted(line))}"
         for edge, line in model.items()
