@@ -1,5 +1,4 @@
 # ---
-# # ruff: noqa: E402, E501
 # jupyter:
 #   jupytext:
 #     text_representation:
@@ -12,7 +11,6 @@
 #     language: python
 #     name: python3
 # ---
-
 
 # %% [markdown]
 # # Evidence for chapter 10: program order
@@ -46,6 +44,7 @@ from tiled_matmul.page import setup
 machine = setup()
 
 # %% tags=["hide-input"]
+# ruff: noqa: E402, E501
 from collections import Counter
 from functools import partial
 
