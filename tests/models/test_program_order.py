@@ -8,7 +8,7 @@ import torch
 
 from tiled_matmul.kit.variants import edited
 from tiled_matmul.ladder.triton_swizzled import triton_swizzled_kernel
-from tiled_matmul.models.program_order import Setting, program_order, traffic, waves
+from tiled_matmul.models.program_order import Setting, l2_after, program_order, traffic, waves
 
 MIB = 2**20
 
@@ -75,6 +75,42 @@ def test_bytes_of_a_wave():
     ragged = Setting(130, 300, 10, (128, 256, 64), alive=100)
     assert ragged.tiles == (2, 2, 1)
     assert ragged.step_bytes(ragged.waves[0]) == (130 + 300) * 10 * 2
+
+
+def test_loads_of_a_wave():
+    ragged = Setting(130, 300, 70, (128, 256, 64), alive=3)
+    loads = list(ragged.loads(ragged.waves[0]))
+    assert loads[:4] == [
+        (("A", 0, 0), 128 * 64 * 2),
+        (("A", 1, 0), 2 * 64 * 2),
+        (("B", 0, 0), 256 * 64 * 2),
+        (("B", 0, 1), 44 * 64 * 2),
+    ]
+    assert loads[4:6] == [(("A", 0, 1), 128 * 6 * 2), (("A", 1, 1), 2 * 6 * 2)]
+    assert sum(nbytes for _, nbytes in loads) == ragged.strip_bytes(ragged.waves[0])
+
+
+def test_what_the_cache_holds_after_a_wave():
+    setting = Setting(32, 32, 32, (16, 16, 16), alive=2, itemsize=1)  # tiles of 256 bytes
+    first, second = (l2_after(setting, 10**6, wave) for wave in (0, 1))
+    assert (first.loaded, first.found) == (6 * 256, 0)  # a strip of A, two of B
+    assert first.a.tolist() == [[True, True], [False, False]] and first.b.all()
+    assert first.c.tolist() == [[True, True], [False, False]]
+    assert (second.loaded, second.found) == (6 * 256, 4 * 256) and second.c.all()
+    # Room for four tiles: the wave's two of C, and of the last iteration B's.
+    small = l2_after(setting, 4 * 256, 0)
+    assert not small.a.any() and small.b.tolist() == [[False, False], [True, True]]
+    assert l2_after(setting, 4 * 256, 1).found == 0
+    with pytest.raises(ValueError, match="waves 0 to 1, got 2"):
+        l2_after(setting, 1000, 2)
+
+
+@pytest.mark.parametrize("l2_bytes", [700, 5_000, 20_000])
+@pytest.mark.parametrize("group_m", [1, 2])
+def test_waves_miss_together_what_a_launch_misses(group_m, l2_bytes):
+    setting = Setting(100, 130, 50, (16, 32, 8), group_m, alive=5)
+    each = [l2_after(setting, l2_bytes, wave) for wave in range(len(setting.waves))]
+    assert sum(x.loaded - x.found for x in each) == traffic(setting, l2_bytes).missed
 
 
 def reference(setting, l2_bytes):

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from traced_example import cells
 
@@ -16,12 +17,12 @@ PAIR = {"row by row": TOY, "groups of 3": replace(TOY, group_m=3)}
 
 def test_orders_say_what_the_first_wave_wants_and_number_the_tiles():
     figure = figures.orders(PAIR, "Ten tiles or six")
-    assert "row by row: the first 9 programs want 1 tile row of A and 9 tile columns" in figure.alt
-    assert "groups of 3: the first 9 programs want 3 tile rows of A and 3 tile" in figure.alt
-    for text in (">80<", ">Ten tiles or six<", "3 of A + 3 of B", "= 6 tiles, 49.2 KB"):
+    assert "row by row: the first 9 programs load 1 strip of A and 9 strips of B" in figure.alt
+    assert "groups of 3: the first 9 programs load 3 strips of A and 3 strips" in figure.alt
+    for text in (">80<", ">Ten tiles or six<", "3 of A + 3 of B", "= 6 strips, 442 KB"):
         assert text in figure.svg
     large = figures.orders({"x": Setting(4096, 4096, 4096)}, "Many")
-    assert "= 25 tiles" in large.svg and ">80<" not in large.svg
+    assert "= 25 strips" in large.svg and ">80<" not in large.svg
 
 
 @pytest.mark.parametrize(
@@ -32,12 +33,34 @@ def test_bytes_in_words(nbytes, text):
     assert figures.size_text(nbytes) == text
 
 
+def test_owners_show_a_tile_without_a_program_and_one_outside():
+    grids = {"right": np.array([[0, 1], [2, 3]]), "wrong": np.array([[0, 2], [1, -1], [3, -1]])}
+    figure = figures.owners(grids, 2, "One is missing")
+    assert "right: 0 1, 2 3; wrong: 0 2, 1 none, 3 none." in figure.alt
+    assert figure.svg.count(">none<") == 1 and ">3<" in figure.svg
+
+
+def test_addresses_show_offsets_and_where_they_are():
+    offsets = np.array([[20, 21], [0, 1]])
+    figure = figures.addresses(offsets, (10, 1), 3, 10)
+    assert "m is 2, 0, k is 0, 1. The offsets are 20 21; 0 1." in figure.alt
+    assert "they are elements of rows 0, 2." in figure.alt and ">21<" in figure.svg
+
+
+def test_l2_contents_say_what_a_wave_finds():
+    figure = figures.l2_contents(PAIR, 10**6, "All stays")
+    assert "row by row, wave 1: 1 strip of A and 9 strips of B, 737 KB; it finds n" in figure.alt
+    assert "row by row, wave 2: 1 strip of A and 9 strips of B, 737 KB; it finds 6" in figure.alt
+    assert "at its end the L2 has tiles of the last 100% of K" in figure.alt
+    assert ">finds 664 KB<" in figure.svg and ">1 MB stay<" in figure.svg
+
+
 def test_by_group_shows_the_model_and_what_was_counted():
-    tiles, model = {8192: {1: 37, 8: 30, 16: 31}}, {8192: {1: 8.6, 8: 5.5, 16: 4.5}}
-    figure = figures.by_group(tiles, model, {8192: {1: 9.25}}, "Groups help")
+    model = {8192: {1: 8.6, 8: 5.5, 16: 4.5}}
+    figure = figures.by_group(model, {8192: {1: 9.25}}, "Groups help")
     assert "8.6 (counted 9.25) at 1, 5.5 at 8, 4.5 at 16" in figure.alt
     assert ">counted<" in figure.svg
-    alone = figures.by_group(tiles, model, {}, "Groups help")
+    alone = figures.by_group(model, {}, "Groups help")
     assert ">counted<" not in alone.svg and "(counted" not in alone.alt
 
 

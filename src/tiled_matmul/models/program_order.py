@@ -10,6 +10,7 @@ Hennessy & Patterson, appendix B.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache as remember
 
@@ -92,7 +93,7 @@ class Setting:
     @property
     def tiles(self) -> tuple[int, int, int]:
         """The number of tiles along M, N and K."""
-        return tuple(-(-s // b) for s, b in zip((self.m, self.n, self.k), self.block, strict=True))
+        return tuple(-(-s // b) for s, b in zip(self._sizes, self.block, strict=True))
 
     @property
     def order(self) -> np.ndarray:
@@ -116,6 +117,23 @@ class Setting:
         """Return the bytes of A's rows and B's columns that a wave wants along all of K."""
         rows, columns = self._extents(wave)
         return (rows + columns) * self.k * self.itemsize
+
+    def loads(self, wave: Wave) -> Iterator[tuple[tuple[str, int, int], int]]:
+        """Yield the distinct tiles that a wave loads, iteration by iteration, with their bytes.
+
+        A tile is ("A", tile row, iteration) or ("B", iteration, tile column).
+        """
+        lengths = [_lengths(*each).tolist() for each in zip(self._sizes, self.block, strict=True)]
+        high, wide, deep = lengths
+        for step, depth in enumerate(deep):
+            for row in wave.rows:
+                yield ("A", row, step), high[row] * depth * self.itemsize
+            for column in wave.columns:
+                yield ("B", step, column), wide[column] * depth * self.itemsize
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        return self.m, self.n, self.k
 
     def _extents(self, wave: Wave) -> tuple[int, int]:
         """Return how many rows of A and columns of B, in elements, a wave loads."""
@@ -164,30 +182,10 @@ def traffic(setting: Setting, l2_bytes: int) -> Traffic:
     """
     _positive(l2_bytes=l2_bytes)
     tiles_m, tiles_n, steps = setting.tiles
-    if tiles_m * tiles_n > MOST_PROGRAMS:
-        raise ValueError(f"{tiles_m * tiles_n:,} programs are more than {MOST_PROGRAMS:,}")
-    together = setting.waves
-    count = sum(wave.tiles * steps + wave.programs for wave in together)
-    if count > MOST_TOUCHES:
-        raise ValueError(f"{count:,} tiles to ask for are more than {MOST_TOUCHES:,}")
-    high, wide, deep = (
-        _lengths(size, block)
-        for size, block in zip((setting.m, setting.n, setting.k), setting.block, strict=True)
-    )
-    # Tiles are numbered: A row by row, then B column by column, then C row by row.
     of_b, of_c = tiles_m * steps, (tiles_m + tiles_n) * steps
-    products = (np.outer(high, deep), np.outer(wide, deep), np.outer(high, wide))
-    sizes = np.concatenate([part.ravel() for part in products]) * setting.itemsize
-    order, along = setting.order, np.arange(steps, dtype=np.int32)[:, None]
-    touches = []
-    for wave in together:
-        loads = [row * steps for row in wave.rows]
-        loads += [of_b + column * steps for column in wave.columns]
-        touches.append((np.array(loads, np.int32) + along).ravel())
-        owned = order[wave.first : wave.first + wave.programs]
-        touches.append((of_c + owned[:, 0] * tiles_n + owned[:, 1]).astype(np.int32))
+    together, (sizes, touches) = setting.waves, _touches(setting)
     missed = recent_misses(np.concatenate(touches), sizes, l2_bytes) * sizes
-    asked = int((tiles_n * high.sum() + tiles_m * wide.sum()) * setting.k) * setting.itemsize
+    asked = (tiles_n * setting.m + tiles_m * setting.n) * setting.k * setting.itemsize
     return Traffic(
         asked=asked,
         a=int(missed[:of_b].sum()),
@@ -196,6 +194,83 @@ def traffic(setting: Setting, l2_bytes: int) -> Traffic:
         waves=len(together),
         tiles=sum(wave.tiles for wave in together) / len(together),
     )
+
+
+@dataclass(frozen=True)
+class Held:
+    """The L2 cache when a wave ends, and what the wave found in it.
+
+    `a` (tiles_m, steps), `b` (steps, tiles_n) and `c` (tiles_m, tiles_n) are true for the tiles in
+    the cache. `loaded` are the bytes of the distinct tiles of A and B that the wave loads, `found`
+    those of them that were in the cache from an earlier wave.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+    loaded: int
+    found: int
+
+
+def l2_after(setting: Setting, l2_bytes: int, wave: int) -> Held:
+    """Return what the model's L2 cache of `l2_bytes` holds when a wave, counted from 0, ends.
+
+    Raises ValueError for a wave that the launch does not have, and as `traffic`.
+    """
+    _positive(l2_bytes=l2_bytes)
+    tiles_m, tiles_n, steps = setting.tiles
+    of_b, of_c = tiles_m * steps, (tiles_m + tiles_n) * steps
+    sizes, touches = _touches(setting)
+    if not 0 <= wave < len(touches):
+        raise ValueError(f"the launch has waves 0 to {len(touches) - 1}, got {wave}")
+    before, until = (
+        np.concatenate([np.empty(0, np.int32), *touches[:n]]) for n in (wave, wave + 1)
+    )
+    missed = recent_misses(until, sizes, l2_bytes) - recent_misses(before, sizes, l2_bytes)
+    used = np.unique(touches[wave])
+    loaded = int(sizes[used[used < of_c]].sum())
+    # The cache holds the pieces used last, as many as fit.
+    pieces, age = np.unique(until[::-1], return_index=True)
+    newest = pieces[np.argsort(age)]
+    newest = newest[sizes[newest] <= l2_bytes]
+    kept = np.zeros(len(sizes), bool)
+    kept[newest[np.cumsum(sizes[newest]) <= l2_bytes]] = True
+    return Held(
+        a=kept[:of_b].reshape(tiles_m, steps),
+        b=kept[of_b:of_c].reshape(tiles_n, steps).T,
+        c=kept[of_c:].reshape(tiles_m, tiles_n),
+        loaded=loaded,
+        found=loaded - int((missed * sizes)[:of_c].sum()),
+    )
+
+
+def _touches(setting: Setting) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the bytes of each tile, and for each wave the numbers of the tiles it uses, in order.
+
+    Tiles are numbered: A row by row, then B column by column, then C row by row. Raises ValueError
+    as `traffic`.
+    """
+    tiles_m, tiles_n, steps = setting.tiles
+    if tiles_m * tiles_n > MOST_PROGRAMS:
+        raise ValueError(f"{tiles_m * tiles_n:,} programs are more than {MOST_PROGRAMS:,}")
+    together = setting.waves
+    count = sum(wave.tiles * steps + wave.programs for wave in together)
+    if count > MOST_TOUCHES:
+        raise ValueError(f"{count:,} tiles to ask for are more than {MOST_TOUCHES:,}")
+    pairs = zip(setting._sizes, setting.block, strict=True)
+    high, wide, deep = (_lengths(size, block) for size, block in pairs)
+    of_b, of_c = tiles_m * steps, (tiles_m + tiles_n) * steps
+    products = (np.outer(high, deep), np.outer(wide, deep), np.outer(high, wide))
+    sizes = np.concatenate([part.ravel() for part in products]) * setting.itemsize
+    order, along = setting.order, np.arange(steps, dtype=np.int32)[:, None]
+    touches = []
+    for wave in together:
+        loads = [row * steps for row in wave.rows]
+        loads += [of_b + column * steps for column in wave.columns]
+        owned = order[wave.first : wave.first + wave.programs]
+        stores = (of_c + owned[:, 0] * tiles_n + owned[:, 1]).astype(np.int32)
+        touches.append(np.concatenate([(np.array(loads, np.int32) + along).ravel(), stores]))
+    return sizes, touches
 
 
 def _lengths(size: int, block: int) -> np.ndarray:

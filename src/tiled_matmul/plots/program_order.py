@@ -1,6 +1,7 @@
 """Figures of chapter 10: the order of programs, their waves, and the traffic to memory.
 
-Orders are drawn from `models.program_order`; counted bytes come from `counters.order()`.
+Orders and the cache's contents are drawn from `models.program_order`; counted bytes come from
+`counters.order()`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 from matplotlib.ticker import NullLocator
 
 from tiled_matmul.microscope.table import plural
-from tiled_matmul.models.program_order import Setting, Wave
+from tiled_matmul.models.program_order import Held, Setting, Wave, l2_after
 from tiled_matmul.plots import style
 from tiled_matmul.plots.microscope import rectangles
 from tiled_matmul.plots.walk import GAP, WIDTH, Panel, Step, Walk
@@ -23,30 +24,30 @@ PALEST, DARKEST = 0.06, 0.5
 
 @style.styled
 def orders(settings: Mapping[str, Setting], finding: str) -> style.Figure:
-    """Draw side by side the tiles of C in the first wave, and the tiles of A and B that it loads.
+    """Draw side by side the tiles of C in the first wave, and the strips of A and B that it loads.
 
     `settings` maps a name to a launch. If there are few tiles, each shows its program's number. The
-    first wave has full colour, later waves are paler. A's rows lie left of C, B's columns above.
+    first wave has full colour, later waves are paler. A's strips lie left of C, B's above.
     """
     fig, axes = style.draw(1.3 + 3.6 / len(settings), 1, len(settings), squeeze=False)
     spoken = []
     for ax, (name, setting) in zip(axes[0], settings.items(), strict=True):
         first = setting.waves[0]
         _launch(ax, setting, first)
-        bytes_text = size_text(setting.step_bytes(first))
+        bytes_text = size_text(setting.strip_bytes(first))
         text = f"{name}\n{len(first.rows)} of A + {len(first.columns)} of B"
-        text += f"\n= {plural(first.tiles, 'tile')}, {bytes_text}"
+        text += f"\n= {plural(first.tiles, 'strip')}, {bytes_text}"
         ax.text(_strip(setting), _strip(setting) + setting.m * 1.03, text, va="top", fontsize=8)
         spoken.append(
-            f"{name}: the first {plural(first.programs, 'program')} want "
-            f"{plural(len(first.rows), 'tile row')} of A and "
-            f"{plural(len(first.columns), 'tile column')} of B, {bytes_text} in a step"
+            f"{name}: the first {plural(first.programs, 'program')} load "
+            f"{plural(len(first.rows), 'strip')} of A and "
+            f"{plural(len(first.columns), 'strip')} of B, {bytes_text}"
         )
     return style.conclude(
         fig,
         finding,
         f"C cut into tiles, the first wave in full colour and later waves paler; left "
-        f"of it the rows of A, above it the columns of B that the first wave wants. "
+        f"of it the rows of A, above it the columns of B that the first wave loads. "
         f"{'; '.join(spoken)}.",
     )
 
@@ -104,51 +105,173 @@ def _launch(ax, setting: Setting, first: Wave) -> None:
 
 
 @style.styled
+def owners(programs: Mapping[str, np.ndarray], rows: int, finding: str) -> style.Figure:
+    """Draw side by side which program owns each tile of C, and the path from number to number.
+
+    `programs` maps a name to an array of programs' numbers, one for each tile; -1 is a tile that no
+    program owns. Rows of tiles from `rows` on are outside C. Both are drawn as faults.
+    """
+    grids = {name: np.asarray(grid) for name, grid in programs.items()}
+    high, wide = (max(grid.shape[axis] for grid in grids.values()) for axis in (0, 1))
+    fig, axes = style.draw(0.6 + 4.2 * high / wide / len(grids), 1, len(grids), squeeze=False)
+    spoken = []
+    for ax, (name, grid) in zip(axes[0], grids.items(), strict=True):
+        style.bare(ax, wide, high)
+        style.panel_title(ax, name)
+        for place, program in np.ndenumerate(grid):
+            fault = (program < 0) == (place[0] < rows)
+            if fault or program >= 0:
+                look = (style.FAULT, 0.35) if fault else (style.C, 0.25)
+                style.fill(ax, place[1], place[0], 1, 1, *look)
+            text = str(program) if program >= 0 else "none" if fault else ""
+            middle = (place[1] + 0.5, place[0] + 0.5)
+            ax.text(*middle, text, ha="center", va="center_baseline", fontsize=9)
+        path = [np.argwhere(grid == program)[0] + 0.5 for program in sorted(set(grid[grid >= 0]))]
+        ax.plot(*np.array(path).T[::-1], color=style.INK, lw=0.7, alpha=0.3)
+        style.matrix(ax, rows, grid.shape[1], style.C)
+        spoken.append(f"{name}: {', '.join(_row_text(row) for row in grid.tolist())}")
+    words = "Tiles of C with the numbers of their programs, row after row. "
+    return style.conclude(fig, finding, f"{words}{'; '.join(spoken)}.")
+
+
+def _row_text(row: Sequence[int]) -> str:
+    return " ".join(str(program) if program >= 0 else "none" for program in row)
+
+
+@style.styled
+def addresses(offsets: np.ndarray, strides: tuple[int, int], rows: int, cols: int) -> style.Figure:
+    """Draw a tile of offsets as the sum of a column and a row, and where it lies in the matrix.
+
+    `offsets` is (BLOCK, BLOCK), as a kernel computed it from m[:, None] · strides[0] +
+    k[None, :] · strides[1]; the matrix is `rows` × `cols`, stored row by row.
+    """
+    offsets = np.asarray(offsets)
+    edge = len(offsets)
+    down, across = offsets[:, 0] // strides[0], (offsets[0] - offsets[0, 0]) // strides[1]
+    fig, (left, right) = style.draw(2.5, 1, 2, width_ratios=(edge + 2.2, cols))
+    style.bare(left, edge + 2.2, rows + 1.5)
+    style.panel_title(left, f"m · {strides[0]} + k · {strides[1]}")
+    style.matrix(left, edge, edge, style.A, x=2.2, y=1.5, shade=0.25)
+    look = {"ha": "center", "va": "center_baseline", "fontsize": 9}
+    for i, j in np.ndindex(offsets.shape):
+        left.text(2.7 + j, 2 + i, str(offsets[i, j]), **look)
+    for i in range(edge):
+        left.text(1.4, 2 + i, str(down[i]), **look)
+        left.text(2.7 + i, 0.8, str(across[i]), **look)
+    left.text(0.4, 2, "m", fontweight="bold", **look)
+    left.text(1.4, 0.8, "k", fontweight="bold", **look)
+    style.bare(right, cols, rows + 1.5)
+    style.panel_title(right, f"in the matrix, {rows} × {cols}")
+    inside = {divmod(int(offset), cols): 0.55 for offset in offsets.flat}
+    style.matrix(right, rows, cols, style.A, y=1.5, shade=inside)
+    return style.conclude(
+        fig,
+        "A column of rows plus a row of columns is a tile",
+        f"m is {', '.join(map(str, down))}, k is {', '.join(map(str, across))}. The offsets are "
+        f"{'; '.join(' '.join(map(str, row)) for row in offsets.tolist())}. In the matrix they "
+        f"are elements of rows {', '.join(map(str, sorted(down)))}.",
+    )
+
+
+@style.styled
+def l2_contents(
+    settings: Mapping[str, Setting], l2_bytes: int, finding: str, count: int = 2
+) -> style.Figure:
+    """Draw which tiles the first waves load, and which of them are in the L2 when a wave ends.
+
+    A line of panels for each launch, a panel for each of its first `count` waves: A left of C, B
+    above, K along A's row and down B's column. Tiles that the wave loads or stores are pale, those
+    in the L2 at its end have full colour. Of A and C only the first rows of tiles are drawn.
+    """
+    fig, axes = style.draw(3.5, len(settings), count, squeeze=False)
+    waves = [wave for setting in settings.values() for wave in setting.waves[:count]]
+    shown = max(max(wave.rows) for wave in waves) + 3
+    spoken = []
+    for line, (name, setting) in zip(axes, settings.items(), strict=True):
+        for number, ax in enumerate(line):
+            held, wave = l2_after(setting, l2_bytes, number), setting.waves[number]
+            _contents(ax, setting, wave, held, min(shown, setting.tiles[0]))
+            found = size_text(held.found) if held.found else "nothing"
+            text = f"{name}\nwave {number + 1}: {plural(wave.tiles, 'strip')}\n"
+            text += f"loads {size_text(held.loaded)}\n"
+            text += f"finds {found}" if number else f"{size_text(l2_bytes)} stay"
+            ax.text(0, 0, text, va="top", fontsize=8)
+            shares = [f"{np.mean(kept.any(0)):.0%}" for kept in (held.a, held.b.T)]
+            spoken.append(
+                f"{name}, wave {number + 1}: {plural(len(wave.rows), 'strip')} of A and "
+                f"{plural(len(wave.columns), 'strip')} of B, {size_text(held.loaded)}; it finds "
+                f"{found}; at its end the L2 has tiles of the last {shares[0]} of K"
+            )
+    words = "Pale: what a wave loads; full colour: what is in the L2 when the wave ends"
+    return style.conclude(fig, finding, f"{words}. {'; '.join(spoken)}.")
+
+
+def _contents(ax, setting: Setting, wave: Wave, held: Held, shown: int) -> None:
+    """Draw A, B and C of one wave in tiles: of A and C `shown` rows of tiles, of B all of K."""
+    tiles_m, low = setting.tiles[0], 1.14
+    style.bare(ax, low + 1, low + shown / tiles_m)
+    a, b, c = (np.zeros(kept.shape, bool) for kept in (held.a, held.b, held.c))
+    a[list(wave.rows)] = True
+    b[:, list(wave.columns)] = True
+    c[tuple(setting.order[wave.first : wave.first + wave.programs].T)] = True
+    parts = ((a, held.a, style.A, 0, low), (b, held.b, style.B, low, 0))
+    for used, kept, color, x, y in (*parts, (c, held.c, style.C, low, low)):
+        rows, columns = used.shape
+        for mask, alpha in ((used & ~kept, 0.25), (kept, 0.9)):
+            boxes = [
+                (x + column / columns, y + row / rows, wide / columns, high / rows)
+                for row, column, high, wide in rectangles(mask)
+            ]
+            if boxes:
+                style.boxes(ax, boxes, facecolor=color, alpha=alpha, lw=0)
+        height = 1 if y == 0 else shown / tiles_m
+        ends = [(x, y + height), (x, y), (x, y), (x + 1, y), (x + 1, y), (x + 1, y + height)]
+        ends += [(x, 1), (x + 1, 1)] if y == 0 or shown == tiles_m else []
+        style.segments(ax, ends, edgecolor=color, lw=1, clip_on=False)
+    look = {"fontsize": 8, "ha": "center"}
+    ax.text(0.5, low - 0.01, "A: K →", va="bottom", **look)
+    ax.text(low - 0.07, 0.5, "B: K →", rotation=-90, va="center", **look)
+
+
+@style.styled
 def by_group(
-    tiles: Mapping[int, Mapping[int, int]],
     model: Mapping[int, Mapping[int, float]],
     found: Mapping[int, Mapping[int, float]],
     finding: str,
 ) -> style.Figure:
-    """Draw the tiles in a step, and how often A and B are read from memory, against GROUP_M.
+    """Draw how often A and B are read from memory, against GROUP_M.
 
-    Each mapping goes from the edge N of square matrices to {GROUP_M: number}: `tiles` are the
-    distinct tiles in a step; `model` and `found` are the bytes read from memory over those of A and
-    B, by the model and as counted on a GPU. `found` may be incomplete or empty.
+    Each mapping goes from the edge N of square matrices to {GROUP_M: bytes read from memory over
+    the bytes of A and B}: by the model, and as counted on a GPU. `found` may be
+    incomplete or empty.
     """
-    fig, (above, below) = style.draw(4.6, 2, sharex=True, height_ratios=(1, 1.5))
+    fig, ax = style.draw(3.5)
     groups = sorted({group for line in model.values() for group in line})
 
     def points(line: Mapping[int, float]) -> tuple[list[int], list[float]]:
         known = [group for group in groups if group in line]
         return [groups.index(group) for group in known], [line[group] for group in known]
 
-    for (edge, line), (color, marker) in zip(tiles.items(), LINES, strict=False):
-        above.plot(*points(line), marker, ls="-", color=color, ms=4)
+    for (edge, line), (color, marker) in zip(model.items(), LINES, strict=False):
         look = {"ls": "-", "color": color, "ms": 6, "mew": 1.3, "mfc": "none"}
-        below.plot(*points(model[edge]), marker, label=f"N = {edge}", **look)
-        below.plot(*points(found.get(edge, {})), marker, ls="none", color=color, ms=6)
-    above.set(ylim=(0, None), ylabel="tiles of A and B\nin a step (model)")
-    below.set(yscale="log", ylabel="times that A and B\ncome from memory")
-    below.set_xticks(range(len(groups)), [str(group) for group in groups])
-    below.set_xlabel("GROUP_M (1 is row by row)")
+        ax.plot(*points(line), marker, label=f"N = {edge}", **look)
+        ax.plot(*points(found.get(edge, {})), marker, ls="none", color=color, ms=6)
+    ax.set(yscale="log", ylabel="times that A and B\ncome from memory")
+    ax.set_xticks(range(len(groups)), [str(group) for group in groups])
+    ax.set_xlabel("GROUP_M (1 is row by row)")
     highest = max(x for each in (model, found) for line in each.values() for x in line.values())
-    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100) if tick <= 1.5 * highest]
-    below.set_yticks(ticks)
-    style.plain_numbers(below.yaxis)
-    below.plot([], [], "o", ls="-", color=style.INK, mfc="none", label="model")
+    ax.set_yticks([tick for tick in (1, 2, 5, 10, 20, 50, 100) if tick <= 1.5 * highest])
+    style.plain_numbers(ax.yaxis)
+    ax.plot([], [], "o", ls="-", color=style.INK, mfc="none", label="model")
     if any(found.values()):
-        below.plot([], [], "o", ls="none", color=style.INK, label="counted")
+        ax.plot([], [], "o", ls="none", color=style.INK, label="counted")
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
     words = "; ".join(
         f"N = {edge}: {_in_words(line, found.get(edge, {}), sorted(line))}"
         for edge, line in model.items()
     )
     return style.conclude(
-        fig,
-        finding,
-        f"Times that A and B are read from memory, by GROUP_M. {words}. Above, the "
-        "different tiles of A and B that the programs alive want in one step.",
+        fig, finding, f"Times that A and B are read from memory, by GROUP_M. {words}."
     )
 
 
@@ -175,7 +298,7 @@ def by_size(
     a GPU. `limit` is the {N: times} above which memory takes longer than the arithmetic, drawn
     dashed. `marks` maps a label to an N.
     """
-    fig, ax = style.draw(3.9)
+    fig, ax = style.draw(3.5)
     found = {name: line for name, line in (found or {}).items() if line}
     for (name, line), (color, marker) in zip(times.items(), LINES, strict=False):
         look = {"ls": "-", "color": color, "ms": 5, "mew": 1.2, "mfc": "none", "label": name}
