@@ -85,6 +85,7 @@ FINE = {"words": 5500, "prose": 1, "lines": 2, "teaching": 1, "verdicts": 4, "lo
 )
 def test_what_is_too_much_is_said(key, value, message):
     assert not list(Length(**FINE).faults())
+    assert not list(Length(**FINE | {"verdicts": 50}).faults(appendix=True))
     [fault] = Length(**FINE | {key: value}).faults()
     assert message in fault
 

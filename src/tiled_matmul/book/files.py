@@ -176,6 +176,11 @@ def toc_files(root: Path = ROOT) -> list[str]:
 
 
 def chapters(root: Path = ROOT) -> list[Path]:
-    """Return the chapters' notebooks in reading order."""
+    """Return the notebooks of the chapters and appendices in reading order."""
     names = [name.removesuffix(".ipynb") for name in toc_files(root)]
     return [root / f"{name}.ipynb" for name in names if name.startswith("chapters/")]
+
+
+def is_appendix(path: Path) -> bool:
+    """Return whether a notebook is an appendix: "a1_power_and_clocks" is, "01_three_loops" not."""
+    return path.stem.startswith("a")

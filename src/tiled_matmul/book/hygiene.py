@@ -6,6 +6,7 @@ rules apply that do not depend on the book.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from tiled_matmul.book.cells import (
 from tiled_matmul.book.files import (
     NotebookError,
     chapters,
+    is_appendix,
     notebook_text,
     parse_notebook,
     read_text,
@@ -34,7 +36,7 @@ from tiled_matmul.book.files import (
     toc_files,
 )
 from tiled_matmul.book.generated import ladder_markdown, readme_with_ladder, stamp_fault, title
-from tiled_matmul.book.length import FOLDED
+from tiled_matmul.book.length import FOLDED, kernel_lines
 from tiled_matmul.book.prose import typed_in_code, typed_numbers
 from tiled_matmul.measure.claims import MIME as CLAIM
 
@@ -169,7 +171,7 @@ def _chapter(notebook: Any, path: Path, root: Path) -> Iterator[str]:
         yield fault
     sources = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     predictions = len(re.findall(r"<details\b", sources))
-    if predictions < MIN_PREDICTIONS:
+    if predictions < MIN_PREDICTIONS and not is_appendix(path):
         yield f"{predictions} folded predictions (<details>), wanted at least {MIN_PREDICTIONS}"
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     for room in sorted({match[1] or "" for match in IMPORTED.finditer(code)} - {*DOORS}):
@@ -179,7 +181,7 @@ def _chapter(notebook: Any, path: Path, root: Path) -> Iterator[str]:
         cell.cell_type == "code" and "figure" in cell.metadata.get("mystnb", {})
         for cell in notebook.cells
     )
-    if figures < MIN_FIGURES:
+    if figures < MIN_FIGURES and not is_appendix(path):
         yield f"{figures} figures (metadata mystnb.figure), wanted at least {MIN_FIGURES}"
 
 
@@ -197,8 +199,9 @@ def _code_cell(cell: Any, root: Path) -> Iterator[str]:
         yield "a kernel's marker must be '# kernel: …', and the cell's first line"
     tags = cell.metadata.get("tags", [])
     most = MAX_FOLDED_LINES if FOLDED & set(tags) else MAX_LINES
-    if not (is_kernel(cell) or is_setup(cell)) and len(lines) > most:
-        yield f"{len(lines)} lines, at most {most} (a kernel's own cell excepted)"
+    own = len(lines) - kernel_lines(cell.source)
+    if own > most and not (is_kernel(cell) or is_setup(cell) or _imports_only(cell.source)):
+        yield f"{own} lines, at most {most} (kernels and a cell of imports excepted)"
     for tag in sorted(set(tags) - TAGS):
         yield f"unknown tag {tag!r}; known are {', '.join(sorted(TAGS))}"
     match = ABSOLUTE.search(cell.source)
@@ -302,6 +305,16 @@ def _markdown(source: str) -> Iterator[str]:
         yield "<details> and </details> do not pair up"
     if any(MARKUP.search(summary) for summary in SUMMARY.findall(source)):
         yield "Markdown inside <summary> is not rendered; use <b>, <i> and <code>"
+
+
+def _imports_only(source: str) -> bool:
+    try:
+        return all(
+            isinstance(node, (ast.Import, ast.ImportFrom)) for node in ast.parse(source).body
+        )
+    except SyntaxError:
+        return False
+    return all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in statements)
 
 
 def _across_chapters(paths: Iterable[Path], root: Path) -> Iterator[Fault]:

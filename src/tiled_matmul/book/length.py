@@ -45,8 +45,8 @@ class Length:
         """The share of visible lines of code that are a kernel, a diff or a formula."""
         return self.teaching / self.lines if self.lines else 1.0
 
-    def faults(self) -> Iterator[str]:
-        """Yield a sentence for each limit that the page exceeds."""
+    def faults(self, appendix: bool = False) -> Iterator[str]:
+        """Yield a sentence for each limit that the page exceeds; an appendix may have verdicts."""
         if self.words > MAX_WORDS:
             yield f"{self.words} words with code and outputs, at most {MAX_WORDS}"
         if self.share < MIN_SHARE:
@@ -54,7 +54,7 @@ class Length:
                 f"{self.teaching} of {self.lines} visible lines of code teach "
                 f"({self.share:.0%}), wanted {MIN_SHARE:.0%}; fold the others"
             )
-        if self.verdicts > MAX_VERDICTS:
+        if self.verdicts > MAX_VERDICTS and not appendix:
             yield f"{self.verdicts} verdicts, at most {MAX_VERDICTS}; others go to an appendix"
         if self.longest > MAX_COLUMNS:
             yield f"a line of code of {self.longest} characters, at most {MAX_COLUMNS} fit the page"
@@ -82,7 +82,7 @@ def measured(notebook: Any) -> Length:
             if is_kernel(cell) or TEACHES in tags:
                 teaching += len(lines)
             else:
-                teaching += _kernel_lines(cell.source)
+                teaching += kernel_lines(cell.source)
         caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
         words += len(_words(caption))
         for data in (out.get("data", {}) for out in cell.outputs):
@@ -108,7 +108,7 @@ def _words(text: str) -> list[str]:
     return [word for word in text.split() if re.search(r"\w", word)]
 
 
-def _kernel_lines(source: str) -> int:
+def kernel_lines(source: str) -> int:
     """Return how many lines of a cell belong to functions that Numba or Triton compiles."""
     try:
         body = ast.parse(source).body
