@@ -309,9 +309,7 @@ def _markdown(source: str) -> Iterator[str]:
 
 def _imports_only(source: str) -> bool:
     try:
-        return all(
-            isinstance(node, (ast.Import, ast.ImportFrom)) for node in ast.parse(source).body
-        )
+        statements = ast.parse(source).body
     except SyntaxError:
         return False
     return all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in statements)
