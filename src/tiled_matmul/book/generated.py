@@ -63,6 +63,18 @@ def rate(tflops: float) -> str:
 SHOWN_AT = {"cpu": 512, "gpu": 4096}  # edges
 
 
+def ladder_record(records: Iterable[Any], rung: Any) -> Any:
+    """Return the record that pages show of a rung, or None without one.
+
+    It is in the rung's own dtype, at the common square if that was measured, else at the largest
+    shape.
+    """
+    own = [r for r in records if (r.rung, r.dtype) == (rung.name, rung.dtype)]
+    common = (SHOWN_AT[rung.device],) * 3
+    at_common = [record for record in own if (record.m, record.n, record.k) == common]
+    return next(iter(at_common), None) or max(own, key=lambda r: r.m * r.n * r.k, default=None)
+
+
 def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, list[str]]:
     """Return (the measured ladder, faults): a table for each device and dtype, a row for each rung.
 
@@ -77,12 +89,10 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
         common = (SHOWN_AT[device],) * 3
         rows, shown = [], []
         for rung in group:
-            own = [record for record in of_dtype if record.rung == rung.name]
-            if not own:
+            record = ladder_record(of_dtype, rung)
+            if record is None:
                 faults.append(f"results/h200.json holds no {dtype} record of rung {rung.name}")
                 continue
-            at_common = [record for record in own if (record.m, record.n, record.k) == common]
-            record = at_common[0] if at_common else max(own, key=lambda r: r.m * r.n * r.k)
             shown.append(record)
             rows.append((rung.title, str(rung.chapter), record))
         for name in dict.fromkeys(record.baseline for record in shown):
