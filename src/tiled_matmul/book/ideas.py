@@ -83,6 +83,7 @@ def ideas_markdown(
     """Return (a table of IDEAS, faults). A rung without a record is a fault.
 
     `records` are results.Record, `rungs` maps names to ladder.Rung, `root` is the book's folder.
+    Where a rung only chose other constants, the lines are those of the rung below.
     """
     rows, faults = [], []
     pages = {int(p.stem[:2]): p.stem for p in chapters(root) if p.stem[:2].isdigit()}
@@ -92,7 +93,7 @@ def ideas_markdown(
         if record is None:
             faults.append(f"results/h200.json holds no {rung.dtype} record of rung {rung.name}")
             continue
-        lines = sum(line.startswith("+") for line in rung.changes().splitlines())
+        lines = _changed(rung) or (rung.below and _changed(rung.below))
         page = pages.get(rung.chapter)
         text = f"[{idea.text}](chapters/{page}.ipynb)" if page else idea.text
         alt = f"{idea.text}: the parts of A, B and C that one worker uses at a time"
@@ -101,3 +102,8 @@ def ideas_markdown(
         rows.append((picture(idea.a, idea.b, idea.c, alt), text, str(lines or "–"), share))
     columns = ("works on", "idea", "lines new or changed", "speed")
     return markdown_table(columns, rows, "  rr"), faults
+
+
+def _changed(rung: Any) -> int:
+    """Return how many lines of a rung's kernel the rung below does not have."""
+    return sum(line.startswith("+") for line in rung.changes().splitlines())
