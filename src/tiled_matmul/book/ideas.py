@@ -85,7 +85,7 @@ def ideas_markdown(
     `records` are results.Record, `rungs` maps names to ladder.Rung, `root` is the book's folder.
     Where a rung only chose other constants, the lines are those of the rung below.
     """
-    rows, faults = [], []
+    rows, faults, last = [], [], None
     pages = {int(p.stem[:2]): p.stem for p in chapters(root) if p.stem[:2].isdigit()}
     for idea in IDEAS:
         rung = rungs[idea.rung]
@@ -93,14 +93,19 @@ def ideas_markdown(
         if record is None:
             faults.append(f"results/h200.json holds no {rung.dtype} record of rung {rung.name}")
             continue
-        lines = _changed(rung) or (rung.below and _changed(rung.below))
+        group = (rung.device, rung.dtype)
+        if group != (last and (last.device, last.dtype)):
+            place = "On a CPU" if rung.device == "cpu" else "On a GPU"
+            library = "NumPy's BLAS" if record.baseline == "numpy" else "cuBLAS"
+            rows.append(("", f"**{place}, {rung.dtype}**", "", f"**of {library}**"))
+        last = rung
+        lines = rung.kernel and (_changed(rung) or _changed(rung.below))
         page = pages.get(rung.chapter)
         text = f"[{idea.text}](chapters/{page}.ipynb)" if page else idea.text
         alt = f"{idea.text}: the parts of A, B and C that one worker uses at a time"
-        library = "NumPy's BLAS" if record.baseline == "numpy" else "cuBLAS"
-        share = f"{significant(100 * record.ratio)}% of {library}, {rung.dtype}"
+        share = f"{significant(100 * record.ratio)}%"
         rows.append((picture(idea.a, idea.b, idea.c, alt), text, str(lines or "–"), share))
-    columns = ("works on", "idea", "lines new or changed", "speed")
+    columns = ("", "idea", "lines", "speed")
     return markdown_table(columns, rows, "  rr"), faults
 
 
