@@ -139,8 +139,8 @@ def test_shared_memory_is_initialised_for_each_block():
             s[i] = 1
         out[cuda.blockIdx.x, i] = s[i]
 
-    (found,) = trace(only_one_fills, 2, 32, zeros(2, 32)).findings
-    assert (found.kind, found.count) == ("uninitialised read", 32)
+    (found,) = trace(only_one_fills, 3, 32, zeros(3, 32)).findings
+    assert (found.kind, found.count) == ("uninitialised read", 2 * 32)
     assert found.threads[0][0] == (1, 0, 0)
 
 
