@@ -80,7 +80,7 @@ def test_status_and_claims_say_what_they_lack(tmp_path):
     notebook.cells[-2].outputs = []
     save(notebook, book / CHAPTER)
     assert "stale stamp" in tables.status_markdown(book)[1][0]
-    assert "no claim" in tables.claims_markdown(book)[1][0]
+    assert "no chapter or appendix has a claim" in tables.claims_markdown(book)[1][0]
     (book / CHAPTER).write_text("{")
     assert "not JSON" in tables.status_markdown(book)[1][0]
 
@@ -258,7 +258,7 @@ def test_faults_are_named_and_without_an_address_nothing_leads_to_a_repository(t
         "WARNING: tiled-ladder: results/h200.json holds no float32 record of rung cuda_naive",
         "WARNING: tiled-climb: no climb in float16 ends on its library",
         "WARNING: tiled-status: [1. An example](/chapters/01_example.ipynb): stale stamp",
-        "WARNING: tiled-claims: [1. An example](/chapters/01_example.ipynb): no claim",
+        "WARNING: tiled-claims: no chapter or appendix has a claim in its stored outputs",
         "WARNING: glossary.html fetches https://example.org/a.png",
     ):
         assert wanted in done.stderr

@@ -6,9 +6,7 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +26,6 @@ class NotebookError(ValueError):
     """A notebook is not usable; the message is one line that names the file and the fault."""
 
 
-def load_nbformat() -> Any:
-    """Return nbformat, without the grammar of web addresses, which takes longer than all the rest.
-
-    jsonschema leaves out their check where that package is missing; notebooks have none to check.
-    """
-    if "jsonschema" not in sys.modules:
-        sys.modules["rfc3987_syntax"] = None
-        import_module("nbformat")
-        del sys.modules["rfc3987_syntax"]
-    return import_module("nbformat")
-
-
 def read_text(path: Path) -> str:
     """Return the file's text. Raises NotebookError if it is missing, a folder or not UTF-8."""
     try:
@@ -56,7 +42,7 @@ def parse_notebook(text: str, name: Path | str, *, upgrade: bool = False):
     With `upgrade`, an older minor version, as Colab saves it, is converted to 4.5. Raises
     NotebookError for a text that is not a valid notebook of version 4.5.
     """
-    nbformat = load_nbformat()
+    import nbformat
     from nbformat.v4.rwbase import rejoin_lines
     from nbformat.validator import iter_validate
 
@@ -105,7 +91,9 @@ def _check_metadata(notebook, name: Path | str) -> None:
 
 def notebook_text(notebook) -> str:
     """Return the text of a notebook as the course stores it."""
-    return load_nbformat().v4.writes(notebook).rstrip("\n") + "\n"
+    import nbformat
+
+    return nbformat.v4.writes(notebook).rstrip("\n") + "\n"
 
 
 def repository(root: Path = ROOT) -> str:
@@ -188,6 +176,11 @@ def toc_files(root: Path = ROOT) -> list[str]:
 
 
 def chapters(root: Path = ROOT) -> list[Path]:
-    """Return the chapters' notebooks in reading order."""
+    """Return the notebooks of the chapters and appendices in reading order."""
     names = [name.removesuffix(".ipynb") for name in toc_files(root)]
     return [root / f"{name}.ipynb" for name in names if name.startswith("chapters/")]
+
+
+def is_appendix(path: Path) -> bool:
+    """Return whether a notebook is an appendix: "a1_power_and_clocks" is, "01_three_loops" not."""
+    return path.stem.startswith("a")

@@ -16,7 +16,13 @@ from typing import Any
 
 from tiled_matmul import ROOT
 from tiled_matmul.book.cells import code_hash
-from tiled_matmul.book.files import NotebookError, chapters, parse_notebook, read_text
+from tiled_matmul.book.files import (
+    NotebookError,
+    chapters,
+    is_appendix,
+    parse_notebook,
+    read_text,
+)
 
 STAMP_KEYS = ("gpu", "driver", "cpu", "versions", "date", "seconds", "code_hash")
 PACKAGES = ("python", "torch", "triton", "numba", "numba-cuda", "numpy", "matplotlib")
@@ -57,6 +63,18 @@ def rate(tflops: float) -> str:
 SHOWN_AT = {"cpu": 512, "gpu": 4096}  # edges
 
 
+def ladder_record(records: Iterable[Any], rung: Any) -> Any:
+    """Return the record that pages show of a rung, or None without one.
+
+    It is in the rung's own dtype, at the common square if that was measured, else at the largest
+    shape.
+    """
+    own = [r for r in records if (r.rung, r.dtype) == (rung.name, rung.dtype)]
+    common = (SHOWN_AT[rung.device],) * 3
+    at_common = [record for record in own if (record.m, record.n, record.k) == common]
+    return next(iter(at_common), None) or max(own, key=lambda r: r.m * r.n * r.k, default=None)
+
+
 def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, list[str]]:
     """Return (the measured ladder, faults): a table for each device and dtype, a row for each rung.
 
@@ -71,12 +89,10 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
         common = (SHOWN_AT[device],) * 3
         rows, shown = [], []
         for rung in group:
-            own = [record for record in of_dtype if record.rung == rung.name]
-            if not own:
+            record = ladder_record(of_dtype, rung)
+            if record is None:
                 faults.append(f"results/h200.json holds no {dtype} record of rung {rung.name}")
                 continue
-            at_common = [record for record in own if (record.m, record.n, record.k) == common]
-            record = at_common[0] if at_common else max(own, key=lambda r: r.m * r.n * r.k)
             shown.append(record)
             rows.append((rung.title, str(rung.chapter), record))
         for name in dict.fromkeys(record.baseline for record in shown):
@@ -130,16 +146,19 @@ def title(notebook: Any) -> str:
     return ""
 
 
-def _notebooks(root: Path, faults: list[str]) -> Iterator[tuple[int, str, Any]]:
-    for number, path in enumerate(chapters(root), start=1):
+def _notebooks(root: Path, faults: list[str]) -> Iterator[tuple[str, Any]]:
+    counts = Counter()
+    for path in chapters(root):
         name = path.relative_to(root)
+        counts[is_appendix(path)] += 1
+        number = f"A{counts[True]}" if is_appendix(path) else f"{counts[False]}"
         try:
             notebook = parse_notebook(read_text(path), name)
         except NotebookError as error:
             faults.append(str(error))
             continue
         link = f"[{number}. {title(notebook) or path.stem}](/{name.as_posix()})"
-        yield number, link, notebook
+        yield link, notebook
 
 
 def stamp_fault(notebook: Any) -> str | None:
@@ -161,7 +180,7 @@ def status_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
     """Return (the machine, date and versions of each chapter's stored outputs, faults)."""
     faults: list[str] = []
     places, versions = [], []
-    for _, link, notebook in _notebooks(root, faults):
+    for link, notebook in _notebooks(root, faults):
         fault = stamp_fault(notebook)
         if fault:
             faults.append(f"{link}: {fault}")
@@ -196,10 +215,9 @@ def claims_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
     """Return (every claim with its source and the verdict of the stored run, faults)."""
     faults: list[str] = []
     parts, verdicts = [], Counter()
-    for _, link, notebook in _notebooks(root, faults):
+    for link, notebook in _notebooks(root, faults):
         claims = claims_of(notebook)
         if not claims:
-            faults.append(f"{link}: no claim in its stored outputs")
             continue
         rows = []
         for claim in claims:
@@ -214,6 +232,8 @@ def claims_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
         machine = f"a machine with {gpu} and {cpu}"
         table = markdown_table(("verdict", "claim", "evidence", "source"), rows)
         parts.append(f"**{link}**, on {machine}:\n\n{table}")
+    if not parts:
+        faults.append("no chapter or appendix has a claim in its stored outputs")
     count = ", ".join(f"{verdicts[holds]} {COUNTED[holds]}" for holds in COUNTED)
     return f"Claims: {sum(verdicts.values())}; {count}.\n\n" + "\n\n".join(parts), faults
 

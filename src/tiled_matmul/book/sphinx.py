@@ -1,8 +1,8 @@
 """The book's Sphinx extension: generated tables, the book's address, no requests to other hosts.
 
-The directives `tiled-ladder`, `tiled-climb`, `tiled-status`, `tiled-claims`, `tiled-counters` and
-`tiled-speed` take neither arguments nor content. `tiled-climb` is a figure, the others are tables.
-Each of their faults is a build warning, which `-W` turns into a failed build.
+The directives `tiled-ladder`, `tiled-ideas`, `tiled-climb`, `tiled-status`, `tiled-claims`,
+`tiled-counters` and `tiled-speed` take neither arguments nor content. `tiled-climb` is a figure,
+the others are tables. Each of their faults is a build warning, which `-W` makes an error.
 """
 
 from __future__ import annotations
@@ -69,6 +69,19 @@ class Ladder(GeneratedTable):
         except ValueError as error:
             return "", [str(error)]
         return tables.ladder_markdown(records, LADDER)
+
+
+class Ideas(Ladder):
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        from tiled_matmul.book.ideas import ideas_markdown
+        from tiled_matmul.ladder import LADDER
+        from tiled_matmul.measure import results
+
+        try:
+            records = results.load(self.sources(root)[0])
+        except ValueError as error:
+            return "", [str(error)]
+        return ideas_markdown(records, {rung.name: rung for rung in LADDER}, root)
 
 
 class Climb(Ladder):
@@ -191,6 +204,7 @@ def refuse_requests(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-ladder", Ladder)
     app.add_directive("tiled-climb", Climb)
+    app.add_directive("tiled-ideas", Ideas)
     app.add_directive("tiled-status", Status)
     app.add_directive("tiled-claims", Claims)
     app.add_directive("tiled-counters", Counters)

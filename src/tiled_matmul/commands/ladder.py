@@ -49,6 +49,7 @@ def _ladder(args: argparse.Namespace) -> int:
 
 
 def _table() -> Any:
+    from tiled_matmul.book.generated import ladder_record
     from tiled_matmul.kit.changes import to_compare
     from tiled_matmul.ladder import LADDER
     from tiled_matmul.measure import results
@@ -57,7 +58,7 @@ def _table() -> Any:
     records = results.reference()
     rows = []
     for each in LADDER:
-        record = _record(each, records)
+        record = ladder_record(records, each)
         changed = each.changes().splitlines()
         rows.append(
             {
@@ -71,12 +72,3 @@ def _table() -> Any:
             }
         )
     return table(rows)
-
-
-def _record(rung: Any, records: list) -> Any:
-    """Return the record that the front page shows: at the common square, else the largest shape."""
-    from tiled_matmul.book.generated import SHOWN_AT
-
-    own = [r for r in records if (r.rung, r.dtype) == (rung.name, rung.dtype)]
-    common = [r for r in own if {r.m, r.n, r.k} == {SHOWN_AT[rung.device]}]
-    return common[0] if common else max(own, key=lambda r: r.m * r.n * r.k, default=None)
