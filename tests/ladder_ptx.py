@@ -4,8 +4,8 @@
 
 Each rung's launcher is called on aligned and on ragged operands; what it would launch is compiled
 instead: for each compute capability of CAPABILITIES what it takes for aligned float32, and for 9.0
-what it takes for anything else. So the launcher's own choice of kernel and constants is what is
-looked at. FILE gets a JSON list of
+what it takes for ragged float32 and for aligned operands of other types. So the launcher's own
+choice of kernel and constants is what is looked at. FILE gets a JSON list of
 `Compiled`. PART OF (0 2, say) takes every second rung; `planted` compiles kernels with faults
 instead, on which the checks can fail. Where this Numba cannot make PTX, FILE gets the reason as a
 text.
@@ -112,7 +112,7 @@ def compile_ladder(part: int = 0, of: int = 1) -> list[Compiled]:
     rungs = [rung for rung in LADDER if rung.device == "gpu" and not rung.in_triton]
     for rung in rungs[part::of]:
         for dtype in DTYPES:
-            for shape in SHAPES:
+            for shape in SHAPES if dtype == "float32" else (ALIGNED,):
                 m, n, k = shape
                 kind = getattr(torch, dtype)
                 a, b = torch.zeros((m, k), dtype=kind), torch.zeros((k, n), dtype=kind)

@@ -59,17 +59,14 @@ def test_the_lock_holds_what_the_project_declares():
     extras = PYPROJECT["project"]["optional-dependencies"]
     declared = PYPROJECT["project"]["dependencies"] + sum(extras.values(), [])
     for requirement in map(Requirement, declared):
-        assert requirement.specifier.contains(lock[canonicalize_name(requirement.name)]), (
-            requirement
-        )
+        version = lock[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(version), requirement
 
 
 def test_the_lock_is_complete():
     """Every need of every locked package is locked too, with a version that the need allows."""
-    locks = [
-        wheelhouse.read_lock(ROOT / name)
-        for name in ("requirements.lock", "requirements-colab.lock")
-    ]
+    names = "requirements.lock", "requirements-colab.lock"
+    locks = [wheelhouse.read_lock(ROOT / name) for name in names]
     numba = importlib.metadata.version("numba")
     lock = next((lock for lock in locks if lock["numba"] == numba), None)
     assert lock, f"no lock was installed here: numba is {numba}"
@@ -175,12 +172,8 @@ def checkout(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     for name in ("chapters", "results", "tests", ".venv"):
         (tmp_path / name).mkdir()
-    for name in (
-        "requirements.lock",
-        "requirements-cuda.lock",
-        "requirements-sandbox.lock",
-        "pyproject.toml",
-    ):
+    locks = [f"requirements{kind}.lock" for kind in ("", "-cuda", "-sandbox")]
+    for name in (*locks, "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / ".venv/.installed").touch()
     return tmp_path
@@ -262,9 +255,8 @@ def test_the_second_call_sets_nothing_up(checkout):
 @pytest.mark.parametrize(("command", "status"), [("echo", 0), ("./fail", 2)])
 def test_gpu_refresh_packs_what_there_is_and_tells_the_truth(checkout, command, status):
     """Also when a step fails: a GPU machine's time is not thrown away, and the status is kept."""
-    (checkout / "fail").write_text(
-        "#!/bin/sh\necho it fails; case $3 in doctor) ;; *) exit 3; esac\n"
-    )
+    fails = "#!/bin/sh\necho it fails; case $3 in doctor) ;; *) exit 3; esac\n"
+    (checkout / "fail").write_text(fails)
     (checkout / "fail").chmod(0o755)
     (checkout / "chapters/01.ipynb").touch()
     (checkout / "tests/test_x.py").write_text("# mark.gpu\n")
@@ -282,17 +274,10 @@ def test_gpu_refresh_packs_what_there_is_and_tells_the_truth(checkout, command, 
         assert "make bench failed" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("gpu", "name"),
-    [
-        ("NVIDIA H200", "h200"),
-        ("NVIDIA GeForce RTX 4090", "rtx-4090"),
-        ("Tesla T4", "t4"),
-        ("NVIDIA A100-SXM4-80GB", "a100-sxm4-80gb"),
-    ],
-)
-def test_results_are_named_after_the_gpu(gpu, name):
-    assert load_tool("machine_name").short_name(gpu) == name
+def test_results_are_named_after_the_gpu():
+    gpus = "NVIDIA H200", "NVIDIA GeForce RTX 4090", "Tesla T4", "NVIDIA A100-SXM4-80GB"
+    names = list(map(load_tool("machine_name").short_name, gpus))
+    assert names == ["h200", "rtx-4090", "t4", "a100-sxm4-80gb"]
 
 
 # pytest and nbval, without the plugins that the test is not about: they take a second to load
@@ -324,11 +309,10 @@ def test_what_was_not_run_is_counted_by_reason(tmp_path, workers):
 
 def test_gpu_tests_alone_never_pass_without_a_gpu(tmp_path):
     """No GPU is visible here, whatever the machine has."""
-    done = pytest_on_marked_test(tmp_path, "-m", "gpu", CUDA_VISIBLE_DEVICES="")
+    hidden = {"CUDA_VISIBLE_DEVICES": ""}
+    done = pytest_on_marked_test(tmp_path, "-m", "gpu", **hidden)
     assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
-    done = pytest_on_marked_test(
-        tmp_path, "-m", "gpu", CUDA_VISIBLE_DEVICES="", TILED_MATMUL_BACKEND="gpu"
-    )
+    done = pytest_on_marked_test(tmp_path, "-m", "gpu", **hidden, TILED_MATMUL_BACKEND="gpu")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "TILED_MATMUL_BACKEND=gpu demands a GPU" in done.stderr
     assert "Traceback" not in done.stderr
@@ -340,19 +324,15 @@ def judge(folder: Path, cells: list[tuple[str, str]], *options: str) -> list[str
     A cell is (its source, its stored output).
     """
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    written = [
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}}
+    notebook["cells"] = [
         {
-            "cell_type": "code",
-            "id": f"cell-{number}",
-            "metadata": {},
+            **{"cell_type": "code", "id": f"cell-{number}", "metadata": {}, "source": source},
             "execution_count": number + 1,
-            "source": source,
             "outputs": [{"output_type": "stream", "name": "stdout", "text": stored}],
         }
         for number, (source, stored) in enumerate(cells)
     ]
-    metadata = {"kernelspec": kernel}
-    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": written}
     file = folder / "judged.ipynb"
     file.write_text(json.dumps(notebook))
     settings = ROOT / "tests/notebooks/nbval.ini"
@@ -366,21 +346,14 @@ def judge(folder: Path, cells: list[tuple[str, str]], *options: str) -> list[str
 
 
 def test_strict_nbval_compares_every_output_and_stops_a_cell_that_hangs(tmp_path):
-    cells = [
-        ("print(2)", "2\n"),
-        ("print(2.50)", "2.51\n"),
-        ("import time; time.sleep(600)", ""),
-    ]
+    hangs = "import time; time.sleep(600)"
+    cells = [("print(2)", "2\n"), ("print(2.50)", "2.51\n"), (hangs, "")]
     outcomes = judge(tmp_path, cells, "--nbval", "--nbval-cell-timeout=2")
     assert outcomes == ["PASSED", "FAILED", "FAILED"]
 
 
 def test_lax_nbval_compares_marked_cells_and_reports_errors(tmp_path):
     marked = "# NBVAL_CHECK_OUTPUT\nprint(2.50)"
-    cells = [
-        ("print(2)", "3\n"),
-        (marked, "2.5\n"),
-        (marked, "2.51\n"),
-        ("print(1); 1 / 0", "1\n"),
-    ]
+    cells = [("print(2)", "3\n"), (marked, "2.5\n"), (marked, "2.51\n")]
+    cells += [("print(1); 1 / 0", "1\n")]
     assert judge(tmp_path, cells, "--nbval-lax") == ["PASSED", "PASSED", "FAILED", "FAILED"]

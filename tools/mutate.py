@@ -156,7 +156,10 @@ def run(mutants: list[Mutant], root: Path, jobs: int) -> dict[Mutant, str]:
             with borrowed() as folder:
                 start = time.monotonic()
                 if verdict(folder, tests) != "survived":
-                    raise ValueError(f"without any mutant a test fails: pytest {shlex.join(tests)}")
+                    output = (folder / "output.txt").read_text(errors="replace")
+                    raise ValueError(
+                        f"{output}\nwithout any mutant a test fails: pytest {shlex.join(tests)}"
+                    )
                 return time.monotonic() - start
 
         def one(mutant: Mutant) -> str:

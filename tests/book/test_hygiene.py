@@ -36,241 +36,133 @@ def code(notebook, index):
     return [cell for cell in notebook.cells if cell.cell_type == "code"][index]
 
 
-def typed_number(n):
-    n.cells[0].source += "\n\nThe kernel takes 3.2 ms on this GPU."
+def put(index, **fields):
+    """Plant a fault: give a code cell other fields."""
+    return lambda n: code(n, index).update(fields)
 
 
-def edited_kernel(n):
-    code(n, 1).source = code(n, 1).source.replace("row <", "row <=")
+def in_code(index, old, new):
+    return lambda n: code(n, index).update(source=code(n, index).source.replace(old, new))
 
 
-def kernel_elsewhere(n):
-    code(n, 1).source = "# kernel: cuda_naive::no_such_kernel"
+def in_text(index, old, new):
+    return lambda n: n.cells[index].update(source=n.cells[index].source.replace(old, new))
 
 
-def kernel_malformed(n):
-    code(n, 1).source = "# kernel: cuda_naive_kernel"
+def before(index, text):
+    return lambda n: code(n, index).update(source=text + code(n, index).source)
 
 
-def missing_setup(n):
-    n.cells.remove(code(n, 0))
-    for count, cell in enumerate((c for c in n.cells if c.cell_type == "code"), start=1):
-        cell.execution_count = count
+def after(index, text):
+    return lambda n: n.cells[index].update(source=n.cells[index].source + text)
 
 
-def edited_setup(n):
-    code(n, 0).source += "\nprint(1)"
+def figure(index, **fields):
+    return lambda n: code(n, index).metadata["mystnb"]["figure"].update(fields)
 
 
-def untagged_setup(n):
-    code(n, 0).metadata["tags"] = []
+def printed(kind, **fields):
+    return lambda n: code(n, 2).outputs.append(new_output(kind, **fields))
 
 
-def error_output(n):
-    code(n, 2).outputs.append(
-        new_output("error", ename="ZeroDivisionError", evalue="by zero", traceback=[])
-    )
+def without(index):
+    """Plant a fault: leave a code cell out, and count the others anew."""
+
+    def plant(n):
+        n.cells.remove(code(n, index))
+        for count, cell in enumerate((c for c in n.cells if c.cell_type == "code"), start=1):
+            cell.execution_count = count
+            for out in cell.outputs:
+                if out.output_type == "execute_result":
+                    out.execution_count = count
+
+    return plant
 
 
-def stderr_output(n):
-    code(n, 2).outputs.append(new_output("stream", name="stderr", text="a warning\n"))
+def shown(name, text):
+    """Plant a cell that shows a source, with this text as its output."""
+
+    def plant(n):
+        cell = code(n, 2)
+        cell.source, data = f"show_source(cuda_naive.{name})", {"text/plain": text}
+        cell.outputs = [new_output("execute_result", data, execution_count=cell.execution_count)]
+
+    return plant
 
 
-def path_in_source(n):
-    code(n, 3).source = "open('/home/me/x')"
-
-
-def path_in_output(n):
-    code(n, 2).outputs[0].text = "saved /tmp/x.png\n"
-
-
-def windows_path(n):
-    n.cells[2].source += "\n\nOpen C:\\Users\\me."
-
-
-def gap_in_execution(n):
-    code(n, 3).execution_count = 9
-
-
-def never_run(n):
-    code(n, 3).execution_count = None
-
-
-def long_cell(n):
-    code(n, 2).source = "# NBVAL_CHECK_OUTPUT\n" + "x = 1\n" * 12
-
-
-def unknown_tag(n):
-    code(n, 2).metadata["tags"] = ["raises-exception"]
-
-
-def contradiction(n):
-    code(n, 2).metadata["tags"] = ["nbval-ignore-output"]
-
-
-def nothing_to_compare(n):
-    code(n, 2).outputs = []
-
-
-def back_door(n):
-    code(n, 3).source = "from tiled_matmul.measure.bench import bench\n" + code(n, 3).source
-
-
-def obeyed_comment(n):
-    code(n, 3).source = "#NBVAL_SKIP\n" + code(n, 3).source
-
-
-def stray_kernel(n):
-    code(n, 1).source = (
-        code(n, 1).source.replace("# kernel:", "#Kernel:").replace("row <", "row <=")
-    )
-
-
-def shown(n, name, text):
-    cell = code(n, 2)
-    cell.source, data = f"show_source(cuda_naive.{name})", {"text/plain": text}
-    cell.outputs = [new_output("execute_result", data, execution_count=cell.execution_count)]
-
-
-def older_source(n):
-    source = cells.kernel_source("# kernel: cuda_naive::cuda_naive_kernel")
-    shown(n, "cuda_naive_kernel", source.split("\n", 1)[1].replace("row", "line") + "\n")
-
-
-def source_of_nothing(n):
-    shown(n, "no_such_kernel", "")
-
-
-def late_kernel(n):
-    code(n, 1).source = "\n" + code(n, 1).source
-
-
-def number_in_a_caption(n):
-    code(n, 3).metadata["mystnb"]["figure"]["caption"] = "It takes 3.2 ms."
-
-
-def number_that_code_says(n):
-    code(n, 3).source = 'notebook.say(f"{name} takes 3.2 ms")'
-
-
-def number_as_evidence(n):
-    code(n, -1).source = 'claim("x", source="5 ms, a page", holds=True, evidence="3.2 ms")'
-
-
-def same_figure_twice(n):
-    code(n, 4).metadata["mystnb"]["figure"]["name"] = "fig-01-0"
+def no_words(n):
+    data = code(n, 3).outputs[0].data
+    data["text/html"] = data["text/html"].replace('aria-label="Square 0"', 'aria-label=""')
 
 
 def two_predictions(n):
     n.cells[2].source = n.cells[2].source.split("<details>", 2)[2].join(["<details>", ""])
 
 
-def two_figures(n):
-    n.cells.remove(code(n, 5))
-    code(n, 5).execution_count = 6
-    code(n, 5).outputs[0].execution_count = 6
-
-
-def figure_unnumbered(n):
-    code(n, 3).metadata = {}
-
-
-def figure_empty(n):
-    code(n, 3).outputs = []
-
-
-def figure_without_words(n):
-    data = code(n, 3).outputs[0].data
-    data["text/html"] = data["text/html"].replace('aria-label="Square 0"', 'aria-label=""')
-
-
-def image_without_words(n):
-    n.cells[0].source += "\n\n![](x.png)"
-
-
-def markdown_in_summary(n):
-    n.cells[2].source = n.cells[2].source.replace("<b>Predict.</b>", "**Predict.**")
-
-
-def italics_in_summary(n):
-    n.cells[2].source = n.cells[2].source.replace("</summary>", " *This* much.</summary>")
-
-
-def open_details(n):
-    n.cells[2].source = n.cells[2].source.removesuffix("</details>")
-
-
-def png(n):
-    code(n, 3).outputs[0].data["image/png"] = "aGVsbG8="
-
-
-def same_id_twice(n):
-    n.cells[3].id = n.cells[2].id
-
-
-def other_kernel(n):
-    n.metadata.kernelspec["name"] = "conda-env"
-
-
-def stray_metadata(n):
-    n.metadata["widgets"] = {}
-
-
-def raw_cell(n):
-    n.cells.append(new_raw_cell("x", id="raw"))
-
-
-def no_heading(n):
-    n.cells[0].source = "An example"
-
-
+MARKER = "# kernel: cuda_naive::cuda_naive_kernel"
+NAIVE = cells.kernel_source(MARKER).split("\n", 1)[1] + "\n"
+ZERO = {"ename": "ZeroDivisionError", "evalue": "by zero", "traceback": []}
+IMPORT = "from tiled_matmul.measure.bench import bench\n"
+SAYS = 'notebook.say(f"{name} takes 3.2 ms")'
+CLAIMS = 'claim("x", source="5 ms, a page", holds=True, evidence="3.2 ms")'
+TYPED = "measured number typed in"
 FAULTS = [
-    (typed_number, r"cell 1: line 5: measured number typed in prose: '3.2 ms'"),
-    (edited_kernel, r"cell 4: differs from the source it names"),
-    (kernel_elsewhere, r"cell 4: ch04_1_cuda_naive.py defines no no_such_kernel"),
-    (kernel_malformed, r"cell 4: '# kernel: cuda_naive_kernel' is not of the form"),
-    (missing_setup, r"the first code cell is not the set-up cell"),
-    (edited_setup, r"the set-up cell was edited"),
-    (untagged_setup, r"the set-up cell's tags must be"),
-    (error_output, r"cell 5: error output: ZeroDivisionError"),
-    (stderr_output, r"cell 5: output on stderr: 'a warning'"),
-    (path_in_source, r"cell 6: absolute path '/home/me"),
-    (path_in_output, r"cell 5: absolute path '/tmp/x.png' in its output"),
-    (windows_path, r"cell 3: absolute path 'C:\\\\Users"),
-    (gap_in_execution, r"cell 6: execution count 9, wanted 4"),
-    (never_run, r"cell 6: execution count None, wanted 4"),
-    (long_cell, r"cell 5: 13 lines, at most 12"),
-    (unknown_tag, r"cell 5: unknown tag 'raises-exception'"),
-    (contradiction, r"cell 5: .* contradict each other"),
-    (nothing_to_compare, r"cell 5: NBVAL_CHECK_OUTPUT, but there is no text output"),
-    (back_door, r"imports tiled_matmul.measure; a chapter imports from tiled_matmul.page"),
-    (obeyed_comment, r"cell 6: #NBVAL_SKIP: a tag says"),
-    (stray_kernel, r"cell 4: a kernel's marker must be"),
-    (late_kernel, r"cell 4: a kernel's marker must be"),
-    (older_source, r"cell 5: shows an older source than the ladder's"),
-    (source_of_nothing, r"cell 5: shows a source that does not exist: .* no no_such_kernel"),
-    (number_in_a_caption, r"cell 6: caption: line 1: measured number typed in prose: '3.2 ms'"),
-    (number_that_code_says, r"cell 6: measured number typed in a sentence: '3.2 ms'"),
-    (number_as_evidence, r"cell 9: measured number typed in a sentence: '3.2 ms'"),
+    (after(0, "\n\nThe kernel takes 3.2 ms on this GPU."),
+     rf"cell 1: line 5: {TYPED} prose: '3.2 ms'"),
+    (in_code(1, "row <", "row <="), r"cell 4: differs from the source it names"),
+    (put(1, source="# kernel: cuda_naive::no_such_kernel"),
+     r"cell 4: ch04_1_cuda_naive.py defines no no_such_kernel"),
+    (put(1, source="# kernel: cuda_naive_kernel"),
+     r"cell 4: '# kernel: cuda_naive_kernel' is not of the form"),
+    (without(0), r"the first code cell is not the set-up cell"),
+    (after(1, "\nprint(1)"), r"the set-up cell was edited"),
+    (put(0, metadata={"tags": []}), r"the set-up cell's tags must be"),
+    (printed("error", **ZERO), r"cell 5: error output: ZeroDivisionError"),
+    (printed("stream", name="stderr", text="a warning\n"),
+     r"cell 5: output on stderr: 'a warning'"),
+    (put(3, source="open('/home/me/x')"), r"cell 6: absolute path '/home/me"),
+    (printed("stream", name="stdout", text="saved /tmp/x.png\n"),
+     r"cell 5: absolute path '/tmp/x.png' in its output"),
+    (after(2, "\n\nOpen C:\\Users\\me."), r"cell 3: absolute path 'C:\\\\Users"),
+    (put(3, execution_count=9), r"cell 6: execution count 9, wanted 4"),
+    (put(3, execution_count=None), r"cell 6: execution count None, wanted 4"),
+    (put(2, source="# NBVAL_CHECK_OUTPUT\n" + "x = 1\n" * 12), r"cell 5: 13 lines, at most 12"),
+    (put(2, metadata={"tags": ["raises-exception"]}), r"cell 5: unknown tag 'raises-exception'"),
+    (put(2, metadata={"tags": ["nbval-ignore-output"]}), r"cell 5: .* contradict each other"),
+    (put(2, outputs=[]), r"cell 5: NBVAL_CHECK_OUTPUT, but there is no text output"),
+    (before(3, IMPORT), r"imports tiled_matmul.measure; a chapter imports from tiled_matmul.page"),
+    (before(3, "#NBVAL_SKIP\n"), r"cell 6: #NBVAL_SKIP: a tag says"),
+    (in_code(1, "# kernel:", "#Kernel:"), r"cell 4: a kernel's marker must be"),
+    (before(1, "\n"), r"cell 4: a kernel's marker must be"),
+    (shown("cuda_naive_kernel", NAIVE.replace("row", "line")),
+     r"cell 5: shows an older source than the ladder's"),
+    (shown("no_such_kernel", ""),
+     r"cell 5: shows a source that does not exist: .* no no_such_kernel"),
+    (figure(3, caption="It takes 3.2 ms."), rf"cell 6: caption: line 1: {TYPED} prose: '3.2 ms'"),
+    (put(3, source=SAYS), rf"cell 6: {TYPED} a sentence: '3.2 ms'"),
+    (put(-1, source=CLAIMS), rf"cell 9: {TYPED} a sentence: '3.2 ms'"),
     (two_predictions, r"[12] folded predictions .*, wanted at least 3"),
-    (two_figures, r"2 figures .*, wanted at least 3"),
-    (figure_unnumbered, r"cell 6: a picture without metadata mystnb.figure"),
-    (figure_empty, r"cell 6: mystnb.figure, and 0 pictures"),
-    (figure_without_words, r"cell 6: an <svg> without aria-label"),
-    (image_without_words, r"cell 1: an image without alt text"),
-    (markdown_in_summary, r"cell 3: Markdown inside <summary>"),
-    (italics_in_summary, r"cell 3: Markdown inside <summary>"),
-    (open_details, r"cell 3: <details> and </details> do not pair up"),
-    (png, r"cell 6: output of type image/png"),
-    (same_id_twice, r"cell 4: cell id 'cell-2' is already taken"),
-    (other_kernel, r"kernelspec is .*conda-env"),
-    (stray_metadata, r"unknown metadata 'widgets'"),
-    (raw_cell, r"cell 11: a raw cell"),
-    (no_heading, r"must open with a Markdown cell that has a '# ' heading"),
-]
+    (without(5), r"2 figures .*, wanted at least 3"),
+    (put(3, metadata={}), r"cell 6: a picture without metadata mystnb.figure"),
+    (put(3, outputs=[]), r"cell 6: mystnb.figure, and 0 pictures"),
+    (no_words, r"cell 6: an <svg> without aria-label"),
+    (after(0, "\n\n![](x.png)"), r"cell 1: an image without alt text"),
+    (in_text(2, "<b>Predict.</b>", "**Predict.**"), r"cell 3: Markdown inside <summary>"),
+    (in_text(2, "</summary>", " *This* much.</summary>"), r"cell 3: Markdown inside <summary>"),
+    (lambda n: n.cells[2].update(source=n.cells[2].source.removesuffix("</details>")),
+     r"cell 3: <details> and </details> do not pair up"),
+    (lambda n: code(n, 3).outputs[0].data.update({"image/png": "aGVsbG8="}),
+     r"cell 6: output of type image/png"),
+    (lambda n: n.cells[3].update(id=n.cells[2].id), r"cell 4: cell id 'cell-2' is already taken"),
+    (lambda n: n.metadata.kernelspec.update(name="conda-env"), r"kernelspec is .*conda-env"),
+    (lambda n: n.metadata.update(widgets={}), r"unknown metadata 'widgets'"),
+    (lambda n: n.cells.append(new_raw_cell("x", id="raw")), r"cell 11: a raw cell"),
+    (lambda n: n.cells[0].update(source="An example"),
+     r"must open with a Markdown cell that has a '# ' heading"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("plant", "wanted"), FAULTS, ids=[plant.__name__ for plant, _ in FAULTS])
+@pytest.mark.parametrize(("plant", "wanted"), FAULTS, ids=[wanted for _, wanted in FAULTS])
 def test_a_planted_fault_is_found(book, plant, wanted):
     notebook = example_notebook()
     plant(notebook)
@@ -282,8 +174,7 @@ def test_a_planted_fault_is_found(book, plant, wanted):
 
 def test_a_source_as_it_stands_is_no_fault(book):
     notebook = example_notebook()
-    source = cells.kernel_source("# kernel: cuda_naive::cuda_naive_kernel")
-    shown(notebook, "cuda_naive_kernel", source.split("\n", 1)[1] + "\n")
+    shown("cuda_naive_kernel", NAIVE)(notebook)
     assert faults(notebook, book) == []
 
 
@@ -418,7 +309,7 @@ def test_every_page_of_the_book_is_read(book):
     glossary = (book / "glossary.md").read_bytes()
     (book / "glossary.md").write_bytes(b"\xff")
     notebook = example_notebook()
-    same_figure_twice(notebook)
+    figure(4, name="fig-01-0")(notebook)
     save(notebook, book / CHAPTER)
     found = [str(problem) for problem in hygiene.check(root=book)]
     (book / "_toc.yml").write_text(toc)

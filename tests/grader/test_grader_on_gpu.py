@@ -41,7 +41,8 @@ def kept():
         started = {}
 
         def worker(kind, environment):
-            key = "triton" if kind == "triton" else "cuda", *sorted(environment.items())
+            own = environment.items() - pool.WITHOUT_GPU.items()  # which one for Triton has anyway
+            key = "triton" if kind == "triton" else "cuda", *sorted(own)
             if key not in started:
                 new = START(key[0], Limits(), False, None, environment)
                 started[key] = stack.enter_context(new)
@@ -226,19 +227,19 @@ def test_26_a_worker_that_lies_about_its_kernel_is_not_believed(built, code):
     assert stop.value.status == "CRASH"
 
 
-def test_26_an_answer_that_patches_the_compiler_is_not_believed():
-    source = PATCHED.format(numbers="4, 0, 0", code="b'x' * 2**25") + ANSWERS["09.1"]
-    verdict, there = judged("fair", source=source, gated=False)
-    assert (verdict.status, verdict.points) == ("CRASH", 0), verdict.message
-    assert there.starts == 0
-
-
-def test_what_does_not_compile_is_the_answers_fault():
-    source = PATCHED.format(numbers="4, 0, 0", code="b''").replace("(Built, {", "(1 / 0, {")
-    verdict, _ = judged("fair", source=source + ANSWERS["09.1"], gated=False)
-    assert (verdict.status, verdict.points) == ("WRONG", 0)
-    assert verdict.message.startswith("Compiled for a GPU, A 20×40"), verdict.message
-    assert "ZeroDivisionError" in verdict.message
+@sharing
+def test_26_what_does_not_compile_is_wrong_and_a_patched_compiler_is_not_believed():
+    fails = PATCHED.format(numbers="4, 0, 0", code="b''").replace("(Built, {", "(1 / 0, {")
+    patches = PATCHED.format(numbers="4, 0, 0", code="b'x' * 2**25")
+    with START("triton", Limits(), False) as own:
+        how = {"gated": False, "worker": own}
+        verdict, _ = judged("fair", source=fails + ANSWERS["09.1"], **how)
+        assert (verdict.status, verdict.points) == ("WRONG", 0)
+        assert verdict.message.startswith("Compiled for a GPU, A 20×40"), verdict.message
+        assert "ZeroDivisionError" in verdict.message
+        verdict, there = judged("fair", source=patches + ANSWERS["09.1"], **how)
+        assert (verdict.status, verdict.points) == ("CRASH", 0), verdict.message
+        assert there.starts == 0
 
 
 def test_a_machine_without_a_gpu_says_so(tmp_path, capsys, monkeypatch):
@@ -336,7 +337,9 @@ def test_a_sanitizers_log_without_its_end_costs_no_marks():
 def test_a_machine_that_compiles_nothing_costs_no_marks_without_a_gpu_either(monkeypatch):
     monkeypatch.setattr("tiled_matmul.grader.judge.INFRA_TRIES", 1)
     monkeypatch.setitem(pool.WITHOUT_GPU, "TRITON_CACHE_MANAGER", "nowhere:Nothing")
-    verdict = judge(FIRST, ANSWERS["09.1"])
+    with START("triton", Limits(), False) as broken:
+        monkeypatch.setattr(pool, "Worker", lambda *_: nullcontext(broken))
+        verdict = judge(SMALL, ANSWERS["09.1"])
     assert (verdict.status, verdict.points) == ("INFRA", 0), verdict.message
     assert "no kernel can be compiled here" in verdict.message
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,12 +69,13 @@ def test_a_demanded_gpu_that_is_missing_is_an_error(monkeypatch):
 
 
 def test_a_gpu_that_torch_cannot_use_is_named(monkeypatch):
-    torch = pytest.importorskip("torch")
+    cuda, version = SimpleNamespace(is_available=lambda: False), SimpleNamespace(cuda=None)
+    torch = SimpleNamespace(cuda=cuda, version=version, __version__="2.13.0+cpu")
+    monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(backend, "probe_gpu", lambda: (GPU, "the driver reports Test GPU"))
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     chosen = backend.decide(None)
     assert chosen.name == "simulator"
-    assert "Test GPU, but torch" in chosen.reason
+    assert "Test GPU, but torch 2.13.0+cpu cannot use it" in chosen.reason
     with pytest.raises(backend.BackendError, match="cannot use it"):
         backend.decide("gpu")
 

@@ -89,17 +89,23 @@ def with_trials(facts, **trials):
     return dataclasses.replace(facts, trials={**facts.trials, **renamed})
 
 
-@pytest.mark.parametrize("facts", [LAPTOP, SERVER])
+NEW_NUMPY = with_versions(LAPTOP, triton="3.6.0", numpy="2.4.6")
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        LAPTOP,
+        SERVER,
+        # Within one major version, drivers run what was built for a later minor one.
+        dataclasses.replace(SERVER, torch_cuda="13.2"),
+        with_versions(NEW_NUMPY, numpy="2.3.5"),
+        with_versions(SERVER, triton="3.6.0", numpy="2.4.6"),
+    ],
+)
 def test_a_good_machine_has_no_trouble(facts):
     assert troubles(facts) == []
     assert MachineReport(facts, tuple(judge(facts))).ok
-
-
-def test_without_bubblewrap_the_course_runs_and_what_is_missing_is_named():
-    facts = dataclasses.replace(LAPTOP, bwrap=None)
-    (finding,) = troubles(facts)
-    assert (finding.topic, finding.level) == ("sandbox", "warning")
-    assert finding.fix == "apt install bubblewrap" and MachineReport(facts, (finding,)).ok
 
 
 def test_colab_runs_as_it_is_and_is_told_not_to_upgrade():
@@ -107,12 +113,6 @@ def test_colab_runs_as_it_is_and_is_told_not_to_upgrade():
     assert (nbval.topic, nbval.level, nbval.fix) == ("nbval", "warning", "pip install nbval")
     (colab,) = [finding for finding in judge(COLAB) if finding.topic == "Colab"]
     assert "never to be upgraded" in colab.text and "first cell" in colab.fix
-
-
-def test_colab_without_a_gpu_is_told_how_to_get_one():
-    facts = dataclasses.replace(LAPTOP, colab="release")
-    (finding,) = troubles(facts)
-    assert finding.level == "warning" and "Change runtime type" in finding.fix
 
 
 @pytest.mark.parametrize("facts", [LAPTOP, SERVER])
@@ -146,13 +146,43 @@ def test_versions_compare_as_numbers(version):
     assert the_error(with_versions(LAPTOP, numpy=version)).topic == "numpy"
 
 
-def test_plain_numba_without_numba_cuda():
-    facts = with_versions(SERVER, numba_cuda=None)
-    error = the_error(facts)
-    assert "numba.cuda of its own" in error.text
-    assert error.fix == 'pip install "numba-cuda[cu13]>=0.22"'
-    (warning,) = troubles(with_versions(LAPTOP, numba_cuda=None))
-    assert warning.level == "warning"
+ALONE = "is not installed; plain numba falls back on an old numba.cuda of its own"
+FIX = 'pip install "numba-cuda[cu13]>=0.22"'
+OLD_GPU = dataclasses.replace(SERVER, gpu="Tesla V100", capability=(7, 0))
+OLD_DRIVER = dataclasses.replace(SERVER, driver="550.54", driver_cuda="12.4")
+NO_GCC = Trial(False, "RuntimeError: Failed to find C compiler. Please specify via CC")
+NO_COMPILE = with_trials(SERVER, numba_compiles=Trial(False, "TypeError: something else"))
+TORCH = with_trials(LAPTOP, torch=Trial(False, "ImportError: libfoo.so"))
+SIMULATE = "set TILED_MATMUL_BACKEND=simulator"
+TROUBLES = [
+    (with_versions(SERVER, numba_cuda=None), "error", "numba-cuda", ALONE, FIX),
+    (with_versions(LAPTOP, numba_cuda=None), "warning", "numba-cuda", ALONE, FIX),
+    (NO_COMPILE, "error", "Numba", "a kernel does not compile: TypeError: something else", ""),
+    (with_trials(SERVER, triton_launches=NO_GCC), "error", "Triton", "C compiler", "gcc"),
+    (OLD_DRIVER, "error", "driver", "550.54 supports CUDA 12.4, torch was built for CUDA 13.0",
+     "update the NVIDIA driver"),
+    (OLD_GPU, "error", "GPU", "compute capability 7.0", SIMULATE),
+    (dataclasses.replace(OLD_GPU, backend="simulator", versions=GOOD),
+     "warning", "GPU", "compute capability 7.0", SIMULATE),
+    (NEW_NUMPY, "error", "Triton", "the interpreter of triton 3.6.0 fails with numpy 2.4.6",
+     'pip install "triton==3.7.1"'),
+    (TORCH, "error", "torch", "libfoo.so", "pip install --force-reinstall"),
+    (dataclasses.replace(LAPTOP, python=(3, 10, 4)), "error", "Python", "3.10.4", "Python 3.11"),
+    (dataclasses.replace(LAPTOP, bwrap=None), "warning", "sandbox", "no bubblewrap",
+     "apt install bubblewrap"),
+    (dataclasses.replace(LAPTOP, colab="release"), "warning", "Colab", "without a GPU",
+     "Change runtime type"),
+    (dataclasses.replace(with_versions(LAPTOP, triton=None), system="Darwin 25 (arm64)"),
+     "warning", "triton", "Linux only", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "level", "topic", "says", "fix"), TROUBLES)
+def test_a_trouble_is_alone_and_has_its_fix(facts, level, topic, says, fix):
+    (found,) = troubles(facts)
+    assert (found.level, found.topic) == (level, topic)
+    assert says in found.text and fix in found.fix and bool(fix) == bool(found.fix)
+    assert MachineReport(facts, (found,)).ok == (level == "warning")
 
 
 @pytest.mark.parametrize(
@@ -173,12 +203,6 @@ def test_no_nvvm(message):
     assert warning.level == "warning"
 
 
-def test_another_compile_error_is_not_called_nvvm():
-    broken = Trial(False, "TypeError: something else")
-    error = the_error(with_trials(SERVER, numba_compiles=broken))
-    assert "NVVM" not in error.text and "something else" in error.text
-
-
 @pytest.mark.parametrize("facts", [LAPTOP, SERVER])
 @pytest.mark.parametrize("package", ["numba", "triton"])
 def test_a_kernel_that_does_not_run_is_an_error(facts, package):
@@ -186,11 +210,6 @@ def test_a_kernel_that_does_not_run_is_an_error(facts, package):
     facts = with_trials(facts, **{f"{package}_launches": Trial(False, message)})
     error = the_error(facts)
     assert error.topic.lower() == package and message in error.text
-
-
-def test_triton_without_a_c_compiler():
-    broken = Trial(False, "RuntimeError: Failed to find C compiler. Please specify via CC")
-    assert "gcc" in the_error(with_trials(SERVER, triton_launches=broken)).fix
 
 
 def test_a_cpu_build_of_torch_on_a_gpu_machine():
@@ -201,52 +220,10 @@ def test_a_cpu_build_of_torch_on_a_gpu_machine():
     assert "CPU build" in finding.text and finding.fix.startswith("pip install")
 
 
-def test_a_driver_that_is_too_old():
-    facts = dataclasses.replace(SERVER, driver="550.54", driver_cuda="12.4")
-    error = the_error(facts)
-    assert "550.54 supports CUDA 12.4, torch was built for CUDA 13.0" in error.text
-    assert "update the NVIDIA driver" in error.fix
-    # Within one major version, drivers run what was built for a later minor one.
-    assert troubles(dataclasses.replace(SERVER, torch_cuda="13.2")) == []
-
-
-def test_a_gpu_that_is_too_old():
-    facts = dataclasses.replace(SERVER, gpu="Tesla V100", capability=(7, 0))
-    error = the_error(facts)
-    assert "7.0" in error.text and error.fix == "set TILED_MATMUL_BACKEND=simulator"
-    simulated = dataclasses.replace(facts, backend="simulator", versions=GOOD)
-    (warning,) = troubles(simulated)
-    assert warning.level == "warning"
-
-
-def test_the_interpreter_of_triton_3_6_with_a_new_numpy():
-    facts = with_versions(LAPTOP, triton="3.6.0", numpy="2.4.6")
-    error = the_error(facts)
-    assert "interpreter of triton 3.6.0 fails with numpy 2.4.6" in error.text
-    assert error.fix == 'pip install "triton==3.7.1"'
-    assert troubles(with_versions(facts, numpy="2.3.5")) == []
-    assert troubles(with_versions(SERVER, triton="3.6.0", numpy="2.4.6")) == []
-
-
-def test_no_triton_is_a_warning_where_there_is_none():
-    facts = dataclasses.replace(with_versions(LAPTOP, triton=None), system="Darwin 25 (arm64)")
-    (warning,) = troubles(facts)
-    assert warning.level == "warning" and "Linux only" in warning.text
-
-
-def test_a_package_that_is_there_and_broken():
-    error = the_error(with_trials(LAPTOP, torch=Trial(False, "ImportError: libfoo.so")))
-    assert error.topic == "torch" and "libfoo.so" in error.text and "--force-reinstall" in error.fix
-
-
 def test_a_back_end_that_is_demanded_and_not_there():
     message = "BackendError: TILED_MATMUL_BACKEND=gpu demands a GPU"
     facts = dataclasses.replace(with_trials(LAPTOP, backend=Trial(False, message)), backend=None)
     assert message in the_error(facts).text
-
-
-def test_an_old_python():
-    assert "3.11" in the_error(dataclasses.replace(LAPTOP, python=(3, 10, 4))).fix
 
 
 def test_every_error_comes_first_and_fails_the_report():

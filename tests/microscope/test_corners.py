@@ -268,3 +268,18 @@ def test_a_lane_outside_of_its_own_mask_is_refused():
 
     with pytest.raises(KernelError, match="lane 16 is not in its own mask, 0x0000ffff"):
         run(masked, 1, 32, zeros(32))
+
+
+def test_a_constant_that_changed_is_seen_by_the_next_trace():
+    width = 2
+
+    @cuda.jit
+    def fill(a):
+        a[cuda.threadIdx.x] = width
+
+    stored = []
+    for width in (2, 2, 3):  # noqa: B007 the kernel reads it
+        a = np.zeros(4, np.float32)
+        trace(fill, 1, 4, a)
+        stored.append(a[0])
+    assert stored == [2, 2, 3]

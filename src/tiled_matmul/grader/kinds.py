@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,13 @@ def prepare(kind: str) -> dict[str, Any]:
 
         import triton
         import triton.language as tl
+        from triton.runtime.interpreter import interpreter_builder
 
         import tiled_matmul.microscope.triton.interpreter  # noqa: F401
 
+        # Without debug, nobody reads these checks, and they take half of the time.
+        options = replace(interpreter_builder.options, sanitize_overflow=False)
+        interpreter_builder.options = options
         warnings.filterwarnings("ignore", "tl.make_block_ptr")
         warnings.filterwarnings("ignore", "invalid value")  # from NumPy, about NaN
         return {"triton": triton, "tl": tl}

@@ -51,12 +51,7 @@ SANITIZER_OPTIONS = "--report-api-errors no --show-backtrace no --print-limit 10
 # In a pool of torch's, memcheck would not see where an array ends.
 NO_POOL = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 REPORTED = re.compile(r"(?:Error: |Warning: )?((?:Invalid|Misaligned|Race|Potential) .*)")
-MORE = (
-    "at ",
-    "by thread ",
-    "and Read access ",
-    "and Write access ",
-)  # lines that continue a report
+MORE = ("at ", "by thread ", "and Read access ", "and Write access ")  # a report goes on
 PLACE = re.compile(r" at \S.*?\+0x[0-9a-f]+(?: in (\S+):(\d+))?")  # a symbol, a file, a line
 MOST_LOG, MOST_TEXT, MOST_OF_REPORT = 1 << 20, 4000, 500
 SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+)", re.MULTILINE)
@@ -251,22 +246,16 @@ def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, i
     asked = header(exercise, case) | {"cc": cc, "numbers": _numbers(case)}
     with _on_the_gpu(case, "gpu: compiled"):
         reply, data = ask(exercise, worker, asked, [], MOST_CODE)
-    built = reply.get("built")
-    if not isinstance(built, dict) or len(data) != 1:
-        raise invalid_reply()
-    if set(built) != {"passed", "warps", "shared", "scratch"}:
+    built, most = reply.get("built"), {"warps": 32, "shared": 256 << 10, "scratch": 1 << 20}
+    if not isinstance(built, dict) or set(built) != {"passed", *most} or len(data) != 1:
         raise invalid_reply()
     passed = built["passed"]
     if not isinstance(passed, list) or not all(type(i) is int and 0 <= i < 32 for i in passed):
         raise invalid_reply()
-    if passed != sorted(set(passed)) or passed[-1:] > [2 + len(_numbers(case))]:
-        raise invalid_reply()
-    ranges = {"warps": 32, "shared": 256 << 10, "scratch": 1 << 20}
-    if not all(
-        type(built[name]) is int and 0 <= built[name] <= most for name, most in ranges.items()
-    ):
-        raise invalid_reply()
-    if (built["warps"] == 0) != (exercise.kind == "cuda"):
+    known = passed == sorted(set(passed)) and passed[-1:] <= [2 + len(_numbers(case))]
+    sizes = all(type(built[name]) is int and 0 <= built[name] <= most[name] for name in most)
+    threads = (built["warps"] == 0) == (exercise.kind == "cuda")
+    if not (known and sizes and threads):
         raise invalid_reply()
     return Built(data[0], tuple(passed), built["warps"], built["shared"], built["scratch"])
 
@@ -369,16 +358,11 @@ def _where(exercise: Exercise, case: Case, built: Built | None, seed: int) -> st
 
 def _sanitize(exercise: Exercise, case: Case, built: Built, seed: int) -> None:
     """Raise Stop if compute-sanitizer reports an error. Racecheck only runs on Numba kernels."""
-    reports = _findings(exercise, case, built, seed, "memcheck")
-    if reports:
-        message = sentence("fault: sanitizer", finding=reports[0])
-        raise Stop("GPU_FAULT", "fault", _placed(case, message))
-    if exercise.kind != "cuda":
-        return
-    reports = _findings(exercise, case, built, seed, "racecheck")
-    if reports:
-        message = sentence("fault: sanitizer", finding=reports[0])
-        raise Stop("RACE", "race", _placed(case, message))
+    tools = [("memcheck", "GPU_FAULT", "fault"), ("racecheck", "RACE", "race")]
+    for tool, status, diagnosis in tools[: 1 + (exercise.kind == "cuda")]:
+        if reports := _findings(exercise, case, built, seed, tool):
+            message = sentence("fault: sanitizer", finding=reports[0])
+            raise Stop(status, diagnosis, _placed(case, message))
 
 
 def _findings(exercise: Exercise, case: Case, built: Built, seed: int, tool: str) -> list[str]:

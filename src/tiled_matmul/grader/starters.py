@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 
 from tiled_matmul.book.cells import is_setup, synchronise
-from tiled_matmul.book.files import NotebookError, notebook_text, parse_notebook, read_text
+from tiled_matmul.book.files import (
+    NotebookError,
+    load_nbformat,
+    notebook_text,
+    parse_notebook,
+    read_text,
+)
 from tiled_matmul.files import replace_text
 from tiled_matmul.grader.cells import FOLDER
 from tiled_matmul.grader.folders import (
@@ -60,9 +66,8 @@ def made(chapter: Path, solved: bool) -> Any:
 
     Raises FolderError for what the folders lack.
     """
-    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-
-    notebook = new_notebook()
+    v4 = load_nbformat().v4
+    notebook = v4.new_notebook()
     top = Folder(chapter)
     sources = [("title", "md", top.text("intro.md")), ("imports", "py", top.text("imports.py"))]
     for one in folders(chapter.name[:2], chapter.parent):
@@ -81,9 +86,9 @@ def made(chapter: Path, solved: bool) -> Any:
         if ending == "md":
             if solved:  # one folder deeper than the starter
                 source = source.replace("](../", "](../../")
-            notebook.cells.append(new_markdown_cell(source, id=name))
+            notebook.cells.append(v4.new_markdown_cell(source, id=name))
         else:
-            notebook.cells.append(new_code_cell(source, id=name))
+            notebook.cells.append(v4.new_code_cell(source, id=name))
     synchronise(notebook, chapter)
     notebook.metadata["tiled_matmul"] = {"exercises": chapter_of(chapter), "version": 1}
     return notebook

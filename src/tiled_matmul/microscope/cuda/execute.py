@@ -129,7 +129,6 @@ class Runner:
         self.order, self.random = order, random.Random(seed)
         self.divergences: list[Divergence] = []
         self.paths = Paths(max(1, len(program.sites)), program.loops)
-        program.space["_simt_iterations"] = self.paths.iterations
         memory.describe = lambda site: (
             f"thread {tuple(self.thread_place(self.thread))} of block "
             f"{tuple(self.block_place(self.number))}, {program.place(site)}"
@@ -156,6 +155,7 @@ class Runner:
 
     def run(self, blocks: Sequence[int]) -> None:
         """Run the blocks with these numbers."""
+        self.program.space["_simt_iterations"] = self.paths.iterations
         with np.errstate(all="ignore"):
             for number in self._ordered(blocks):
                 self.number = number

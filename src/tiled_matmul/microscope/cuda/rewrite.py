@@ -16,7 +16,9 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import functools
 import itertools
+import linecache
 import operator
 import types
 from collections.abc import Callable, Iterable
@@ -109,6 +111,7 @@ class _Shared:
     open: list[Callable] = field(default_factory=list)
     fences: bool = False
     loops: list[tuple[int, bool]] = field(default_factory=list)  # as in program.Paths
+    outside: dict[tuple, Any] = field(default_factory=dict)  # what (function, a, b) was, for `a.b`
 
     def constant(self, value: Any) -> str:
         for name, known in self.space.items():
@@ -124,17 +127,36 @@ def rewrite(kernel: Any, arguments: Iterable[Any], record: bool, max_steps: int)
 
     `record` says whether accesses are recorded; `max_steps` limits the iterations of the loops in
     one block. Raises Unsupported or TypingError, which name the line, and KernelError for a kernel
-    without source.
+    without source. A program is used again for arguments of the same kinds, as long as its source
+    and every value from outside the kernel are the same; do not run it twice at a time.
     """
+    request = (
+        python_function(kernel),
+        tuple(_kind_of(argument) for argument in arguments),
+        record,
+        max_steps,
+    )
+    program, outside, sources = _rewritten(*request)
+    moved = any(_outside(*name)[1] is not value for name, value in outside.items())
+    if moved or any(linecache.getlines(file) != lines for file, lines in sources.items()):
+        _rewritten.cache_clear()
+        program, *_ = _rewritten(*request)
+    return program
+
+
+@functools.lru_cache(maxsize=64)
+def _rewritten(
+    function: Callable, known: tuple, record: bool, max_steps: int
+) -> tuple[Program, dict[tuple, Any], dict[str, list[str]]]:
+    """Return a program, {(function, a, b): value of `a.b` outside}, and {file: its lines}."""
     import numba.cuda
 
-    function = python_function(kernel)
     shared = _Shared(record, numba.cuda)
     shared.space |= _helpers(max_steps)
-    entry = _compile(shared, function, tuple(_kind_of(argument) for argument in arguments))
+    entry = _compile(shared, function, known)
     if entry.returns is not None:
         raise TypingError(f"{function.__name__} returns a value; a kernel writes to its arguments")
-    return Program(
+    program = Program(
         function.__name__,
         shared.space[entry.name],
         entry.waits,
@@ -143,6 +165,24 @@ def rewrite(kernel: Any, arguments: Iterable[Any], record: bool, max_steps: int)
         shared.loops,
         shared.fences,
     )
+    files = {used.__code__.co_filename for used, _ in shared.compiled}
+    return program, shared.outside, {file: linecache.getlines(file) for file in files}
+
+
+def _outside(function: Callable, name: str, *attributes: str) -> tuple[bool, Any]:
+    """Return (whether `name.attribute` exists outside a function, its Python object)."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    if name in cells:
+        defined, value = True, cells[name].cell_contents
+    else:
+        spaces = (cast_type(), function.__globals__, vars(builtins))
+        space = next((space for space in spaces if name in space), {})
+        defined, value = name in space, space.get(name)
+    for attribute in attributes:
+        if not defined or not hasattr(value, attribute):
+            return False, None
+        value = getattr(value, attribute)
+    return defined, value
 
 
 def _kind_of(argument: Any) -> Any:
@@ -280,13 +320,6 @@ class _Translator:
             for node in ast.walk(source.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
-        self.closure = cast_type() | dict(
-            zip(
-                function.__code__.co_freevars,
-                (cell.cell_contents for cell in function.__closure__ or ()),
-                strict=True,
-            )
-        )
         self.waits = False
         self.ignored: ast.expr | None = None  # a statement that is nothing but this expression
 
@@ -1231,11 +1264,10 @@ class _Translator:
                 return ".".join([known, *names])
         return None
 
-    def lookup(self, name: str) -> tuple[bool, Any]:
-        for space in (self.closure, self.function.__globals__, vars(builtins)):
-            if name in space:
-                return True, space[name]
-        return False, None
+    def lookup(self, *names: str) -> tuple[bool, Any]:
+        defined, value = _outside(self.function, *names)
+        self.shared.outside[self.function, *names] = value
+        return defined, value
 
     def resolve(self, node: ast.expr) -> tuple[bool, Any]:
         """Return (whether a dotted name exists, its Python object)."""
@@ -1243,9 +1275,4 @@ class _Translator:
         if parts is None:
             return False, None
         root, names = parts
-        defined, value = self.lookup(root.id)
-        for name in names:
-            if not defined or not hasattr(value, name):
-                return False, None
-            value = getattr(value, name)
-        return defined, value
+        return self.lookup(root.id, *names)
