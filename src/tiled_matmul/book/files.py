@@ -6,7 +6,9 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,18 @@ class NotebookError(ValueError):
     """A notebook is not usable; the message is one line that names the file and the fault."""
 
 
+def load_nbformat() -> Any:
+    """Return nbformat, without the grammar of web addresses, which takes longer than all the rest.
+
+    jsonschema leaves out their check where that package is missing; notebooks have none to check.
+    """
+    if "jsonschema" not in sys.modules:
+        sys.modules["rfc3987_syntax"] = None
+        import_module("nbformat")
+        del sys.modules["rfc3987_syntax"]
+    return import_module("nbformat")
+
+
 def read_text(path: Path) -> str:
     """Return the file's text. Raises NotebookError if it is missing, a folder or not UTF-8."""
     try:
@@ -42,7 +56,7 @@ def parse_notebook(text: str, name: Path | str, *, upgrade: bool = False):
     With `upgrade`, an older minor version, as Colab saves it, is converted to 4.5. Raises
     NotebookError for a text that is not a valid notebook of version 4.5.
     """
-    import nbformat
+    nbformat = load_nbformat()
     from nbformat.v4.rwbase import rejoin_lines
     from nbformat.validator import iter_validate
 
@@ -91,9 +105,7 @@ def _check_metadata(notebook, name: Path | str) -> None:
 
 def notebook_text(notebook) -> str:
     """Return the text of a notebook as the course stores it."""
-    import nbformat
-
-    return nbformat.v4.writes(notebook).rstrip("\n") + "\n"
+    return load_nbformat().v4.writes(notebook).rstrip("\n") + "\n"
 
 
 def repository(root: Path = ROOT) -> str:
