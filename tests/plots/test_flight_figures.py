@@ -6,6 +6,7 @@ from numba import cuda
 
 from tiled_matmul.ladder import (
     cuda_async,
+    cuda_best,
     cuda_double_buffer,
     cuda_tile_view,
     cuda_vectorised,
@@ -105,3 +106,21 @@ def test_a_kernel_without_tiles_has_no_warp_tile():
     t = trace(idle, 1, 1, np.zeros(4), np.zeros(4))
     with pytest.raises(ValueError, match="no array called 'c'"):
         flight.warp_tile(t)
+
+
+def test_fragments_cross_the_border_of_a_tile_only_with_two_sets():
+    one_set = flight.fragments(traced(cuda_async.matmul, 4, 4, 2 * cuda_async.TILE_K))
+    small = cuda_best.SETTINGS[1]
+    t = traced(cuda_best.matmul, 4, 4, 2 * small.tile_k, setting=small)
+    two_sets = flight.fragments(t)
+    for found, deep in ((one_set, cuda_async.TILE_K), (two_sets, small.tile_k)):
+        assert [(each.tile, each.k) for each in found[: deep + 1]] == [
+            *((0, k) for k in range(deep)),
+            (1, 0),
+        ]
+    figure = flight.fragment_schedules({"one set": (one_set, 0), "two sets": (two_sets, 1)})
+    assert figure.alt.startswith("Loads without a multiplication beside them: 3, then 0.")
+    with pytest.raises(ValueError, match="one: one tile has no border"):
+        flight.fragment_schedules({"one": (one_set[:3], 0)})
+    with pytest.raises(ValueError, match="thread 9999 of cuda_best_kernel loads nothing"):
+        flight.fragments(t, 9999)

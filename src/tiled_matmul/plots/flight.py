@@ -1,4 +1,4 @@
-"""Figures of chapter 8: schedules of copies and products, the cost of waiting, warp tiles.
+"""Figures of overlap: schedules of copies and products, the cost of waiting, warp tiles.
 
 Schedules and maps are drawn from traces, the cost of waiting from times.
 """
@@ -182,6 +182,88 @@ def bill(kernels: Mapping[str, tuple[float, float]], finding: str) -> style.Figu
     label = "time (ms); vermilion: what reading global memory adds"
     style.line_axis(ax, len(kernels) - 0.4, -0.5, label, xlim=(0, longest * 1.02))
     return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """What a thread loads of its tiles for one k: the tile of K, k within it, and the phase."""
+
+    tile: int
+    k: int
+    phase: int
+
+
+def fragments(t: Any, thread: int = 0, block: tuple[int, ...] = (0, 0)) -> list[Fragment]:
+    """Return the fragments of A that one thread loads from shared memory, in their order.
+
+    `t` is a trace of a matmul whose tiles of A, stored by columns, are `a_tile` (buffer, k, row).
+    Raises ValueError if the thread loads none.
+    """
+    accesses = accesses_of(t, block)
+    a_tile = array_named(t, "a_tile")
+    stores = np.array([site.op for site in t.sites])[accesses["site"]] == "store"
+    mine = (accesses["array"] == a_tile.id) & (accesses["thread"] == thread) & ~stores
+    found: list[Fragment] = []
+    depth, row = a_tile.shape[-2:]
+    for each in accesses[mine]:
+        k = int(each["element"]) // row % depth
+        if found and k == found[-1].k:
+            continue
+        tile = found[-1].tile + (k == 0) if found else 0
+        found.append(Fragment(tile, k, int(each["phase"])))
+    if not found:
+        raise ValueError(f"thread {thread} of {t.name} loads nothing from a_tile")
+    return found
+
+
+@style.styled
+def fragment_schedules(kernels: Mapping[str, tuple[Sequence[Fragment], int]]) -> style.Figure:
+    """Draw when fragments are loaded and multiplied, around the border of two tiles.
+
+    `kernels` maps a title to (fragments, `ahead`): 0 for a thread that loads and then multiplies,
+    1 for one that loads the next while it multiplies. Not to scale: a load takes one unit, a
+    multiplication two. Raises ValueError for fragments of a single tile.
+    """
+    fig, axes = style.draw(0.9 + 1.35 * len(kernels), len(kernels), squeeze=False)
+    spoken, lost = [], []
+    for ax, (name, (found, ahead)) in zip(axes[:, 0], kernels.items(), strict=True):
+        first = next((i for i, each in enumerate(found) if each.tile == 1), 0)
+        if first < 2:
+            raise ValueError(f"{name}: one tile has no border to draw")
+        shown = found[first - 2 : first + 2]
+        time, barrier, waits = 0, 0, 0
+        for place, each in enumerate(shown):
+            if place and each.phase != shown[place - 1].phase:
+                barrier = time
+            label = f"k={each.k}"
+            if ahead and place:  # beside the multiplication of the fragment before
+                _labelled(ax, time - 2, 0, 1, COPY, label)
+                barrier = time - 2 if barrier == time else barrier
+            else:
+                _labelled(ax, time, 0, 1, COPY, label)
+                waits += bool(place)
+                time += 1
+            _labelled(ax, time, 1, 2, MULTIPLY, label)
+            time += 2
+        ax.axvline(barrier, color=style.INK, lw=1.5)
+        ax.set(xlim=(-0.1, 13), ylim=(1.6, -0.6), xticks=[])
+        ax.set_yticks([0, 1], ["load", "multiply"])
+        for side in ("left", "bottom"):
+            ax.spines[side].set_visible(False)
+        ax.tick_params(left=False)
+        ax.set_title(name, fontsize=9)
+        lost.append(waits)
+        order = ", ".join(f"k={each.k} of tile {each.tile}" for each in shown)
+        how = "loaded during the one before" if ahead else "loaded, then multiplied"
+        spoken.append(f"{name}: fragments {order}, each {how}")
+    axes[-1, 0].set_xlabel("time (not to scale); heavy line: barrier; k=0 is of the next tile")
+    finding = f"Loads without a multiplication beside them: {', then '.join(map(str, lost))}"
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
+
+
+def _labelled(ax: Any, x: float, line: int, width: float, color: str, text: str) -> None:
+    _box(ax, x, line, width, color, 0.8)
+    ax.text(x + width / 2, line, text, ha="center", va="center", fontsize=8)
 
 
 @dataclass(frozen=True)

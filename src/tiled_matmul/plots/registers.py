@@ -1,6 +1,9 @@
-"""Figures of chapter 7: a thread's loads for one k, and the elements of C that it owns."""
+"""Figures of a thread's registers: its tile of C, its loads for one k, and the register banks."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from tiled_matmul.plots import style
 
@@ -74,4 +77,52 @@ def quads() -> style.Figure:
         f"A block's tile of C, {edge} by {edge}: black are the thread's quads, pale "
         "the elements of its warp. Left of it a column of A's tile, above it a row of B's, with "
         "what the thread loads from them for one k.",
+    )
+
+
+BANKS = ("even", "odd")
+
+
+@style.styled
+def register_banks(found: Sequence[Any]) -> style.Figure:
+    """Draw the operands of consecutive multiply-adds by register bank.
+
+    `found` are `Operands` of the compiler's listing. An operand that is kept from the previous
+    instruction is drawn as a frame. Raises ValueError without any.
+    """
+    if not found:
+        raise ValueError("there is no multiply-add to draw")
+    colors = style.OTHERS[:2]
+    fig, ax = style.draw(0.7 + 0.3 * len(found))
+    width, left = 1.2, 6.4
+    style.bare(ax, left + 3 * width + 3.2, len(found))
+    ax.set_aspect("auto")
+    spoken = []
+    for line, each in enumerate(found):
+        ax.text(0, line + 0.5, each.text, va="center", family="monospace", fontsize=7)
+        for place, register in enumerate(each.registers):
+            x = left + place * width
+            box, color = (x + 0.08, line + 0.12, width - 0.16, 0.76), colors[register % 2]
+            if register in each.kept:
+                style.frame(ax, *box, color)
+            else:
+                style.fill(ax, *box, color, 0.8)
+            ax.text(x + width / 2, line + 0.5, f"R{register}", ha="center", va="center", fontsize=8)
+        read = [register for register in each.registers if register not in each.kept]
+        words = ", ".join(
+            f"{count} {bank}"
+            for number, bank in enumerate(BANKS)
+            if (count := sum(register % 2 == number for register in read))
+        )
+        words += ": waits" if each.waits else ""
+        look = {"color": style.FAULT} if each.waits else {}
+        ax.text(left + 3 * width + 0.3, line + 0.5, words, va="center", fontsize=8, **look)
+        spoken.append(f"{each.text}: reads {words}")
+    waiting = sum(each.waits for each in found)
+    finding = f"{waiting} of {len(found)} multiply-adds read three registers from one bank"
+    return style.conclude(
+        fig,
+        finding,
+        f"Operands by bank, even or odd; framed ones are kept from the line before. "
+        f"{'; '.join(spoken)}.",
     )

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -428,8 +428,8 @@ def read(name: str, cc: tuple[int, int], usage: str, listing: str) -> Compiled:
         best = max(innermost, key=products)
         inner = within(best)
         body = [line[1:] for line in lines if best[0] <= line[0] <= best[1]]
-        same_bank = _same_bank(body)
         loop = tuple(f"{opcode} {rest.strip()}".strip() for opcode, rest in body)
+        same_bank = sum(each.waits for each in register_operands(loop))
         outer = [o for o in loops if o[0] <= best[0] and best[1] <= o[1]]
         around = within(max(outer, key=lambda o: o[1] - o[0])) - inner
     whole = Counter(opcode for _, opcode, _ in lines)
@@ -440,18 +440,37 @@ def read(name: str, cc: tuple[int, int], usage: str, listing: str) -> Compiled:
 OPERAND = re.compile(r"[-|~!]*R(\d+)\|?(\.reuse)?$")
 
 
-def _same_bank(instructions: list[tuple[str, str]]) -> int:
-    """Count the multiply-adds whose three operands come from one register bank.
+@dataclass(frozen=True)
+class Operands:
+    """The registers of one multiply-add of floats, in the order in which `text` names them.
 
-    Even registers form one bank, odd ones the other; each delivers two operands at once. A register
-    that the previous instruction marked `.reuse` is not read again at the same operand position.
+    `kept` holds those that the previous instruction marked `.reuse`, at the same operand position:
+    they are not read again.
     """
-    count, kept = 0, {}
-    for opcode, text in instructions:
-        matches = [OPERAND.match(part.strip()) for part in text.split(",")[1:]]
-        operands = {place: match for place, match in enumerate(matches) if match}
-        fetched = {int(m[1]) for place, m in operands.items() if kept.get(place) != int(m[1])}
-        if re.match(OPCODES["multiply-adds"], opcode):
-            count += len(fetched) == 3 and len({register % 2 for register in fetched}) == 1
-        kept = {place: int(match[1]) for place, match in operands.items() if match[2]}
-    return count
+
+    text: str
+    registers: tuple[int, ...]
+    kept: frozenset[int]
+
+    @property
+    def waits(self) -> bool:
+        """Whether three registers have to be read from one bank, which delivers two at once.
+
+        Even registers form one bank, odd ones the other (compute capability 7.0 and later).
+        """
+        read = set(self.registers) - self.kept
+        return len(read) == 3 and len({register % 2 for register in read}) == 1
+
+
+def register_operands(loop: Sequence[str]) -> list[Operands]:
+    """Return the operands of each multiply-add of floats in a `Compiled.loop`."""
+    found, marked = [], {}
+    for line in loop:
+        matches = [OPERAND.match(part.strip()) for part in line.split(",")[1:]]
+        places = {place: match for place, match in enumerate(matches) if match}
+        if re.match(OPCODES["multiply-adds"], line):
+            kept = (int(m[1]) for place, m in places.items() if marked.get(place) == int(m[1]))
+            registers = tuple(int(match[1]) for match in places.values())
+            found.append(Operands(line, registers, frozenset(kept)))
+        marked = {place: int(match[1]) for place, match in places.items() if match[2]}
+    return found
