@@ -69,6 +69,14 @@ def test_show_source_gives_the_kernel_with_its_decorator():
         page.show_source(ikj, "for x")
 
 
+def test_the_size_of_a_source_leaves_out_comments():
+    def scaled(x):
+        # twice
+        return x * 2 if x > 0 else -x
+
+    assert page.source_size(scaled) == (2, 2)
+
+
 @pytest.mark.parametrize(
     ("holds", "verdict"),
     [(True, "holds here"), (False, "does not hold here"), (None, "not judged here")],

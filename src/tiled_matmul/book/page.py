@@ -176,6 +176,14 @@ def show_source(function: Callable, part: str | None = None) -> Listing:
     return Listing("\n".join(shown))
 
 
+def source_size(function: Callable) -> tuple[int, int]:
+    """Return the lines of a function or kernel without comments, and its number of operators."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function_of(function))))
+    operators = (ast.BinOp, ast.Compare, ast.BoolOp)
+    count = sum(isinstance(node, operators) for node in ast.walk(tree))
+    return len(ast.unparse(tree).splitlines()), count
+
+
 def changes(before: Callable, after: Callable) -> Listing:
     """Return the diff of the bodies of two functions or kernels.
 
