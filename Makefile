@@ -19,7 +19,7 @@ OFFLINE ?=
 
 CHAPTERS = $(sort $(wildcard chapters/*.ipynb))
 SOLUTIONS = $(sort $(wildcard exercises/solutions/*.ipynb))
-# Shapes of float16 products that are counted, besides 4096 cubed: chapter 12 speaks of them.
+# Shapes of float16 products that are counted, besides 4096 cubed: chapter 14 speaks of them.
 COUNTED = 512x512x16384 2048x2048x2048 4000x4000x4000 3072x768x4096 8192x1024x1024 2048x2048x8192
 # A learner's copy has no tests: there the chapters run, and the starters are graded.
 TESTS = $(wildcard tests/conftest.py)

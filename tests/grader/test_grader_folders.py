@@ -15,7 +15,7 @@ LAST = "04.2"
 @pytest.fixture
 def course(tmp_path):
     """The folder `exercises` of a course with the exercises of chapters 4 and 11."""
-    for name in (FOUR, "11_tuning"):
+    for name in (FOUR, "12_tuning"):
         shutil.copytree(SOURCE / name, tmp_path / "source" / name)
         shutil.copy(ROOT / "exercises" / f"{name}.ipynb", tmp_path)
         solution = tmp_path / "solutions" / f"{name}.ipynb"
@@ -108,27 +108,27 @@ def test_a_notebook_without_a_folder_is_told(course):
 
 
 def test_a_given_that_changes_what_others_have_is_told(course):
-    changed(course, "given.py", "SMS = 132", "SMS = 131", "11_tuning", "3")
+    changed(course, "given.py", "SMS = 132", "SMS = 131", "12_tuning", "3")
     found = starters.faults(course)
     assert any("SMS is 132 in judge.py, and 131 in the notebook" in line for line in found), found
-    changed(course, "given.py", "SMS = 131", "1 / 0", "11_tuning", "3")
+    changed(course, "given.py", "SMS = 131", "1 / 0", "12_tuning", "3")
     assert any("ZeroDivisionError" in line for line in starters.faults(course))
 
 
 def test_run_stores_what_the_cells_print_or_leaves_the_notebook_alone(course):
-    chapter = course / "source" / "11_tuning"
+    chapter = course / "source" / "12_tuning"
     (chapter / "1_budget" / "run.py").write_text("print(6 * 7)\n")
     starters.run(chapter, folder=course)
-    path = course / "solutions" / "11_tuning.ipynb"
+    path = course / "solutions" / "12_tuning.ipynb"
     cells = {c.id: c for c in starters.parse_notebook(path.read_text("utf-8"), path).cells}
     assert cells["run-11-1"].outputs[0].text == "42\n"
-    assert "11.1 passed" in cells["check-11-1"].outputs[0].text
+    assert "12.1 passed" in cells["check-12-1"].outputs[0].text
     assert cells["setup"].outputs == []
     starters.sync(course)
-    assert '"42\\n"' in (course / "11_tuning.ipynb").read_text("utf-8")
+    assert '"42\\n"' in (course / "12_tuning.ipynb").read_text("utf-8")
     (chapter / "1_budget" / "run.py").write_text("1 / 0\n")
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="11_tuning.ipynb: ZeroDivisionError: division by zero"):
+    with pytest.raises(ValueError, match="12_tuning.ipynb: ZeroDivisionError: division by zero"):
         starters.run(chapter, folder=course)
     assert path.read_bytes() == before
 
@@ -190,14 +190,14 @@ def test_an_edit_that_does_not_apply_is_told_with_its_exercise_and_name(course, 
     assert fault in str(caught.value) and "mistakes.txt" in str(caught.value)
 
 
-def graded(course, number="1", chapter="11_tuning"):
-    """Return {name: faults} of an exercise whose answers are graded in no time, 11.1."""
+def graded(course, number="1", chapter="12_tuning"):
+    """Return {name: faults} of an exercise whose answers are graded in no time, 12.1."""
     one = folders.folder(f"{chapter[:2]}.{number}", course / "source")
     return dict(mistakes.graded(one)), one
 
 
 def test_an_answer_that_is_told_otherwise_is_reported(course):
-    here = {"chapter": "11_tuning", "number": "1"}
+    here = {"chapter": "12_tuning", "number": "1"}
     folder = changed(course, "mistakes.txt", "== ", "== first | PASS\n@ starter\n\n== ", **here)
     text = (folder / "mistakes.txt").read_text(encoding="utf-8").split("\n\n")
     # Of all answers those that are needed: a right one, and a wrong one with another word.
@@ -221,7 +221,7 @@ def test_words_about_the_hint_alone_are_too_few(course):
 
 
 def test_a_mistake_that_only_a_hidden_case_shows_is_reported(course):
-    folder = course / "source" / "11_tuning" / "1_budget"
+    folder = course / "source" / "12_tuning" / "1_budget"
     (folder / "hidden.py").write_text(
         "from tiled_matmul.grader.spec import Call\n\nHIDDEN = (Call((77, 16, 16, 1, 1)),)\n"
     )
@@ -236,7 +236,7 @@ def test_a_mistake_that_only_a_hidden_case_shows_is_reported(course):
 
 
 def test_a_solution_and_a_starter_that_are_the_wrong_way_round_are_reported(course):
-    folder = course / "source" / "11_tuning" / "1_budget"
+    folder = course / "source" / "12_tuning" / "1_budget"
     answer, starter = ((folder / name).read_text("utf-8") for name in ("answer.py", "starter.py"))
     (folder / "answer.py").write_text(starter, "utf-8")
     (folder / "starter.py").write_text(answer, "utf-8")
@@ -249,9 +249,9 @@ def test_a_solution_and_a_starter_that_are_the_wrong_way_round_are_reported(cour
 def test_a_judge_whose_functions_fail_is_reported_as_such(course):
     changed(
         course, "judge.py", "    shared = (", "    1 / 0\n    shared = (",
-        chapter="11_tuning", number="1",
+        chapter="12_tuning", number="1",
     )  # fmt: skip
-    with pytest.raises(ValueError, match=r"11.1: the solution cannot be graded: ZeroDivisionError"):
+    with pytest.raises(ValueError, match=r"12.1: the solution cannot be graded: ZeroDivisionError"):
         graded(course)
 
 
@@ -287,7 +287,7 @@ def test_a_new_exercise_that_was_not_filled_in_is_told(course):
         ("04.5", "covers", None, "the next exercise of chapter 04 is 04.3, got 04.5"),
         ("13.1", "covers", None, "chapter 13 has no exercises; these have: 04, 11"),
         ("04.3", "Covers it", None, "a folder is called like 5_register_tile, got '3_Covers it'"),
-        ("04.3", "covers", "04.9", "there is no exercise '04.9'; there are 04.1, 04.2, 11.1"),
+        ("04.3", "covers", "04.9", "there is no exercise '04.9'; there are 04.1, 04.2, 12.1"),
     ],
 )
 def test_a_new_exercise_has_the_next_number_and_a_plain_name(course, name, slug, like, fault):
@@ -297,14 +297,14 @@ def test_a_new_exercise_has_the_next_number_and_a_plain_name(course, name, slug,
 
 
 def test_the_command_checks_the_exercises_that_are_named(monkeypatch, capsys):
-    assert __main__.main(["exercises", "check", "11.1"]) == 0
+    assert __main__.main(["exercises", "check", "12.1"]) == 0
     out = capsys.readouterr().out
-    assert "exercises check: in order" in out and "11.1 the solution: as meant" in out
-    assert out.count("as meant") == 2 + len(mistakes.answers(folders.folder("11.1")))
+    assert "exercises check: in order" in out and "12.1 the solution: as meant" in out
+    assert out.count("as meant") == 2 + len(mistakes.answers(folders.folder("12.1")))
     monkeypatch.setattr(mistakes, "graded", lambda one: [("x", ["PASS, meant is WRONG: y\nz"])])
-    assert __main__.main(["exercises", "check", "11.1"]) == 1
+    assert __main__.main(["exercises", "check", "12.1"]) == 1
     out = capsys.readouterr().out
-    assert "11.1 x: not as meant\n    PASS, meant is WRONG: y\n    z\n" in out
+    assert "12.1 x: not as meant\n    PASS, meant is WRONG: y\n    z\n" in out
     assert __main__.main(["exercises", "check", "11.9"]) == 2
     assert "there is no exercise '11.9'" in capsys.readouterr().err
     monkeypatch.setattr(starters, "faults", lambda: ["a fault"])

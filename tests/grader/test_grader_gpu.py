@@ -132,7 +132,7 @@ def test_a_barrier_left_out_where_only_a_gpu_runs(gpu):
 
 
 @sanitizer
-@pytest.mark.parametrize("name", ["05.1", "08.2", "09.1"])
+@pytest.mark.parametrize("name", ["05.1", "08.2", "10.1"])
 def test_compute_sanitizer_finds_nothing_in_a_solution(name, gpu):
     verdict = judge(exercise(name), ANSWERS[name], gpu=gpu, sanitize=True)
     assert verdict.status == "PASS", verdict.message
@@ -268,7 +268,7 @@ def test_the_command_line_and_the_notebook(tmp_path, capsys):
     assert main(["grade", "--gpu", "--json", str(report), str(path)]) == 0
     printed = capsys.readouterr().out
     assert "of the speed of cuda_coalesced" in printed and '"ratio"' in report.read_text()
-    check("09.1", ANSWERS["09.1"], gpu=True)
+    check("10.1", ANSWERS["10.1"], gpu=True)
     assert "of the speed of cublas" in capsys.readouterr().out
 
 

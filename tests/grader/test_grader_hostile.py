@@ -581,7 +581,7 @@ def test_19_what_reaches_out_of_a_cell_is_refused(text):
         gate.admit(PUZZLE, before(text))
 
 
-FIRST = exercise("09.1")
+FIRST = exercise("10.1")
 HEAD = f"def {FIRST.entry}({', '.join(FIRST.parameters)}):"
 TWO_READINGS = {
     # Triton's interpreter takes the last line that begins with "def ".
@@ -606,7 +606,7 @@ REACHING = (
 
 @pytest.mark.parametrize("key", REACHING)
 def test_19_a_lambda_reaches_no_further_than_a_function(key):
-    one = exercise("11.3")
+    one = exercise("12.3")
     gate.admit(one, "def choose(m, n):\n    return max(SETTINGS, key=lambda s: s[0] * m)\n")
     with pytest.raises(gate.Refused):
         gate.admit(one, f"def choose(m, n):\n    return max(SETTINGS, key={key})\n")
@@ -884,7 +884,7 @@ def test_21_seconds_are_of_processor_time_so_a_busy_machine_costs_no_marks():
 def test_21_the_gate_takes_no_time():
     began = time.monotonic()
     texts = f"def choose(m, n):\n    return [{'``,' * 6_600}]\n".replace("`", "'")
-    gate.admit(exercise("11.3"), texts)
+    gate.admit(exercise("12.3"), texts)
     assert time.monotonic() - began < 2
 
 
@@ -959,20 +959,20 @@ def test_what_no_format_and_no_terminal_should_get_does_not_come_through(
     (path,) = [path for path in starters.solutions() if path.name.startswith("10")]
     data = json.loads(path.read_text(encoding="utf-8"))
     cell_of(data, "exercise-10-1")["cell_type"] = EVIL
-    (source,) = [solved for name, (_, solved) in starters.answers(path).items() if name == "10.2"]
+    (source,) = [solved for name, (_, solved) in starters.answers(path).items() if name == "11.2"]
     assert source.count("tl.load(") > 0
     cell_of(data, "exercise-10-2")["source"] = source.replace(
         "tl.load(", "tl.load(cache_modifier='\\ud800', pointer=", 1
     )
     data["metadata"]["tiled_matmul"]["version"] = EVIL
-    name = "zed\n  10.1  PASS  3 of 3.ipynb"
+    name = "zed\n  11.1  PASS  3 of 3.ipynb"
     (folder / name).write_text(json.dumps(data), encoding="utf-8")
     files = {name: tmp_path / f"out.{name}" for name in teacher.FORMATS}
     options = [text for name, path in files.items() for text in (f"--{name}", str(path))]
     assert main(["grade", "--teacher", str(folder), "--jobs", "1", *options]) == 0
     assert main(["grade", "--teacher", str(folder), "--jobs", "1"]) == 0
     printed = capsys.readouterr().out
-    assert "10.1  MISSING" in printed and "\n  10.1  PASS" not in printed
+    assert "11.1  MISSING" in printed and "\n  11.1  PASS" not in printed
     for text in (printed, *(path.read_text(encoding="utf-8") for path in files.values())):
         assert not set(EVIL.replace("[2J", "")) & set(text)
 

@@ -52,6 +52,6 @@ def test_a_race_is_found_whatever_the_numbers_are(seed, workers):
 
 
 def test_a_solution_passes_in_a_process_of_its_own():
-    for name in ("01.1", "05.1", "09.1"):
+    for name in ("01.1", "05.1", "10.1"):
         verdict = judge(exercise(name), folder(name).code("answer.py"))
         assert (verdict.status, verdict.points) == ("PASS", exercise(name).points)

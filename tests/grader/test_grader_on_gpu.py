@@ -23,9 +23,9 @@ ANSWERS = {
     for path in starters.solutions()
     for name, (_, solved) in starters.answers(path).items()
 }
-FIRST = exercise("09.1")
+FIRST = exercise("10.1")
 (NINE,) = [path for path in starters.solutions() if path.name.startswith("09")]
-STARTER = starters.answers(NINE)["09.1"][0]
+STARTER = starters.answers(NINE)["10.1"][0]
 SMALL = dataclasses.replace(
     FIRST,
     cases=FIRST.cases[:1],
@@ -72,7 +72,7 @@ def gpu(mode, cc=(9, 0)):
     return on_gpu.Gpu([sys.executable, str(EXAMPLE), mode], cc=cc)
 
 
-def judged(mode, answer=SMALL, source=ANSWERS["09.1"], cc=(9, 0), **options):
+def judged(mode, answer=SMALL, source=ANSWERS["10.1"], cc=(9, 0), **options):
     with gpu(mode, cc) as there:
         verdict = judge(answer, source, gpu=there, **options)
     return verdict, there
@@ -155,11 +155,11 @@ def test_a_fault_costs_only_the_answer_that_made_it():
     """The next one has a fresh process; a GPU that is gone is tried once and no more."""
     with gpu("fault") as there:
         for expected in (1, 2):
-            assert judge(SMALL, ANSWERS["09.1"], gpu=there).status == "GPU_FAULT"
+            assert judge(SMALL, ANSWERS["10.1"], gpu=there).status == "GPU_FAULT"
             assert there.starts == expected
     with gpu("absent") as there:
         for _ in range(2):
-            assert judge(SMALL, ANSWERS["09.1"], gpu=there).status == "INFRA"
+            assert judge(SMALL, ANSWERS["10.1"], gpu=there).status == "INFRA"
         assert there.starts == 0
 
 
@@ -172,7 +172,7 @@ def test_what_fails_without_a_gpu_does_not_come_to_it():
 
 def test_plain_python_has_no_speed():
     with gpu("absent") as there:
-        verdict = judge(exercise("10.1"), ANSWERS["10.1"], gpu=there)
+        verdict = judge(exercise("11.1"), ANSWERS["11.1"], gpu=there)
     assert (verdict.status, verdict.points, verdict.max_points) == ("PASS", 3, 3)
 
 
@@ -233,11 +233,11 @@ def test_26_what_does_not_compile_is_wrong_and_a_patched_compiler_is_not_believe
     patches = PATCHED.format(numbers="4, 0, 0", code="b'x' * 2**25")
     with START("triton", Limits(), False) as own:
         how = {"gated": False, "worker": own}
-        verdict, _ = judged("fair", source=fails + ANSWERS["09.1"], **how)
+        verdict, _ = judged("fair", source=fails + ANSWERS["10.1"], **how)
         assert (verdict.status, verdict.points) == ("WRONG", 0)
         assert verdict.message.startswith("Compiled for a GPU, A 20×40"), verdict.message
         assert "ZeroDivisionError" in verdict.message
-        verdict, there = judged("fair", source=patches + ANSWERS["09.1"], **how)
+        verdict, there = judged("fair", source=patches + ANSWERS["10.1"], **how)
         assert (verdict.status, verdict.points) == ("CRASH", 0), verdict.message
         assert there.starts == 0
 
@@ -339,7 +339,7 @@ def test_a_machine_that_compiles_nothing_costs_no_marks_without_a_gpu_either(mon
     monkeypatch.setitem(pool.WITHOUT_GPU, "TRITON_CACHE_MANAGER", "nowhere:Nothing")
     with START("triton", Limits(), False) as broken:
         monkeypatch.setattr(pool, "Worker", lambda *_: nullcontext(broken))
-        verdict = judge(SMALL, ANSWERS["09.1"])
+        verdict = judge(SMALL, ANSWERS["10.1"])
     assert (verdict.status, verdict.points) == ("INFRA", 0), verdict.message
     assert "no kernel can be compiled here" in verdict.message
 

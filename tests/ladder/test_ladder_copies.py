@@ -1,4 +1,4 @@
-"""Chapter 8's rungs: tiles that fit, which of them is picked, all edges, and copies waited for."""
+"""Rungs of chapters 8 and 9: fitting tiles, which one is picked, all edges, awaited copies."""
 
 from dataclasses import replace
 

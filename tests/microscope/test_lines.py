@@ -11,7 +11,7 @@ from tiled_matmul.microscope.compiled.lines import by_line
 HALF_TILES = 2 * 64 * 64 * 2 // 16 // 128  # loads of 16 bytes for each of 128 threads
 
 FIRST = function_of(triton_block_pointers_kernel).__code__.co_firstlineno
-HOME = "ch09_triton_block_pointers.py"
+HOME = "ch10_triton_block_pointers.py"
 
 
 def number(text):

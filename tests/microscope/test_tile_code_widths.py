@@ -33,7 +33,7 @@ def test_widths_are_read_from_the_ptx():
 
 @pytest.fixture(scope="module")
 def codes():
-    """The kernel of chapter 10 for a B of 64×n whose rows are `row` elements apart."""
+    """The kernel of chapter 11 for a B of 64×n whose rows are `row` elements apart."""
     jobs = {}
     for name, (n, row, hints) in {
         "whole": (512, 512, True),

@@ -63,7 +63,7 @@ def test_counters_of_another_size_are_named():
 
 def test_another_counter_can_explain_a_step():
     figure = climb.climb(RECORDS, counted(), explained_by={"cuda_shared_32": "registers"})
-    assert "registers a thread: 32 → 32" in figure.alt
+    assert "registers per thread: 32 → 32" in figure.alt
 
 
 def test_a_rung_without_counters_has_its_bar():

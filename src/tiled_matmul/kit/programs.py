@@ -198,7 +198,7 @@ def withholding() -> bool:
 def without_notice() -> Iterator[None]:
     """Suppress the deprecation warning of Triton 3.7 and 3.8 for block pointers.
 
-    It would appear in a cell's output at every use. Chapter 9 mentions it once.
+    It would appear in a cell's output at every use. Chapter 10 mentions it once.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"tl\.make_block_ptr is deprecated")

@@ -1,4 +1,4 @@
-"""The loop over k written out: eight steps in a row, nothing counted and nothing jumped.
+"""The loop over k unrolled: eight steps in a row, nothing counted and nothing jumped.
 
 A thread owns 8×8 elements of C in four quads, as in the rung below. What changed: the compiler gets
 all eight steps of a tile in a row. Each knows its k, so the addresses in shared memory become

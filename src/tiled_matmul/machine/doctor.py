@@ -186,7 +186,7 @@ def _versions(facts: Facts) -> list[Assessment]:
             text = f"{version} lacks row_stack, which numba-cuda calls at the first launch"
             findings.append(Assessment("error", package, text, fix))
         elif package == "triton" and _release(version) >= _release("3.9"):
-            text = f"{version} has no block pointers, which chapter 9 is about"
+            text = f"{version} has no block pointers, which chapter 10 is about"
             findings.append(Assessment("error", package, text, fix))
         elif not _release(low) <= _release(version) < (_release(high) if high else (10**6,)):
             text = f"{version} is outside the range that the course was written for ({requirement})"
@@ -238,7 +238,7 @@ def _triton(facts: Facts) -> list[Assessment]:
     version, numpy = facts.versions.get("triton"), facts.versions.get("numpy")
     where = "on the GPU" if facts.backend == "gpu" else "in its interpreter"
     if version is None:
-        text = "is not installed; chapters 9 to 12 need it"
+        text = "is not installed; chapters 10 to 14 need it"
         if facts.system.startswith("Linux"):
             return [Assessment("error", "triton", text, 'pip install "triton>=3.6,<3.9"')]
         return [Assessment("warning", "triton", f"{text}, and it exists for Linux only")]

@@ -1,7 +1,7 @@
 """Tuning by search: settings of `cuda_best`, each compiled and measured; `results/search/*.json`.
 
 `tools/search.py` runs the search on a GPU and writes the file. This module holds the settings,
-variants of the kernel that each drop one optimisation, and the evaluation of a trial. Chapter 8
+variants of the kernel that each drop one optimisation, and the evaluation of a trial. Chapter 9
 shows the file, and `cuda_best` holds the winners.
 """
 

@@ -1,4 +1,4 @@
-"""Figures of chapter 9: owners in three kernels, a fragment product, block sizes, rounding."""
+"""Figures of chapter 10: owners in three kernels, a fragment product, block sizes, rounding."""
 
 from __future__ import annotations
 

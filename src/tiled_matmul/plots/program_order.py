@@ -1,4 +1,4 @@
-"""Figures of chapter 10: the order of programs, their waves, and the traffic to memory.
+"""Figures of chapter 11: the order of programs, their waves, and the traffic to memory.
 
 Orders and the cache's contents are drawn from `models.program_order`; counted bytes come from
 `counters.order()`.

@@ -1,4 +1,4 @@
-"""Figures of chapter 11: shared memory of settings, pipelines, models, and a GPU under load."""
+"""Figures of chapter 12: shared memory of settings, pipelines, models, and a GPU under load."""
 
 from __future__ import annotations
 

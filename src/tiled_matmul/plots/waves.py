@@ -1,4 +1,4 @@
-"""Figures of chapter 12: the last wave, groups of warps, an account of time, and the whole climb.
+"""Figures of chapters 13 and 14: the last wave, groups of warps, an account of time, and the whole climb.
 
 Waves are drawn from the numbers of tiles and multiprocessors, as if all tiles took the same time.
 The climb is drawn from records of `bench`, on the book's front page, too.

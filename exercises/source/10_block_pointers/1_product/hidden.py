@@ -1,0 +1,11 @@
+"""10.1: the cases that learners do not see."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.spec import Case
+
+HIDDEN = (
+    Case(16, 16, 16, "float16"),
+    Case(35, 17, 48, "float16", draw="normal", by_columns="a"),
+    Case(1, 1, 1, "float16"),
+)

@@ -1,0 +1,40 @@
+"""10.2, sums in float16: what is asked for, and how an answer is judged."""
+
+from __future__ import annotations
+
+from tiled_matmul.grader.programs import (
+    LOADS,
+    PARAMETERS,
+    STEPS,
+    STORES,
+    blocks,
+    launch,
+)
+from tiled_matmul.grader.spec import TRITON, Case, Exercise
+
+from .._shared import REMEDIES
+
+EXERCISE = Exercise(
+    name="10.2",
+    title="sums in float16",
+    points=3,
+    entry="summed",
+    parameters=PARAMETERS,
+    kind="triton",
+    rules=TRITON,
+    launch=launch,
+    cases=(
+        # Even one step's products, 16 of them, leave what float16 holds exactly.
+        Case(33, 17, 512, "float16", draw="wide"),
+        Case(32, 32, 512, "float16", draw="positive"),
+        Case(17, 20, 1030, "float16", draw="normal", given=blocks(32, 32, 32)),
+    ),
+    large=(Case(517, 389, 301, "float16", draw="positive", given=blocks(64, 64, 32)),),
+    counts=(LOADS, STEPS, STORES),
+    remedies=REMEDIES,
+    hints={
+        **{"low precision": 2, "part of k": 3, "scaled": 3, "unmasked tail": 3, "not read": 3},
+        **{"out of bounds": 3, "not finite": 3, "stale": 3, "error": 3, "counts": 3, "other": 2},
+        **{"forbidden": 1, "types": 2, "once": 3, "steps": 3},
+    },
+)

@@ -1,0 +1,114 @@
+"""11.1, a tile for a number: what is asked for, and how an answer is judged."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiled_matmul.grader.spec import VALUES, Call, Exercise, Slip
+
+
+def tile_of(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
+    """Return the tile of C that a program makes, in groups of `group_m` rows of tiles."""
+    group, place = divmod(program, group_m * tiles_n)
+    rows = min(tiles_m - group * group_m, group_m)
+    return group * group_m + place % rows, place // rows
+
+
+def _hasty(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
+    group, place = divmod(program, group_m * tiles_n)
+    return group * group_m + place % group_m, place // group_m
+
+
+def _no_first_row(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
+    tile_m, tile_n = tile_of(program, tiles_m, tiles_n, group_m)
+    return tile_m - program // (group_m * tiles_n) * group_m, tile_n
+
+
+def _no_place(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
+    group = program // (group_m * tiles_n)
+    rows = min(tiles_m - group * group_m, group_m)
+    return group * group_m + program % rows, program // rows
+
+
+def _not_whole(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, float]:
+    group, place = divmod(program, group_m * tiles_n)
+    rows = min(tiles_m - group * group_m, group_m)
+    return group * group_m + place % rows, place / rows
+
+
+def _every(tiles_m: int, tiles_n: int, group_m: int) -> tuple[Call, ...]:
+    programs = range(tiles_m * tiles_n)
+    return tuple(Call((program, tiles_m, tiles_n, group_m)) for program in programs)
+
+
+def _any(random: np.random.Generator) -> tuple[int, ...]:
+    tiles_m, tiles_n, group_m = (int(x) for x in random.integers(1, (40, 40, 12)))
+    return int(random.integers(tiles_m * tiles_n)), tiles_m, tiles_n, group_m
+
+
+EXERCISE = Exercise(
+    name="11.1",
+    title="a tile for a number",
+    points=3,
+    entry="tile_of",
+    parameters=("program", "tiles_m", "tiles_n", "group_m"),
+    kind="values",
+    rules=VALUES,
+    answer=tile_of,
+    cases=(
+        Call((8, 5, 3, 2)),  # another tile by each of the slips
+        *_every(5, 3, 2),
+        *(Call(draw=_any) for _ in range(8)),
+    ),
+    slips=(
+        Slip(
+            lambda program, m, n, group: (program // n, program % n),
+            "by rows",
+            "That is the order row by row: within a group, programs go down first.",
+        ),
+        Slip(
+            lambda program, m, n, group: (program % m, program // m),
+            "by columns",
+            "That is the order column by column, over all rows: a group ends after group_m of "
+            "them.",
+        ),
+        Slip(
+            _hasty,
+            "last group",
+            "The last group is shorter here, and was divided by group_m as if it were not: some "
+            "tiles would be made by nobody. Divide by the rows that it has.",
+        ),
+        Slip(
+            _no_first_row,
+            "first row",
+            "That is the row within the group. Which row of C does the group begin with?",
+        ),
+        Slip(
+            _no_place,
+            "place",
+            "The program's number was divided, and not its place in its group: that begins with 0 "
+            "in every group.",
+        ),
+        Slip(
+            _not_whole,
+            "whole",
+            "A tile's place is two whole numbers: divide with //.",
+        ),
+        Slip(
+            lambda *arguments: tile_of(*arguments)[::-1],
+            "swapped",
+            "The two are swapped: tile_m, the row, comes first.",
+        ),
+        Slip(
+            lambda program, m, n, group: tile_of(program, n, m, group)[::-1],
+            "columns grouped",
+            "Here group_m columns make a group, and programs go across first. A group has group_m "
+            "rows.",
+        ),
+    ),
+    hints={
+        **{"nothing": 1, "by rows": 1, "by columns": 1, "columns grouped": 1, "swapped": 1},
+        **{"first row": 2, "place": 2, "whole": 2, "last group": 3, "value": 1},
+        **{"forbidden": 1, "error": 2, "other": 1},
+    },
+)

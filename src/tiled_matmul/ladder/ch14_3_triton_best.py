@@ -1,0 +1,88 @@
+"""The rung that fits the shape: a model picks one of the kernels below, and its tiles.
+
+`pick` asks chapter 12's model of a step, and how many waves a C makes of each candidate's tiles,
+for the clocks of the busiest multiprocessor, and takes the candidate with the fewest. So a C of few
+tiles with a long K is cut along K, one that just misses a wave gets tiles of two widths, and all
+large ones go to persistent programs. What a model cannot know, stages and groups, was found by a
+search on one H200. A C of few columns is made as its transpose, of few rows. On GPUs without
+hardware that copies tiles, smaller tiles go by pointers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+
+from triton import cdiv
+
+from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.candidates import Choice, candidates, options, split_k
+from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.programs import SMALL
+from tiled_matmul.models.roofline import step_clocks
+
+DTYPES = ("float16", "bfloat16", "float32")
+SHORT = 32  # rows, or columns, that no `wgmma` is needed for
+# Clocks of an H200: of a program's start and end, of the seam between two tiles of one that stays,
+# of a second kernel; and bytes of split-K's parts that the L2 takes or gives in a clock.
+START, SEAM, SECOND, PARTS_A_CLOCK = 3500, 500, 3500, 1700
+
+
+@cache
+def pick(m: int, n: int, k: int, multiprocessors: int, capability=(9, 0), bytes_each=2) -> Choice:
+    """Return the Choice for C (M, N) with K products each, on a GPU of that kind.
+
+    `bytes_each` are those of an element of A and B.
+    """
+    if n <= SHORT < m:
+        return replace(pick(n, m, k, multiprocessors, capability, bytes_each), turned=True)
+    if capability < (8, 0) or bytes_each == 4:  # threads multiply
+        return Choice("triton_swizzled", options(*SMALL, 3))
+    if not (9, 0) <= capability < (12, 0):
+        return Choice("triton_swizzled", options((128, 128, 64), 8, 3))
+    if m <= SHORT:
+        splits = max(1, multiprocessors // cdiv(n, 128))
+        return split_k((16, 128, 128), min(splits, 8, cdiv(k, 128)))
+    choices = candidates(m, n, k, multiprocessors)
+    return min(choices, key=lambda choice: clocks(choice, m, n, k, multiprocessors))
+
+
+def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> float:
+    """Return about how many clocks the busiest multiprocessor takes for C (M, N)."""
+    rows, columns, depth = choice.options["block"]
+    widths = columns if isinstance(columns, tuple) else (columns,)
+    if choice.options.get("down"):
+        m, n = n, m
+    splits = choice.options.get("splits", 1)
+    waves = cdiv(cdiv(m, rows) * cdiv(n, sum(widths)) * splits, multiprocessors)
+    loop = cdiv(cdiv(k, depth), splits) * step_clocks(rows, widths, depth).longer
+    if choice.module == "triton_persistent":
+        return START + waves * (loop + SEAM)
+    parts = 2 * 4 * splits * m * n / PARTS_A_CLOCK + SECOND if splits > 1 else 0
+    return waves * (START + loop) + parts
+
+
+def choice_for(a, b, out=None) -> Choice:
+    """Return what `matmul` takes for these operands. Raises as `tensor_operands` does."""
+    m, n, k, _ = tensor_operands(a, b, out, DTYPES, strided=True)
+    gpu = select().gpu
+    capability = (9, 0) if gpu is None else gpu.capability
+    return pick(m, n, k, multiprocessors(), capability, a.element_size())
+
+
+def matmul(a, b, out=None):
+    """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
+
+    Products are summed in float32. Raises TypeError or ValueError as `tensor_operands` and the
+    launcher that is picked do.
+    """
+    *_, out = tensor_operands(a, b, out, DTYPES, strided=True)
+    choice = choice_for(a, b, out)
+    launcher = import_module(f"{__package__}.{choice.module}").matmul
+    c = out
+    if choice.turned:
+        a, b, c = b.T, a.T, out.T
+    launcher(a, b, out=c, **choice.options)
+    return out
