@@ -123,3 +123,12 @@ def test_every_name_of_the_door_is_there():
 def test_without_a_gpu_the_rates_are_the_reference_gpu_s():
     rates = page.peak_rates()
     assert page.setup().gpu or (rates.name, rates.fp32_tflops) == ("H200 SXM", 67)
+
+
+def test_first_lines_shortens_compiled_code():
+    registers = ",".join(f"%r{i}" for i in range(32))
+    code = f"x loc(#loc7)\n/*0a0*/  HGMMA  R24 ;\n\twgmma {{{registers}}}, 1; // note\n"
+    assert repr(page.first_lines(code, "x", "HGMMA")) == "x\nHGMMA R24 ;"
+    assert repr(page.first_lines(code, "wgmma")) == "wgmma {%r0, …, %r31}, 1;"
+    with pytest.raises(ValueError, match="no line contains 'mma.sync'"):
+        page.first_lines(code, "mma.sync")

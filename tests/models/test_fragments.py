@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tiled_matmul.models.fragments import LANES, SHAPES, held
+from tiled_matmul.models.fragments import LANES, SHAPES, held, sums_of, swizzled
 
 
 @pytest.mark.parametrize("operand", SHAPES)
@@ -36,3 +36,19 @@ def test_registers_hold_neighbours_along_k():
 def test_other_operands_and_lanes_are_refused(operand, lane):
     with pytest.raises(ValueError, match="A, B or C and a lane 0 to 31"):
         held(operand, lane)
+
+
+@pytest.mark.parametrize("columns", [8, 64, 256])
+def test_each_sum_of_a_warp_group_is_held_once(columns):
+    everything = [cell for thread in range(128) for cell in sums_of(thread, columns)]
+    assert sorted(everything) == list(itertools.product(range(64), range(columns)))
+    for thread, size in ((128, 8), (-1, 8), (0, 12), (0, 0)):
+        with pytest.raises(ValueError, match="0 to 127"):
+            sums_of(thread, size)
+
+
+def test_the_swizzle_permutes_rows_and_columns():
+    for number in range(8):
+        assert sorted(swizzled(number, chunk) for chunk in range(8)) == list(range(8))
+        assert sorted(swizzled(row, number) for row in range(8)) == list(range(8))
+    assert swizzled(11, 2) == 1

@@ -40,3 +40,22 @@ def test_blocks_show_shares_where_there_is_a_clock():
     assert "0.40" in shown.svg
     with pytest.raises(ValueError, match="no block size"):
         figures.blocks([], "Nothing")
+
+
+def test_a_tile_of_pointers_shows_where_strays_lie():
+    shown = figures.pointer_tile((5, 11), (0, 8), (4, 4))
+    assert "accesses (1, 0), (2, 0), (3, 0), (4, 0) (row" in shown.alt
+    assert ">44<" in shown.svg.replace(" ", "") or "44" in shown.svg
+    assert "accesses nothing else" in figures.pointer_tile((4, 8), (0, 4), (4, 4)).alt
+
+
+def test_a_warp_group_holds_its_sums_in_bands():
+    shown = figures.warp_group_sums(thread=41)
+    assert "thread 41 holds 32 of 4,096 sums" in shown.alt
+    assert "rows 18 and 26, columns 2, 3, 10, 11" in shown.alt
+    with pytest.raises(ValueError, match="0 to 127"):
+        figures.warp_group_sums(thread=128)
+
+
+def test_a_swizzle_spreads_a_column_over_the_banks():
+    assert "four banks: 1 (row by row) and 8 (swizzled)" in figures.swizzle(chunk=2).alt

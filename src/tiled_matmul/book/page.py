@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -153,6 +154,24 @@ class Listing:
         from pygments.lexers import get_lexer_by_name
 
         return highlight(self.code, get_lexer_by_name(self.lexer), HtmlFormatter())
+
+
+def first_lines(code: str, *parts: str) -> Listing:
+    """Return for each of `parts` the first line of compiled code that contains it.
+
+    Long lists of registers are shortened, notes on source lines are removed, and lines are wrapped
+    to fit the page. Raises ValueError if no line contains a part.
+    """
+    shown = []
+    for part in parts:
+        line = next((line for line in code.splitlines() if part in line), None)
+        if line is None:
+            raise ValueError(f"no line contains {part!r}")
+        line = re.sub(r" loc\(#\w+\)$|^/\*\w+\*/|//.*", "", line.strip())
+        line = re.sub(r"\{(%\w+)(?:, ?%\w+){8,}, ?(%\w+)\}", r"{\1, …, \2}", line)
+        line = " ".join(line.split())
+        shown += textwrap.wrap(line, 84, subsequent_indent="    ", break_on_hyphens=False)
+    return Listing("\n".join(shown), "text")
 
 
 def show_source(function: Callable, part: str | None = None) -> Listing:

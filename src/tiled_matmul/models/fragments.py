@@ -1,8 +1,11 @@
-"""The fragment layout of `mma.sync.aligned.m16n8k16`: which lane of a warp holds which elements.
+"""The fragment layouts of `mma.sync.m16n8k16` and `wgmma.m64nNk16`: who holds which elements.
 
-One such instruction multiplies 16×16 elements of A by 16×8 of B and adds the product to 16×8 sums.
+One `mma.sync` multiplies 16×16 elements of A by 16×8 of B and adds the product to 16×8 sums.
 Each of the warp's 32 lanes holds 8 elements of A, 4 of B and 4 sums in its registers.
-Source: NVIDIA, PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type".
+The sums of a `wgmma` are rows of such fragments: each of its four warps holds 16 of 64 rows.
+`swizzled` is the layout of the tiles in shared memory that `wgmma` reads.
+Source: NVIDIA, PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "Register
+Fragments for wgmma.mma_async.m64nNk16", "Swizzling Modes".
 """
 
 from __future__ import annotations
@@ -23,3 +26,25 @@ def held(operand: str, lane: int) -> list[tuple[int, int]]:
         return [(2 * place + i % 2 + i // 2 * 8, group) for i in range(4)]
     below = [(group + i // 2 % 2 * 8, 2 * place + i % 2 + i // 4 * 8) for i in range(8)]
     return below if operand == "A" else below[:4]
+
+
+def sums_of(thread: int, columns: int = 64) -> list[tuple[int, int]]:
+    """Return the (row, column) pairs of a 64 × `columns` `wgmma` result that a thread holds.
+
+    `thread` is 0 to 127, `columns` a positive multiple of 8. Raises ValueError for others.
+    """
+    if not 0 <= thread < 4 * LANES or columns < 1 or columns % 8:
+        raise ValueError(
+            f"a thread is 0 to 127 and columns a multiple of 8, got {thread!r}, {columns!r}"
+        )
+    warp, lane = divmod(thread, LANES)
+    return [
+        (16 * warp + row, left + column)
+        for left in range(0, columns, 8)
+        for row, column in held("C", lane)
+    ]
+
+
+def swizzled(row: int, chunk: int) -> int:
+    """Return the place of a 16-byte chunk within its row of 128 bytes, in the 128-byte swizzle."""
+    return chunk ^ row % 8

@@ -1,4 +1,4 @@
-"""Figures of chapter 10: owners in three kernels, a fragment product, block sizes, rounding."""
+"""Figures of the first Triton chapter: owners, pointers, fragments, swizzle, blocks, rounding."""
 
 from __future__ import annotations
 
@@ -86,6 +86,115 @@ def fragment_product(lane: int = 9) -> style.Figure:
         finding,
         f"Fragments of A, 16 by 16 elements, of B, 16 by 8, and of C, 16 by 8. Black is "
         f"what lane {lane} of 32 holds, as (row, column): {words}.",
+    )
+
+
+@style.styled
+def pointer_tile(
+    shape: tuple[int, int], corner: tuple[int, int], block: tuple[int, int]
+) -> style.Figure:
+    """Draw a tile of offsets as a column plus a row, and where the addresses lie in the matrix.
+
+    The matrix is `shape`, stored row by row, the tile is `block` and begins at `corner`. Elements
+    beyond the matrix are in the colour of a fault, and so are the places where their addresses lie.
+    """
+    (rows, cols), (top, left), (height, width) = shape, corner, block
+    fig, (tile, whole) = style.draw(2.4, 1, 2, width_ratios=(width + 2.4, cols))
+    deep = max(rows, height) + 1.5
+    style.bare(tile, width + 2.4, deep)
+    style.panel_title(tile, "rows[:, None] · stride\n+ cols[None, :]")
+    look = {"ha": "center", "va": "center_baseline", "fontsize": 9}
+    shades: dict[bool, dict] = {True: {}, False: {}}
+    places: dict[bool, dict] = {True: {}, False: {}}
+    for i in range(height):
+        tile.text(1.2, 2 + i, str((top + i) * cols), **look)
+        for j in range(width):
+            offset = (top + i) * cols + left + j
+            inside = top + i < rows and left + j < cols
+            shades[inside][i, j] = 0.35
+            if offset < rows * cols:
+                places[inside][divmod(offset, cols)] = 0.5
+            tile.text(2.9 + j, 2 + i, str(offset), **look)
+    for j in range(width):
+        tile.text(2.9 + j, 0.8, str(left + j), **look)
+    style.bare(whole, cols, deep)
+    style.panel_title(whole, f"where they lie in C,\n{rows} × {cols}, row by row")
+    for inside, color in ((True, style.C), (False, style.FAULT)):
+        style.matrix(tile, height, width, color, x=2.4, y=1.5, shade=shades[inside])
+        style.matrix(whole, rows, cols, color, y=1.5, shade=places[inside])
+    style.matrix(tile, height, width, style.C, x=2.4, y=1.5)
+    style.matrix(whole, rows, cols, style.C, y=1.5)
+    strays = sorted(places[False])
+    return style.conclude(
+        fig,
+        "A column plus a row is a tile of addresses, and some are not its own",
+        f"A tile of {height} × {width} at row {top}, column {left}. Without a mask it also "
+        "accesses "
+        + (", ".join(map(str, strays)) or "nothing else")
+        + " (row, column), which belong to other programs.",
+    )
+
+
+@style.styled
+def warp_group_sums(thread: int = 41) -> style.Figure:
+    """Draw the 64 × 64 sums of a `wgmma`: the rows of its four warps, one thread's sums in black.
+
+    Raises ValueError as `fragments.sums_of`.
+    """
+    dark = fragments.sums_of(thread)
+    fig, ax = style.draw(4.4)
+    for warp in range(4):
+        shade = 0.42 if warp % 2 else 0.18
+        style.fill(ax, 0, 16 * warp, 64, 16, style.C, shade)
+        ax.text(65.5, 16 * warp + 8, f"warp {warp},\n16 rows", va="center", fontsize=8)
+    squares = [(column + 0.06, row + 0.06, 0.88, 0.88) for row, column in dark]
+    style.boxes(ax, squares, facecolor=style.INK, lw=0)
+    style.frame(ax, 0, 0, 64, 64, style.C)
+    style.bare(ax, 79, 64)
+    rows, columns = (sorted(set(axis)) for axis in zip(*dark, strict=True))
+    return style.conclude(
+        fig,
+        f"4 warps × 16 rows; thread {thread} holds {len(dark)} of 4,096 sums",
+        f"A tile of 64 by 64 sums in four bands of 16 rows, one for each warp. Thread {thread} "
+        f"holds {len(dark)} of them, in rows {' and '.join(map(str, rows))}, columns "
+        f"{', '.join(map(str, columns))}.",
+    )
+
+
+@style.styled
+def swizzle(chunk: int = 2) -> style.Figure:
+    """Draw eight rows of eight 16-byte chunks, row by row and swizzled; one column in black.
+
+    A column of the picture is a group of four banks. `chunk` is the column of the tile that is
+    marked, 0 to 7.
+    """
+    fig, axes = style.draw(2.9, 1, 2)
+    ways = {"row by row": lambda row, c: c, "swizzled": fragments.swizzled}
+    used = {}
+    for ax, (name, place) in zip(axes, ways.items(), strict=True):
+        style.bare(ax, 8, 9.6)
+        style.panel_title(ax, name)
+        marked = [(row, place(row, chunk)) for row in range(8)]
+        used[name] = {column for _, column in marked}
+        style.matrix(ax, 8, 8, style.A, y=1, shade=0.15)
+        color = style.FAULT if len(used[name]) == 1 else style.INK
+        squares = [(column + 0.05, 1.05 + row, 0.9, 0.9) for row, column in marked]
+        style.boxes(ax, squares, facecolor=color, lw=0)
+        for row in range(8):
+            for c in range(8):
+                look = {"color": "white", "fontweight": "bold"} if c == chunk else {}
+                where = (place(row, c) + 0.5, row + 1.5)
+                ax.text(*where, str(c), ha="center", va="center_baseline", fontsize=8, **look)
+        for column in range(8):
+            banks = f"{4 * column}–"
+            ax.text(column + 0.5, 0.55, banks, ha="center", va="center_baseline", fontsize=7)
+    fig.supxlabel("a row: 128 bytes; a column: four banks, from the number above", fontsize=8)
+    groups = " and ".join(f"{len(used[name])} ({name})" for name in ways)
+    return style.conclude(
+        fig,
+        f"Chunk {chunk} of eight rows: all in four banks, or spread over all 32",
+        f"Eight rows of eight chunks of 16 bytes. Chunk {chunk} of all rows lies in this many "
+        f"groups of four banks: {groups}.",
     )
 
 
