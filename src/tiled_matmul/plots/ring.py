@@ -20,11 +20,12 @@ LOOKS = {  # of what happens, as it is named in the legend
 
 
 @style.styled
-def ring(runs: Mapping[str, Ring], finding: str) -> style.Figure:
+def ring(runs: Mapping[str, Ring], finding: str, barriers: bool = True) -> style.Figure:
     """Draw what each buffer and the tensor cores do over time, one panel for each run.
 
-    Boxes bear the number of a tile along K, or the new phase of the full barrier. An arrow down is
-    a full barrier's flip, one up that of an empty barrier. `finding` is the title. Raises ValueError without runs.
+    Boxes bear the number of a tile along K. With `barriers`, "→" stands before the new phase of the
+    full barrier, an arrow down is its flip, and one up is that of an empty barrier. `finding` is
+    the title. Raises ValueError without runs.
     """
     if not runs:
         raise ValueError("there is no run to draw")
@@ -34,7 +35,7 @@ def ring(runs: Mapping[str, Ring], finding: str) -> style.Figure:
     last = max(each.work[-1].end for each in runs.values())
     spoken = []
     for ax, (name, each) in zip(axes[:, 0], runs.items(), strict=True):
-        spoken.append(f"{name}: {_panel(ax, each)}")
+        spoken.append(f"{name}: {_panel(ax, each, barriers)}")
         ax.set(xlim=(-0.3, last + 0.3))
         style.panel_title(ax, name)
     axes[-1, 0].set_xlabel("time, in units")
@@ -46,7 +47,7 @@ def ring(runs: Mapping[str, Ring], finding: str) -> style.Figure:
     return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
 
-def _panel(ax: Axes, each: Ring) -> str:
+def _panel(ax: Axes, each: Ring, barriers: bool) -> str:
     """Draw one run, and return it in words."""
     bottom = each.stages
     for copy in each.copies:
@@ -59,10 +60,11 @@ def _panel(ax: Axes, each: Ring) -> str:
         copies = [c for c in each.copies if c.buffer == work.buffer]
         came = max((c for c in copies if c.end <= work.begin), key=lambda c: c.end, default=None)
         if came:
-            phase = (came.tile // bottom + 1) % 2
-            _box(ax, came.end, work.end, work.buffer, "full", f"→{phase}")
+            phase = f"→{(came.tile // bottom + 1) % 2}" if barriers else None
+            _box(ax, came.end, work.end, work.buffer, "full", phase)
+        if came and barriers:
             _arrow(ax, (came.end, work.buffer + 0.36), (work.begin + 0.25, bottom - 0.36), style.C)
-        _freed(ax, copies, work.end, work.buffer, bottom)
+            _freed(ax, copies, work.end, work.buffer, bottom)
     ticks = [*(f"buffer {buffer}" for buffer in range(bottom)), "tensor cores"]
     ax.set_yticks(range(bottom + 1), ticks)
     ax.tick_params(axis="y", length=0)
