@@ -153,7 +153,10 @@ say(
 # %% tags=["hide-input", "nbval-ignore-output"]
 stays = partial(triton_persistent.matmul, **big)
 variants = {"cuBLAS": torch.matmul, "as it is": stays, "two loops": partial(stays, flatten=False)}
-variants |= {"C whole": partial(stays, halves=False), "a fourth stage": partial(stays, num_stages=4)}
+variants |= {
+    "C whole": partial(stays, halves=False),
+    "a fourth stage": partial(stays, num_stages=4),
+}
 variants["one program for each tile"] = partial(triton_descriptors.matmul, **big)
 options = {"inputs": 1, "budget_s": 0.7, "launches": 16, "graphs": True, "dtype": "float16"}
 ms = compare(variants, shape=(8192, 1024, 1024), **options).ms if hopper else {}
