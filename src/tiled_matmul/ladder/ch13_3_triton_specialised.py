@@ -46,14 +46,14 @@ def triton_specialised_kernel(
     A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr, SPECIALISE: tl.constexpr,
 ):  # fmt: skip
     if A_TRANSPOSED:
-        a_tiles = tl.make_tensor_descriptor(a, (K, M), (a_stride, 1), (BLOCK_K, BLOCK_M))
+        a_in = tl.make_tensor_descriptor(a, (K, M), (a_stride, 1), (BLOCK_K, BLOCK_M))
     else:
-        a_tiles = tl.make_tensor_descriptor(a, (M, K), (a_stride, 1), (BLOCK_M, BLOCK_K))
+        a_in = tl.make_tensor_descriptor(a, (M, K), (a_stride, 1), (BLOCK_M, BLOCK_K))
     if B_TRANSPOSED:
-        b_tiles = tl.make_tensor_descriptor(b, (N, K), (b_stride, 1), (BLOCK_N, BLOCK_K))
+        b_in = tl.make_tensor_descriptor(b, (N, K), (b_stride, 1), (BLOCK_N, BLOCK_K))
     else:
-        b_tiles = tl.make_tensor_descriptor(b, (K, N), (b_stride, 1), (BLOCK_K, BLOCK_N))
-    c_tiles = tl.make_tensor_descriptor(c, (M, N), (c_stride, 1), (BLOCK_M, BLOCK_N))
+        b_in = tl.make_tensor_descriptor(b, (K, N), (b_stride, 1), (BLOCK_K, BLOCK_N))
+    c_out = tl.make_tensor_descriptor(c, (M, N), (c_stride, 1), (BLOCK_M, BLOCK_N))
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     first, step = tl.program_id(0), tl.num_programs(0)
     for tile in tl.range(first, tiles_m * tiles_n, step, warp_specialize=SPECIALISE):
@@ -61,10 +61,10 @@ def triton_specialised_kernel(
         top, left = tile_m * BLOCK_M, tile_n * BLOCK_N
         acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for k in range(0, K, BLOCK_K):
-            a_values = a_tiles.load([k, top]).T if A_TRANSPOSED else a_tiles.load([top, k])
-            b_values = b_tiles.load([left, k]).T if B_TRANSPOSED else b_tiles.load([k, left])
-            acc = tl.dot(a_values, b_values, acc, input_precision=PRECISION)
-        c_tiles.store([top, left], acc.to(c.dtype.element_ty))
+            a_tile = a_in.load([k, top]).T if A_TRANSPOSED else a_in.load([top, k])
+            b_tile = b_in.load([left, k]).T if B_TRANSPOSED else b_in.load([k, left])
+            acc = tl.dot(a_tile, b_tile, acc, input_precision=PRECISION)
+        c_out.store([top, left], acc.to(c.dtype.element_ty))
 
 
 def matmul(

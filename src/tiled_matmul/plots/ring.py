@@ -1,0 +1,97 @@
+"""The figure of chapter 13: a ring of buffers over time, with its full and empty barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch, Rectangle
+
+from tiled_matmul.microscope.table import plural
+from tiled_matmul.models.ring import Copy, Ring
+from tiled_matmul.plots import style
+
+LOOKS = {  # of what happens, as it is named in the legend
+    "copy under way": {"facecolor": style.OTHERS[0], "lw": 0},
+    "full": {"facecolor": style.C, "alpha": 0.2, "lw": 0},
+    "product": {"facecolor": style.C, "alpha": 0.75, "lw": 0},
+    "store of C": {"facecolor": style.B, "alpha": 0.75, "lw": 0},
+}
+
+
+@style.styled
+def ring(runs: Mapping[str, Ring], finding: str, barriers: bool = True) -> style.Figure:
+    """Draw what each buffer and the tensor cores do over time, one panel for each run.
+
+    Boxes bear the number of a tile along K. With `barriers`, "→" stands before the new phase of the
+    full barrier, an arrow down is its flip, and one up is that of an empty barrier. `finding` is
+    the title. Raises ValueError without runs.
+    """
+    if not runs:
+        raise ValueError("there is no run to draw")
+    lanes = [each.stages + 1 for each in runs.values()]
+    panels = {"squeeze": False, "sharex": True, "height_ratios": lanes}
+    fig, axes = style.draw(1.1 + sum(0.35 + 0.29 * n for n in lanes), len(runs), **panels)
+    last = max(each.work[-1].end for each in runs.values())
+    spoken = []
+    for ax, (name, each) in zip(axes[:, 0], runs.items(), strict=True):
+        spoken.append(f"{name}: {_panel(ax, each, barriers)}")
+        ax.set(xlim=(-0.3, last + 0.3))
+        style.panel_title(ax, name)
+    axes[-1, 0].set_xlabel("time, in units")
+    stores = any(work.buffer is None for each in runs.values() for work in each.work)
+    handles = [
+        Patch(**look, label=label) for label, look in LOOKS.items() if stores or "C" not in label
+    ]
+    fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
+
+
+def _panel(ax: Axes, each: Ring, barriers: bool) -> str:
+    """Draw one run, and return it in words."""
+    bottom = each.stages
+    for copy in each.copies:
+        _box(ax, copy.begin, copy.end, copy.buffer, "copy under way", copy.tile)
+    for work in each.work:
+        if work.buffer is None:
+            _box(ax, work.begin, work.end, bottom, "store of C")
+            continue
+        _box(ax, work.begin, work.end, bottom, "product", work.tile)
+        copies = [c for c in each.copies if c.buffer == work.buffer]
+        came = max((c for c in copies if c.end <= work.begin), key=lambda c: c.end, default=None)
+        if came:
+            phase = f"→{(came.tile // bottom + 1) % 2}" if barriers else None
+            _box(ax, came.end, work.end, work.buffer, "full", phase)
+        if came and barriers:
+            _arrow(ax, (came.end, work.buffer + 0.36), (work.begin + 0.25, bottom - 0.36), style.C)
+            _freed(ax, copies, work.end, work.buffer, bottom)
+    ticks = [*(f"buffer {buffer}" for buffer in range(bottom)), "tensor cores"]
+    ax.set_yticks(range(bottom + 1), ticks)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(bottom + 0.6, -0.6)
+    ax.spines["left"].set_visible(False)
+    products = [work for work in each.work if work.buffer is not None]
+    busy = sum(work.end - work.begin for work in products)
+    return (
+        f"{plural(each.stages, 'buffer')}, {plural(len(products), 'product')} take "
+        f"{each.work[-1].end} units of time, tensor cores are busy for {busy}"
+    )
+
+
+def _freed(ax: Axes, copies: list[Copy], end: int, buffer: int, bottom: int) -> None:
+    """Draw the arrow from the end of a product to the next copy into its buffer."""
+    later = [copy for copy in copies if copy.begin >= end]
+    if later:
+        begin = min(copy.begin for copy in later)
+        _arrow(ax, (end, bottom - 0.36), (begin + 0.2, buffer + 0.36), style.FAULT)
+
+
+def _box(ax: Axes, begin: float, end: float, lane: int, look: str, text: object = None) -> None:
+    ax.add_patch(Rectangle((begin + 0.06, lane - 0.34), end - begin - 0.12, 0.68, **LOOKS[look]))
+    if text is not None:
+        ax.text((begin + end) / 2, lane, text, ha="center", va="center", fontsize=8.5, zorder=4)
+
+
+def _arrow(ax: Axes, start: tuple, to: tuple, color: str) -> None:
+    look = {"arrowstyle": "->", "color": color, "lw": 0.9, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", to, start, arrowprops=look)
