@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("src", "tests", "tools", "pyproject.toml")
 FORK = multiprocessing.get_context("forkserver")
 FORK.set_forkserver_preload(["hypothesis", "numpy", "pytest", "torch"])
+FORK_LOST, ATTEMPTS = 255, 3  # multiprocessing's exit code of a child whose fork server has died
 PATIENCE, MARGIN_S = 3, 60  # a run may take so many times as long as without a mutant, and more
 
 
@@ -108,9 +109,14 @@ def call_pytest(folder: Path, arguments: list[str]) -> None:
 def verdict(folder: Path, tests: tuple[str, ...], limit_s: float | None = None) -> str:
     """Run tests in a copy: "killed" if one fails, "timed out" if they do not end, or "survived"."""
     arguments = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:nbval", "-p", "no:xdist", *tests]
-    process = FORK.Process(target=call_pytest, args=(folder, arguments))
-    process.start()
-    process.join(limit_s)
+    for _ in range(ATTEMPTS):
+        process = FORK.Process(target=call_pytest, args=(folder, arguments))
+        process.start()
+        process.join(limit_s)
+        if process.exitcode != FORK_LOST:
+            break
+    else:
+        return "killed"  # what the tests run ended even the process that had forked them
     if process.exitcode is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.join()

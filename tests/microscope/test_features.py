@@ -540,6 +540,23 @@ def on_shared(out, old, values):
         )
 
 
+@cuda.jit
+def pairs_of_lanes(out):
+    cell = cuda.shared.array(32, numba.int64)
+    cell[cuda.threadIdx.x] = 0
+    at = cuda.threadIdx.x // 2
+    out[cuda.threadIdx.x] = cell[at]
+    cuda.atomic.add(cell, at, 1)
+
+
+def test_pairs_of_lanes_are_served_together_in_loads_only():
+    t = trace(pairs_of_lanes, 1, 32, zeros(32, np.int64))
+    waves = {r.site.op: r.wavefronts for r in t.requests() if r.array.space == "shared"}
+    assert waves == {"store": 2, "load": 1, "atomic": 2}
+    counted = (t.shared_stores, t.shared_loads, t.shared_atomics)
+    assert [counts.wavefronts for counts in counted] == [2, 1, 2]
+
+
 @pytest.mark.parametrize("dtype", WHERE)
 def test_atomics_return_what_was_there(dtype, tmp_path):
     values = np.array([7, 3, 12, 5, 1, 6, 9, 2], dtype)
