@@ -37,3 +37,7 @@ def test_curves_name_their_numbers():
 
 def test_a_strip_is_drawn():
     assert "cut into tiles of 2 by 2" in tiles.strips(6, 6, 6, 2, (1, 2)).alt
+
+
+def test_the_equation_names_every_term():
+    assert tiles.equation(2).alt.endswith("C(i,j) = A(i,0)·B(0,j) + A(i,1)·B(1,j).")

@@ -71,7 +71,7 @@ def packed_kernel(a_tiles, b_tiles, c):
     M, N = c.shape
     tiles_m = a_tiles.shape[0]
     for t in prange(tiles_m * b_tiles.shape[1]):
-        i, j = t % tiles_m, t // tiles_m  # neighbours share B's tiles: the level-2 cache keeps them
+        i, j = t % tiles_m, t // tiles_m  # neighbours share tiles of B
         tile = aligned_zeros(TILE_M * TILE_N, c.dtype)
         for k in range(b_tiles.shape[0]):
             multiply_tiles(a_tiles[i, k], b_tiles[k, j], tile)

@@ -40,6 +40,29 @@ def reuse(orders: Mapping[str, Sequence[Visit]], finding: str) -> style.Figure:
 
 
 @style.styled
+def equation(count: int) -> style.Figure:
+    """Draw a tile of C as the sum of `count` products of a tile of A and a tile of B."""
+    edge, wide = 3, 2.0
+    fig, ax = style.draw(1.5)
+    x, middle = 0.0, {"ha": "center", "va": "center"}
+    for place in range(count + 1):
+        names = [("A", style.A), ("B", style.B)] if place else [("C", style.C)]
+        for number, (name, color) in enumerate(names):
+            if x:
+                sign = "·" if number else ("=" if place == 1 else "+")
+                ax.text(x + wide / 2, edge / 2, sign, fontsize=14, **middle)
+                x += wide
+            style.matrix(ax, edge, edge, color, x=x, shade=0.55)
+            index = {"A": f"i,{place - 1}", "B": f"{place - 1},j", "C": "i,j"}[name]
+            ax.text(x + edge / 2, edge / 2, f"${name}_{{{index}}}$", fontsize=10, **middle)
+            x += edge
+    style.bare(ax, x, edge)
+    finding = f"A tile of C is the sum of {count} products of tiles"
+    terms = " + ".join(f"A(i,{k})·B({k},j)" for k in range(count))
+    return style.conclude(fig, finding, f"Tiles as squares: C(i,j) = {terms}.")
+
+
+@style.styled
 def strips(m: int, n: int, k: int, tile: int, at: tuple[int, int]) -> style.Figure:
     """Draw the strip of A and the strip of B that one tile of C needs.
 
