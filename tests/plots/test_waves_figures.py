@@ -61,7 +61,7 @@ def test_the_way_names_each_rung_with_size_and_dtype():
     fast = replace(fast, **sizes, tflops=700.0, time_ms=2 * 8192**3 / 700e9)
     figure = waves.from_loops([slow, fast], "So")
     assert figure.alt.startswith("So. Sizes and element types differ. 1. Loops 1 in Python: ")
-    assert "12. the rung that fits the shape: 700 TFLOP/s in float16 at 8192³." in figure.alt
+    assert "14. the rung that fits the shape: 700 TFLOP/s in float16 at 8192³." in figure.alt
     assert "in float32 at 128³" in figure.alt
     assert "float16" in figure.svg and "float32" in figure.svg
 
@@ -155,3 +155,17 @@ def test_groups_that_come_or_go_are_refused():
     for registers in ({}, {"copy": -168}, {"copy": 400, "multiply": 400}):
         with pytest.raises(ValueError, match="now: 128 threads each cannot hold {"):
             waves.groups({"now": registers}, 128, "So")
+
+
+def test_cuts_name_the_tiles_that_fill_a_wave():
+    tiles = {"128 × 128": (128, 128), "256 × 128": (256, 128)}
+    figure = waves.cuts(512, 256, tiles, programs=6)
+    assert figure.alt.startswith("256 × 128 make 4 tiles")
+    assert "128 × 128: 8 tiles, 6 of 6 busy, 2 too many; 256 × 128: 4 tiles, 4 of 6" in figure.alt
+    assert waves.cuts(512, 256, {"64": (64, 64)}, 6).alt.startswith("No tiles fit into one wave")
+
+
+def test_split_k_says_how_many_parts_are_added():
+    assert "4 programs share a tile of C" in waves.split_k(4).alt
+    with pytest.raises(ValueError, match="got 1"):
+        waves.split_k(1)

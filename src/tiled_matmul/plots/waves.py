@@ -1,4 +1,4 @@
-"""Figures of chapters 13 and 14: the last wave, groups of warps, an account of time, and the whole climb.
+"""Figures of shapes: the last wave, K in parts, groups of warps, where time goes, and the climb.
 
 Waves are drawn from the numbers of tiles and multiprocessors, as if all tiles took the same time.
 The climb is drawn from records of `bench`, on the book's front page, too.
@@ -178,6 +178,85 @@ def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
         ax.bar(0, 0, color=color, alpha=0.6, label=label)
     fig.legend(loc="outside lower center", ncols=len(dtypes) + 1, fontsize=8)
     return style.conclude(fig, finding, f"Sizes and element types differ. {'; '.join(spoken)}.")
+
+
+@style.styled
+def split_k(parts: int) -> style.Figure:
+    """Draw how the parts of K make partial sums of a tile of C, and how these are added."""
+    if not 2 <= parts <= 8:
+        raise ValueError(f"parts must be from 2 to 8, got {parts}")
+    fig, ax = style.draw(0.9 + 0.62 * parts)
+    edge, long, gap = 2.0, 2.0 * parts, 0.7
+    for part in range(parts):
+        y = part * (edge + gap)
+        for other in range(parts):
+            alpha = 0.75 if other == part else 0.12
+            style.fill(ax, 2.0 * other, y, 2.0, edge, style.A, alpha)
+            style.fill(ax, long + 1.2 + 0.5 * other, y, 0.5, edge, style.B, alpha)
+        style.frame(ax, 0, y, long, edge, style.A)
+        style.frame(ax, long + 1.2, y, 0.5 * parts, edge, style.B)
+        x = long + 2.6 + 0.5 * parts
+        style.fill(ax, x, y, edge, edge, style.C, 0.45)
+        style.frame(ax, x, y, edge, edge, style.C)
+        middle = {"va": "center", "ha": "center"}
+        ax.text(x + edge / 2, y + edge / 2, f"part {part}", fontsize=7, **middle)
+        ax.text(long + 0.6, y + edge / 2, "·", fontsize=12, **middle)
+        ax.text(x - 0.7, y + edge / 2, "=", fontsize=10, **middle)
+        ax.plot(
+            [x + edge, x + edge + 2],
+            [y + edge / 2, _middle(parts, edge, gap)],
+            color=style.MUTED,
+            lw=1,
+        )
+    x += edge + 2
+    y = _middle(parts, edge, gap) - edge / 2
+    style.fill(ax, x, y, edge, edge, style.C, 0.8)
+    ax.text(x + edge / 2, y + edge / 2, "sum", fontsize=8, va="center", ha="center")
+    style.bare(ax, x + edge, parts * (edge + gap) - gap)
+    return style.conclude(
+        fig,
+        f"{parts} programs share a tile of C, and a second kernel adds their sums",
+        f"A row for each program: its part of a strip of A, which is cut along K, times its part "
+        f"of a strip of B, gives a tile of sums. The {parts} tiles are added to one tile of C.",
+    )
+
+
+def _middle(parts: int, edge: float, gap: float) -> float:
+    """Return the height of the middle of `parts` squares below each other."""
+    return (parts * (edge + gap) - gap) / 2
+
+
+@style.styled
+def cuts(m: int, n: int, tiles: Mapping[str, tuple[int, int]], programs: int) -> style.Figure:
+    """Draw an m × n matrix cut into tiles of (rows, columns), once for each of `tiles`.
+
+    `programs` is how many run at a time: those of the first wave are coloured, later ones hatched.
+    The matrix is drawn lying on its side if it is taller than wide.
+    """
+    turned = m > n
+    fig, axes = style.draw(0.5 + 1.5 * len(tiles), len(tiles), squeeze=False)
+    spoken = []
+    for ax, (name, (rows, columns)) in zip(axes[:, 0], tiles.items(), strict=True):
+        high, wide = (n, m) if turned else (m, n)
+        step_y, step_x = (columns, rows) if turned else (rows, columns)
+        corners = [(x, y) for x in range(0, wide, step_x) for y in range(0, high, step_y)]
+        for number, (x, y) in enumerate(corners):
+            size = min(step_x, wide - x), min(step_y, high - y)
+            late = number >= programs
+            look = {"facecolor": "none" if late else style.C, "alpha": 0.5, "lw": 0}
+            ax.add_patch(Rectangle((x, y), *size, **look))
+            edge = {"fill": False, "edgecolor": style.FAULT if late else style.INK, "lw": 0.6}
+            ax.add_patch(Rectangle((x, y), *size, **edge, hatch="////" if late else None))
+        style.bare(ax, wide, high)
+        count = len(corners)
+        text = f"{name}: {count} tiles, {min(count, programs)} of {programs} busy"
+        text += f", {count - programs} too many" if count > programs else ""
+        style.panel_title(ax, text)
+        spoken.append(text)
+    found = {len(range(0, m, r)) * len(range(0, n, c)): name for name, (r, c) in tiles.items()}
+    best = max((count for count in found if count <= programs), default=None)
+    title = f"{found[best]} make {best} tiles" if best else "No tiles fit into one wave"
+    return style.conclude(fig, title, f"C of {m} by {n}, cut into tiles. {'; '.join(spoken)}.")
 
 
 @style.styled
