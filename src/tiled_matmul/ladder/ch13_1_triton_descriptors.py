@@ -30,22 +30,11 @@ DTYPES = ("float16", "bfloat16", "float32")
 
 @triton.jit
 def triton_descriptors_kernel(
-    a,
-    b,
-    c,
-    M,
-    N,
-    K,
-    c_row,
-    c_col,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    PRECISION: tl.constexpr,
-    GROUP_M: tl.constexpr,
-    A_TRANSPOSED: tl.constexpr,
-    B_TRANSPOSED: tl.constexpr,
-):
+    a, b, c, M, N, K, c_row, c_col,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    PRECISION: tl.constexpr, GROUP_M: tl.constexpr,
+    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr,
+):  # fmt: skip
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     tile_m, tile_n = grouped(tl.program_id(0), tiles_m, tiles_n, GROUP_M)
     top, left = tile_m * BLOCK_M, tile_n * BLOCK_N

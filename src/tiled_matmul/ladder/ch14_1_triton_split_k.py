@@ -40,8 +40,9 @@ DTYPES = ("float16", "bfloat16", "float32")
 def triton_split_k_kernel(
     a, b, parts, M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    PRECISION: tl.constexpr, GROUP_M: tl.constexpr, SPLITS: tl.constexpr,
-    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr, OVERLAP: tl.constexpr,
+    PRECISION: tl.constexpr, GROUP_M: tl.constexpr,
+    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr,
+    SPLITS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     tile, split = tl.program_id(0) % (tiles_m * tiles_n), tl.program_id(0) // (tiles_m * tiles_n)
@@ -104,8 +105,8 @@ def matmul(
     parts = torch.empty(splits * m * n, dtype=torch.float32, device=out.device)
     grid = (cover(m, block[0]) * cover(n, block[1]) * splits,)
     options = {"num_warps": num_warps, "num_stages": num_stages}
-    arguments = (a, b, parts, m, n, k, *block, precision(out), group_m, splits)
-    switches = (a_transposed, b_transposed, overlap)
+    arguments = (a, b, parts, m, n, k, *block, precision(out), group_m)
+    switches = (a_transposed, b_transposed, splits, overlap)
     launch(triton_split_k_kernel, grid, *arguments, *switches, **options)
     total = (parts, out, m * n, n, *out.stride(), splits, SUMMED, overlap)
     early = {"launch_pdl": True} if overlap else {}

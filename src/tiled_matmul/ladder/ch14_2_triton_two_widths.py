@@ -32,24 +32,11 @@ DTYPES = ("float16", "bfloat16", "float32")
 
 @triton.jit
 def triton_two_widths_kernel(
-    a,
-    b,
-    b_narrow,
-    c,
-    M,
-    N,
-    K,
-    c_row,
-    c_col,
-    BLOCK_M: tl.constexpr,
-    WIDE: tl.constexpr,
-    NARROW: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    PRECISION: tl.constexpr,
-    GROUP_M: tl.constexpr,
-    A_TRANSPOSED: tl.constexpr,
-    B_TRANSPOSED: tl.constexpr,
-):
+    a, b, b_narrow, c, M, N, K, c_row, c_col,
+    BLOCK_M: tl.constexpr, WIDE: tl.constexpr, NARROW: tl.constexpr,
+    BLOCK_K: tl.constexpr, PRECISION: tl.constexpr, GROUP_M: tl.constexpr,
+    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr,
+):  # fmt: skip
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, WIDE + NARROW)
     tile_m, tile_n = grouped(tl.program_id(0), tiles_m, tiles_n, GROUP_M)
     top, left = tile_m * BLOCK_M, tile_n * (WIDE + NARROW)
