@@ -64,6 +64,7 @@ help: ## this list
 
 book: online $(READY) ## check the notebooks, build the book from their stored outputs
 	$(RUN) -m tiled_matmul notebooks check
+	$(RUN) -m tiled_matmul notebooks check --pages
 	@# All pages, always: a page that is not built again does not repeat its warning.
 	rm -rf _build/html
 	.venv/bin/jupyter-book build --all -W -n --keep-going .
