@@ -29,7 +29,7 @@ TILE_K = 32
 
 @njit(parallel=True)
 def pack(matrix, tiles, rows, columns):
-    """Copy tile (i, j) of the matrix, rows × columns, to tiles[i, j]. Edges stay as they are."""
+    """Copy tile (i, j), rows × columns, to tiles[i, j]. Its rest outside the matrix stays."""
     M, N = matrix.shape
     for t in prange(tiles.shape[0] * tiles.shape[1]):
         i, j = t // tiles.shape[1], t % tiles.shape[1]

@@ -118,7 +118,7 @@ def traffic(
         style.mark(ax, edge, label, 0.03, "bottom")
     ax.set(xscale="log", yscale="log", xlim=(edges[0] * 0.93, edges[-1] * 1.18))
     ax.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
-    ax.set(ylim=(0.009, 2), ylabel="words fetched for each\nmultiplication (model)")
+    ax.set(ylim=(0.009, 2), ylabel="words loaded for each\nmultiplication (model)")
     style.edge_axis(ax, edges, "edge T of the tile (elements)")
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)
     numbers = style.in_words(counted, ".3f")
@@ -194,7 +194,7 @@ def register_block(edge: int, width: int) -> style.Figure:
     frame = {"fill": False, "edgecolor": style.INK, "lw": 1.6, "zorder": 3}
     ax.add_patch(Rectangle((0, top), edge, edge, **frame))
     middle = {"ha": "center", "va": "center", "fontsize": 8}
-    ax.text(edge / 2, gap + edge / 2, f"{edge}×{edge} of A\nwait in\nregisters", **middle)
+    ax.text(edge / 2, gap + edge / 2, f"{edge}×{edge} of A\nstay in\nregisters", **middle)
     for name, y in (("B", gap), ("C", top)):
         ax.text(left, y - 0.2, f"{edge} rows of {name}: j runs along them →", fontsize=8)
     for row in range(edge):
