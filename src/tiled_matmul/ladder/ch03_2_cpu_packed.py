@@ -5,7 +5,7 @@ changed from the rung below, in four steps:
 
 - Packing. A and B are first copied so that each tile is one contiguous piece of memory, its ragged
   edge filled up with zeros. All tiles are then alike, so the loops over one have constant bounds.
-- A register block. 4×4 elements of A wait in registers while four rows of B and four of C pass
+- A register block. 4×4 elements of A stay in registers while four rows of B and four of C pass
   by: 16 multiply-adds for 8 loads of B and C and 4 stores of C, and not for 32 and 16.
 - Vectors. The compiler turns the loop over j into vector instructions, of the width asked for.
 - Threads. No two tiles of C share an element, so the loop over them is a `prange`.
@@ -29,7 +29,7 @@ TILE_K = 32
 
 @njit(parallel=True)
 def pack(matrix, tiles, rows, columns):
-    """Copy tile (i, j), rows × columns, to tiles[i, j]. Its rest outside the matrix stays."""
+    """Copy tile (i, j), rows × columns, to tiles[i, j]; the padding is not written."""
     M, N = matrix.shape
     for t in prange(tiles.shape[0] * tiles.shape[1]):
         i, j = t // tiles.shape[1], t % tiles.shape[1]
