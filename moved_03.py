@@ -44,7 +44,7 @@ from tiled_matmul.page import setup
 machine = setup()
 
 # %% tags=["hide-input"]
-# ruff: noqa: E402
+# ruff: noqa: E402, E501
 from functools import partial
 
 import numpy as np
@@ -58,7 +58,7 @@ from tiled_matmul.page import Problem, claim, say, table, time_interleaved
 # %% [markdown]
 # ## Three tiles that fit
 #
-# The usual rule is to take the largest T for which three tiles fit in the cache, one of each matrix. In 48 KiB that is T = 64. The model of [chapter 2](chapters/02_loop_orders.ipynb) counts the words that are loaded for each multiplication at N = 240. A tile of C that leaves the cache is also written back, so the last column counts C twice:
+# The usual rule is to take the largest T for which three tiles fit in the cache, one of each matrix. In 48 KiB that is T = 64. The model of [chapter 2](02_loop_orders.ipynb) counts the words that are loaded for each multiplication at N = 240. A tile of C that leaves the cache is also written back, so the last column counts C twice:
 
 # %% tags=["hide-input"]
 # NBVAL_CHECK_OUTPUT
