@@ -73,7 +73,8 @@ def sum_parts_kernel(
     for split in tl.static_range(SPLITS):
         part = parts + tl.cast(split, tl.int64) * size
         total += tl.load(part + at, mask=at < size, other=0.0)
-    tl.store(c + at // N * c_row + at % N * c_col, total.to(c.dtype.element_ty), mask=at < size)
+    c_at = c + (at // N * c_row + at % N * c_col)
+    tl.store(c_at, total.to(c.dtype.element_ty), mask=at < size)
 
 
 def matmul(
