@@ -192,7 +192,7 @@ if hopper:
 say(f"It takes {start_us:.2f} µs, replayed." if start_us else "There is no clock here.")
 
 # %% [markdown]
-# Two products use split-K: 512 × 512 × 16,384, and 16 × 4096 × 4096, which takes about half as long. So the same saving would be a larger share of the second one's time.
+# Two of the book's shapes use split-K: 512 × 512 × 16,384, and 16 × 4096 × 4096, which takes about half as long. So the same saving would be a larger share of the second one's time.
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 four = {"num_warps": 4, "num_stages": 4, "splits": 4}
