@@ -163,9 +163,3 @@ def test_cuts_name_the_tiles_that_fill_a_wave():
     assert figure.alt.startswith("256 × 128 make 4 tiles")
     assert "128 × 128: 8 tiles, 6 of 6 busy, 2 too many; 256 × 128: 4 tiles, 4 of 6" in figure.alt
     assert waves.cuts(512, 256, {"64": (64, 64)}, 6).alt.startswith("No tiles fit into one wave")
-
-
-def test_split_k_says_how_many_parts_are_added():
-    assert "4 programs share a tile of C" in waves.split_k(4).alt
-    with pytest.raises(ValueError, match="got 1"):
-        waves.split_k(1)

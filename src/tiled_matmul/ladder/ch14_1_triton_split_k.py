@@ -45,7 +45,8 @@ def triton_split_k_kernel(
     SPLITS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-    tile, split = tl.program_id(0) % (tiles_m * tiles_n), tl.program_id(0) // (tiles_m * tiles_n)
+    tiles = tiles_m * tiles_n
+    tile, split = tl.program_id(0) % tiles, tl.program_id(0) // tiles
     tile_m, tile_n = grouped(tile, tiles_m, tiles_n, GROUP_M)
     top, left = tile_m * BLOCK_M, tile_n * BLOCK_N
     if OVERLAP:
@@ -66,12 +67,14 @@ def sum_parts_kernel(
     SPLITS: tl.constexpr, SUMMED: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     if OVERLAP:
-        tl.extra.cuda.gdc_wait()  # until the parts are there, all of them
+        tl.extra.cuda.gdc_wait()  # until the first kernel has stored all parts
     at = tl.program_id(0).to(tl.int64) * SUMMED + tl.arange(0, SUMMED)
     total = tl.zeros((SUMMED,), tl.float32)
     for split in tl.static_range(SPLITS):
-        total += tl.load(parts + at + tl.cast(split, tl.int64) * size, mask=at < size, other=0.0)
-    tl.store(c + at // N * c_row + at % N * c_col, total.to(c.dtype.element_ty), mask=at < size)
+        part = parts + tl.cast(split, tl.int64) * size
+        total += tl.load(part + at, mask=at < size, other=0.0)
+    c_at = c + (at // N * c_row + at % N * c_col)
+    tl.store(c_at, total.to(c.dtype.element_ty), mask=at < size)
 
 
 def matmul(

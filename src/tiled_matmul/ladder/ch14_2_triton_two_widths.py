@@ -46,9 +46,9 @@ def triton_two_widths_kernel(
     for k in range(0, K, BLOCK_K):
         a_values = a.load([k, top]).T if A_TRANSPOSED else a.load([top, k])
         b_values = b.load([left, k]).T if B_TRANSPOSED else b.load([k, left])
-        b_values_narrow = b_narrow.load([far, k]).T if B_TRANSPOSED else b_narrow.load([k, far])
+        narrow = b_narrow.load([far, k]).T if B_TRANSPOSED else b_narrow.load([k, far])
         acc = tl.dot(a_values, b_values, acc, input_precision=PRECISION)
-        acc_narrow = tl.dot(a_values, b_values_narrow, acc_narrow, input_precision=PRECISION)
+        acc_narrow = tl.dot(a_values, narrow, acc_narrow, input_precision=PRECISION)
     m = (top + tl.arange(0, BLOCK_M))[:, None]
     n, n_narrow = left + tl.arange(0, WIDE)[None, :], far + tl.arange(0, NARROW)[None, :]
     row = c + m.to(tl.int64) * c_row

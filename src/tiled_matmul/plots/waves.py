@@ -181,52 +181,6 @@ def from_loops(records: Sequence[Record], finding: str) -> style.Figure:
 
 
 @style.styled
-def split_k(parts: int) -> style.Figure:
-    """Draw how the parts of K make partial sums of a tile of C, and how these are added."""
-    if not 2 <= parts <= 8:
-        raise ValueError(f"parts must be from 2 to 8, got {parts}")
-    fig, ax = style.draw(0.9 + 0.62 * parts)
-    edge, long, gap = 2.0, 2.0 * parts, 0.7
-    for part in range(parts):
-        y = part * (edge + gap)
-        for other in range(parts):
-            alpha = 0.75 if other == part else 0.12
-            style.fill(ax, 2.0 * other, y, 2.0, edge, style.A, alpha)
-            style.fill(ax, long + 1.2 + 0.5 * other, y, 0.5, edge, style.B, alpha)
-        style.frame(ax, 0, y, long, edge, style.A)
-        style.frame(ax, long + 1.2, y, 0.5 * parts, edge, style.B)
-        x = long + 2.6 + 0.5 * parts
-        style.fill(ax, x, y, edge, edge, style.C, 0.45)
-        style.frame(ax, x, y, edge, edge, style.C)
-        middle = {"va": "center", "ha": "center"}
-        ax.text(x + edge / 2, y + edge / 2, f"part {part}", fontsize=7, **middle)
-        ax.text(long + 0.6, y + edge / 2, "·", fontsize=12, **middle)
-        ax.text(x - 0.7, y + edge / 2, "=", fontsize=10, **middle)
-        ax.plot(
-            [x + edge, x + edge + 2],
-            [y + edge / 2, _middle(parts, edge, gap)],
-            color=style.MUTED,
-            lw=1,
-        )
-    x += edge + 2
-    y = _middle(parts, edge, gap) - edge / 2
-    style.fill(ax, x, y, edge, edge, style.C, 0.8)
-    ax.text(x + edge / 2, y + edge / 2, "sum", fontsize=8, va="center", ha="center")
-    style.bare(ax, x + edge, parts * (edge + gap) - gap)
-    return style.conclude(
-        fig,
-        f"{parts} programs share a tile of C, and a second kernel adds their sums",
-        f"A row for each program: its part of a strip of A, which is cut along K, times its part "
-        f"of a strip of B, gives a tile of sums. The {parts} tiles are added to one tile of C.",
-    )
-
-
-def _middle(parts: int, edge: float, gap: float) -> float:
-    """Return the height of the middle of `parts` squares below each other."""
-    return (parts * (edge + gap) - gap) / 2
-
-
-@style.styled
 def cuts(m: int, n: int, tiles: Mapping[str, tuple[int, int]], programs: int) -> style.Figure:
     """Draw an m × n matrix cut into tiles of (rows, columns), once for each of `tiles`.
 
