@@ -214,7 +214,7 @@ one_core, all_cores = (1 / r.ratio for r in (large, shared))
 worth = (
     f"so the other cores are worth a factor of {all_cores / one_core:.1f}"
     if all_cores > one_core
-    else "so the other cores do not help: other programs keep them busy"
+    else "so the other cores do not help: other programs may keep them busy"
 )
 say(
     f"At 512³ BLAS is {one_core:,.0f} times faster than the compiled loops with one core, and "
