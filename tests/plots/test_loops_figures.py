@@ -96,3 +96,9 @@ def test_work_and_data_tell_the_problems_own_numbers():
 def test_rounding_errors_refuse_a_series_of_another_length():
     with pytest.raises(ValueError, match="'pairwise' has 1 values for 2 lengths"):
         loops.rounding_errors([4, 16], {"pairwise": [1.0]}, [4.0, 16.0])
+
+
+def test_the_roofs_of_a_core_are_named_with_each_program():
+    points = {"sum": (1 / 12, 2.5), "BLAS": (85.0, 100.0)}
+    alt = loops.cpu_roofs(160, 30, 1.5, points, "BLAS is near the peak").alt
+    assert alt.startswith("BLAS is near the peak.") and "sum: 2.5 GFLOP/s; BLAS: 100" in alt

@@ -39,11 +39,11 @@ def touches(visits: Mapping[str, Sequence[tuple[int, int, int]]], n: int) -> sty
             for name, x, y in (("A", 0, n + 1), ("B", n + 1, 0), ("C", n + 1, n + 1)):
                 ax.text(x + n - 0.2, y + n - 0.25, name, fontsize=8, weight="bold", ha="right")
     count = len(next(iter(visits.values())))
-    style.title(fig, "The innermost loop decides who is walked along rows")
+    style.title(fig, "The innermost loop decides which matrices are walked along rows")
     return style.finish(
         fig,
         f"Six panels, one for each loop order, each with A, B and C as {n} by {n} grids; elements "
-        f"touched by the first {count} iterations are shaded, later ones darker. With j innermost "
+        f"accessed in the first {count} iterations are shaded, later ones darker. With j innermost "
         "B and C are walked along rows; with k innermost A along a row and B down columns; with i "
         "innermost A and C down columns.",
     )
@@ -68,12 +68,12 @@ def lines(rows: int, floats: int, across: int) -> style.Figure:
         shade = dict.fromkeys(whole, 0.25) | dict.fromkeys(walk, 1.0)
         style.matrix(ax, rows, columns, style.B, shade=shade, tile=(1, floats))
         fetches = f"{len(fetched)} line" + ("s" if len(fetched) > 1 else "")
-        style.panel_title(ax, f"{len(walk)} touches {name}: {fetches}")
-    style.title(fig, "Down a column, every touch pays for a whole line")
+        style.panel_title(ax, f"{len(walk)} accesses {name}: {fetches}")
+    style.title(fig, "Down a column, every access loads a whole line")
     return style.finish(
         fig,
         f"A matrix of {rows} rows whose rows are cut into lines of {floats} elements. {floats} "
-        f"touches along a row light up one line; {floats} touches down a column light up "
+        f"accesses along a row load one line; {floats} accesses down a column load "
         f"{floats} lines, of each of which one element is used.",
     )
 
@@ -135,7 +135,7 @@ def misses_and_times(
         y, shift, side = (min(ends), -8, "top") if loop == "k" else (max(ends), 8, "bottom")
         style.note(ax, f"{pair[0]}, {pair[1]}", (end[0], y), (0, shift), ha="center", va=side)
     ax.margins(0.12)
-    ax.set(xlabel="misses a step, predicted by the model", ylabel="measured time a step (ns)")
+    ax.set(xlabel="misses per iteration, by the model", ylabel="measured time per iteration (ns)")
     ax.set_xticks([1 / 16, 1 / 4, 1, 2], ["1/16", "1/4", "1", "2"])
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -147,13 +147,13 @@ def misses_and_times(
     ]
     ax.legend(handles=keys, loc="lower right")
     least, most = min(times[small].values()), max(times[small].values())
-    finding = "Where misses are equal, times are"
+    finding = "Orders with equal misses take about equal times"
     if most > 2 * least:
-        finding = f"Misses tell {large} from {small}, not the orders at {small}"
+        finding = f"Misses explain {large} against {small}, not the orders at {small}"
     style.title(fig, finding)
     return style.finish(
         fig,
-        f"Time a step against predicted misses a step for six loop orders, N = {small} hollow and "
+        f"Time against predicted misses per iteration for six loop orders, N = {small} hollow and "
         f"N = {large} filled, logarithmic axes. At N = {small} times run from {least:.2g} to "
         f"{most:.2g} nanoseconds; at N = {large} the misses of the orders with k and i innermost "
         "are higher, and so are their times.",
@@ -181,11 +181,11 @@ def variants(times: Mapping[tuple[str, str], float], n: int) -> style.Figure:
         y += 1.2
     ax.set_yticks(list(ticks), list(ticks.values()))
     ax.tick_params(axis="y", length=0)
-    ax.set(ylim=(y - 0.5, -0.7), xlabel=f"time a step (ns), N = {n}")
+    ax.set(ylim=(y - 0.5, -0.7), xlabel=f"time per iteration (ns), N = {n}")
     ax.margins(x=0.1)
-    style.title(fig, "What a step costs when hardly anything misses")
+    style.title(fig, "What an iteration costs when hardly any load misses")
     bars = "; ".join(f"{name}, {variant}: {time:.2g}" for (name, variant), time in times.items())
-    return style.finish(fig, f"Bars of nanoseconds a step at N = {n}. {bars}.")
+    return style.finish(fig, f"Bars of nanoseconds per iteration at N = {n}. {bars}.")
 
 
 def _middle(values: Mapping[str, float], names: Sequence[str]) -> float:

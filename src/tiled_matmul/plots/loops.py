@@ -117,5 +117,49 @@ def rounding_errors(
     )
 
 
+@style.styled
+def cpu_roofs(
+    peak: float,
+    bandwidth: float,
+    chain: float,
+    points: Mapping[str, tuple[float, float]],
+    finding: str,
+) -> style.Figure:
+    """Draw the roofs of one CPU core and programs under them.
+
+    `peak` and `chain` are in GFLOP/s: the peak rate, and the rate of additions that each wait for
+    the one before. `bandwidth` is in GB/s. `points` maps a name to (FLOPs per byte, GFLOP/s); a
+    program has one colour, and its name ends at the first comma. `finding` is the title.
+    """
+    fig, ax = style.draw(4.2)
+    left = min(at for at, _ in points.values()) / 2
+    right = max(at for at, _ in points.values()) * 20
+    bottom = min(rate for _, rate in points.values()) / 3
+    corner = peak / bandwidth
+    ax.loglog([left, corner, right], [left * bandwidth, peak, peak], color=style.INK, lw=1.8)
+    ax.plot([left, right], [chain, chain], color=style.FAULT, lw=1.2, ls="--")
+    style.note(ax, f"peak: {peak:.3g} GFLOP/s", (right, peak), (0, 4), ha="right")
+    style.note(ax, f"one chain: {chain:.3g}", (right, chain), (0, 3), ha="right")
+    style.note(ax, f"memory: {bandwidth:.3g} GB/s", (1, bandwidth), (8, -6), va="top")
+    programs = dict.fromkeys(name.split(",")[0] for name in points)
+    looks = dict(
+        zip(programs, ((style.MUTED, "D"), *style.SERIES[:2], (style.C, "v")), strict=False)
+    )
+    for name, (at, rate) in points.items():
+        color, marker = looks[name.split(",")[0]]
+        ax.plot(at, rate, marker, color=color, ms=7)
+        style.note(ax, name, (at, rate), (7, 0), va="center", fontsize=8)
+    ax.set(xlim=(left, right), ylim=(bottom, peak * 3))
+    style.plain_numbers(ax.xaxis, ax.yaxis)
+    ax.set(xlabel="FLOPs per compulsory byte", ylabel="GFLOP/s")
+    words = "; ".join(f"{name}: {rate:.3g} GFLOP/s" for name, (_, rate) in points.items())
+    return style.conclude(
+        fig,
+        finding,
+        f"Roofline of one core, logarithmic axes: peak {peak:.3g} GFLOP/s, memory {bandwidth:.3g} "
+        f"GB/s, one chain of additions {chain:.3g} GFLOP/s. {words}.",
+    )
+
+
 def _arrow(ax: Axes, start: tuple, end: tuple) -> None:
     ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": style.INK, "lw": 1.2})
