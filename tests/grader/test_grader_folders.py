@@ -121,7 +121,7 @@ def test_run_stores_what_the_cells_print_or_leaves_the_notebook_alone(course):
     starters.run(chapter, folder=course)
     path = course / "solutions" / "12_tuning.ipynb"
     cells = {c.id: c for c in starters.parse_notebook(path.read_text("utf-8"), path).cells}
-    assert cells["run-11-1"].outputs[0].text == "42\n"
+    assert cells["run-12-1"].outputs[0].text == "42\n"
     assert "12.1 passed" in cells["check-12-1"].outputs[0].text
     assert cells["setup"].outputs == []
     starters.sync(course)
@@ -285,7 +285,7 @@ def test_a_new_exercise_that_was_not_filled_in_is_told(course):
     [
         ("04.2", "covers", None, "the next exercise of chapter 04 is 04.3, got 04.2"),
         ("04.5", "covers", None, "the next exercise of chapter 04 is 04.3, got 04.5"),
-        ("13.1", "covers", None, "chapter 13 has no exercises; these have: 04, 11"),
+        ("13.1", "covers", None, "chapter 13 has no exercises; these have: 04, 12"),
         ("04.3", "Covers it", None, "a folder is called like 5_register_tile, got '3_Covers it'"),
         ("04.3", "covers", "04.9", "there is no exercise '04.9'; there are 04.1, 04.2, 12.1"),
     ],

@@ -956,12 +956,12 @@ def test_what_no_format_and_no_terminal_should_get_does_not_come_through(
     monkeypatch.setattr(practice, "judge", judged_once)
     folder = tmp_path / "in"
     folder.mkdir()
-    (path,) = [path for path in starters.solutions() if path.name.startswith("10")]
+    (path,) = [path for path in starters.solutions() if path.name.startswith("11")]
     data = json.loads(path.read_text(encoding="utf-8"))
-    cell_of(data, "exercise-10-1")["cell_type"] = EVIL
+    cell_of(data, "exercise-11-1")["cell_type"] = EVIL
     (source,) = [solved for name, (_, solved) in starters.answers(path).items() if name == "11.2"]
     assert source.count("tl.load(") > 0
-    cell_of(data, "exercise-10-2")["source"] = source.replace(
+    cell_of(data, "exercise-11-2")["source"] = source.replace(
         "tl.load(", "tl.load(cache_modifier='\\ud800', pointer=", 1
     )
     data["metadata"]["tiled_matmul"]["version"] = EVIL

@@ -24,8 +24,8 @@ ANSWERS = {
     for name, (_, solved) in starters.answers(path).items()
 }
 FIRST = exercise("10.1")
-(NINE,) = [path for path in starters.solutions() if path.name.startswith("09")]
-STARTER = starters.answers(NINE)["10.1"][0]
+(TEN,) = [path for path in starters.solutions() if path.name.startswith("10")]
+STARTER = starters.answers(TEN)["10.1"][0]
 SMALL = dataclasses.replace(
     FIRST,
     cases=FIRST.cases[:1],

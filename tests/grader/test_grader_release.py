@@ -76,7 +76,7 @@ def test_the_copy_holds_no_answers(copy):
 def test_the_copy_is_in_order_and_reads_nothing_that_it_lacks(copy):
     done = copy("exercises", "check", "12.1")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout == "exercises check: in order\n11.1 the starter: as meant\n"
+    assert done.stdout == "exercises check: in order\n12.1 the starter: as meant\n"
     assert copy("exercises", "sync").stdout.count("was current") == 12
     assert not (copy.path / "exercises/solutions").exists()
     # Chapters 4 to 6 compare what a kernel asks for with what hardware counted.

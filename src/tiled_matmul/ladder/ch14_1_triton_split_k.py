@@ -3,9 +3,8 @@
 A program owns a tile of C and every SPLITS-th block of K, and stores its sums, in float32, in a
 matrix of its own. What changed: a C of few tiles with a long K has work for every multiprocessor.
 Programs with neighbouring numbers have the same blocks of K, as neighbouring multiprocessors then
-want the same tiles. The price is a second kernel, and SPLITS times C in float32, written and read
-once. With OVERLAP the second kernel's programs are there before the first kernel is over, and wait
-for it. The parts are added in their order: the product is the same, bit by bit, in every run.
+load the same tiles. The price is a second kernel, and SPLITS times C in float32. With OVERLAP it
+starts early, and waits. Parts are added in their order: every run gives the same bits.
 Source: NVIDIA, CUTLASS, "split-K", in parallel; CUDA, "programmatic dependent launch".
 """
 
@@ -86,11 +85,10 @@ def matmul(
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
     more; None takes BLOCK where it fits (see `usual`), and STAGES with it. `group_m` is how many
     tiles a group has along M; `splits` how many parts K is cut into, some of them empty where it
-    has fewer blocks. `overlap` lets the second kernel start early, which takes compute capability
-    9.0; None does so where the GPU can. Takes 4 · splits bytes of memory for each element of C.
-    Where no descriptor fits a or b, it is first copied (see `describe`). Raises TypeError or
-    ValueError as `tensor_operands`, `check_blocks`, `check_group` and `launch` do, and for splits
-    under 1, or an overlap that the GPU or the interpreter cannot do.
+    has fewer blocks. `overlap` lets the second kernel start early, from compute capability 9.0 on;
+    None does so where it can. Takes 4 · splits bytes for each element of C. A matrix that no
+    descriptor fits is first copied (see `describe`). Raises TypeError or ValueError as
+    `tensor_operands`, `check_blocks`, `check_group` and `launch` do, and for an impossible overlap.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     usual_block, num_warps = usual(None, num_warps, a, (BLOCK, WARPS), described=True)

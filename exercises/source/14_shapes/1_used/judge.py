@@ -35,6 +35,7 @@ EXERCISE = Exercise(
         Call((4096, 4096, 128, 256, 132)),
         Call((3072, 768, 128, 256, 132)),
         Call((4000, 4000, 128, 256, 108)),
+        Call((1408, 3072, 128, 256, 132)),  # one full wave
         *(Call(draw=_any) for _ in range(8)),
     ),
     slips=(
