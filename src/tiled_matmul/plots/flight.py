@@ -235,7 +235,7 @@ def fragment_schedules(kernels: Mapping[str, tuple[Sequence[Fragment], int]]) ->
         for place, each in enumerate(shown):
             if place and each.phase != shown[place - 1].phase:
                 barrier = time
-            label = f"k={each.k}"
+            label = str(each.k)
             if ahead and place:  # beside the multiplication of the fragment before
                 _labelled(ax, time - 2, 0, 1, COPY, label)
                 barrier = time - 2 if barrier == time else barrier
@@ -256,7 +256,7 @@ def fragment_schedules(kernels: Mapping[str, tuple[Sequence[Fragment], int]]) ->
         order = ", ".join(f"k={each.k} of tile {each.tile}" for each in shown)
         how = "loaded during the one before" if ahead else "loaded, then multiplied"
         spoken.append(f"{name}: fragments {order}, each {how}")
-    axes[-1, 0].set_xlabel("time (not to scale); heavy line: barrier; k=0 is of the next tile")
+    axes[-1, 0].set_xlabel("time (not to scale); numbers are k; heavy line: barrier, then the next tile")
     finding = f"Loads without a multiplication beside them: {', then '.join(map(str, lost))}"
     return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
