@@ -256,7 +256,7 @@ def fragment_schedules(kernels: Mapping[str, tuple[Sequence[Fragment], int]]) ->
         order = ", ".join(f"k={each.k} of tile {each.tile}" for each in shown)
         how = "loaded during the one before" if ahead else "loaded, then multiplied"
         spoken.append(f"{name}: fragments {order}, each {how}")
-    axes[-1, 0].set_xlabel("time (not to scale); numbers are k; heavy line: barrier, then the next tile")
+    axes[-1, 0].set_xlabel("time, not to scale; numbers: k; heavy line: barrier")
     finding = f"Loads without a multiplication beside them: {', then '.join(map(str, lost))}"
     return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
