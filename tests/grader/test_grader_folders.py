@@ -101,6 +101,14 @@ def test_two_folders_with_one_number_are_told(course):
     assert fault == f"{four / '2_other'}: 2_in_rows has this number too"
 
 
+def test_a_folder_that_git_left_behind_is_none(course):
+    for old in (f"{FOUR[:2]}_old_name", f"{FOUR}/2_old_name"):
+        cache = course / "source" / old / "__pycache__"
+        cache.mkdir(parents=True)
+        (cache / "judge.cpython-312.pyc").write_bytes(b"")
+    assert starters.faults(course) == []
+
+
 def test_a_notebook_without_a_folder_is_told(course):
     shutil.copy(course / f"{FOUR}.ipynb", course / "13_more.ipynb")
     fault = f"{course / '13_more.ipynb'}: there is no folder {course / 'source' / '13_more'}"

@@ -135,12 +135,17 @@ def folders(chapter: str | None = None, source: Path = SOURCE) -> list[Folder]:
 
 
 def _numbered(parent: Path, form: re.Pattern) -> list[Path]:
-    matches = [(form.fullmatch(path.name), path) for path in parent.iterdir() if path.is_dir()]
+    matches = [(form.fullmatch(path.name), path) for path in parent.iterdir() if _kept(path)]
     paths: dict[int, Path] = {}
     for match, path in sorted(((m, p) for m, p in matches if m), key=lambda pair: pair[1]):
         if (other := paths.setdefault(int(match[1]), path)) is not path:
             raise FolderError(f"{path}: {other.name} has this number too")
     return [paths[number] for number in sorted(paths)]
+
+
+def _kept(path: Path) -> bool:
+    """Return whether a folder has files; git leaves one behind that has only Python's caches."""
+    return any(one.is_file() and one.parent.name != "__pycache__" for one in path.rglob("*"))
 
 
 @cache
