@@ -102,7 +102,7 @@ def pointer_tile(
     fig, (tile, whole) = style.draw(2.4, 1, 2, width_ratios=(width + 2.4, cols))
     deep = max(rows, height) + 1.5
     style.bare(tile, width + 2.4, deep)
-    style.panel_title(tile, "rows[:, None] · stride\n+ cols[None, :]")
+    style.panel_title(tile, "the tile of offsets")
     look = {"ha": "center", "va": "center_baseline", "fontsize": 9}
     shades: dict[bool, dict] = {True: {}, False: {}}
     places: dict[bool, dict] = {True: {}, False: {}}
@@ -118,7 +118,7 @@ def pointer_tile(
     for j in range(width):
         tile.text(2.9 + j, 0.8, str(left + j), **look)
     style.bare(whole, cols, deep)
-    style.panel_title(whole, f"where they lie in C,\n{rows} × {cols}, row by row")
+    style.panel_title(whole, f"where they lie in C, {rows} × {cols}")
     for inside, color in ((True, style.C), (False, style.FAULT)):
         style.matrix(tile, height, width, color, x=2.4, y=1.5, shade=shades[inside])
         style.matrix(whole, rows, cols, color, y=1.5, shade=places[inside])
