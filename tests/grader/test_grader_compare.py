@@ -102,6 +102,26 @@ def test_the_old_c_shows_where_nothing_is_written_or_added_up():
     assert "plus what C held before" in str(on_top)
 
 
+@pytest.mark.parametrize(("columns", "told"), [(2, True), (1, False)])
+def test_a_last_line_is_one_line(columns, told):
+    def unwritten_beyond(a, b, c, old):
+        return np.concatenate([c[:, :columns], old[:, columns:]], axis=1)
+
+    found = stop(KERNEL, CASE, facts(), product(unwritten_beyond))
+    assert (compare.sentence("guard: last line") in str(found)) == told
+
+
+@pytest.mark.parametrize(
+    ("largest", "near", "beyond"),
+    [(2**23, False, False), (2**40, True, False), (2**55, True, True)],
+)
+def test_whole_numbers_are_too_large_for_floats_from_a_size_on(largest, near, beyond):
+    case = dataclasses.replace(CASE, dtype="int64")
+    a, b = np.array([[largest]]), np.array([[1]])
+    assert compare._near_floats(case, a @ b, a, b) == near
+    assert compare._beyond_floats(case, a, b) == beyond
+
+
 def test_counts_tell_why_c_is_wrong():
     stale, wrong = product(lambda a, b, c, old: old), product(lambda a, b, c, old: c + 1)
     says = compare.sentence("no store: nothing"), compare.sentence("unread: tiles")
