@@ -85,10 +85,10 @@ def test_two_variants_do_not_get_into_each_others_way():
     assert (result(first)[1], result(second)[1]) == ([100, 100, 110], [1, 1, 11])
 
 
-def test_lines_are_counted_from_the_def():
-    # Decorators stand above it and are left out.
+def test_lines_are_counted_from_the_first_decorator():
+    # The decorators, left out, keep their lines.
     t, _ = result(without(ladder_of_adds, "STEP"))
-    assert {site.line for site in t.sites} == {3, 6}
+    assert {site.line for site in t.sites} == {4, 7}
     assert t.sites[0].source == "x[i] += 1"
 
 

@@ -2,7 +2,7 @@
 
 With these, a chapter that removes a barrier, or a test that plants a fault, needs no second copy of
 the kernel. Variants are compiled and interpreted like any other kernel, with the original's
-options and unrolling. Line numbers, counted from the `def`, do not change.
+options and unrolling. Line numbers, counted from the first decorator, do not change.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
 
 
 def _source(function: Any) -> list[str]:
-    """Return a function's dedented lines from its `def` on, without decorators."""
+    """Return a function's dedented lines, with an empty line in place of each of its decorators."""
     source = textwrap.dedent(inspect.getsource(function))
-    first = ast.parse(source).body[0].lineno
-    return source.splitlines(keepends=True)[first - 1 :]
+    before = ast.parse(source).body[0].lineno - 1
+    return ["\n"] * before + source.splitlines(keepends=True)[before:]
