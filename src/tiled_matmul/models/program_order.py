@@ -183,7 +183,8 @@ def traffic(setting: Setting, l2_bytes: int) -> Traffic:
     _positive(l2_bytes=l2_bytes)
     tiles_m, tiles_n, steps = setting.tiles
     of_b, of_c = tiles_m * steps, (tiles_m + tiles_n) * steps
-    together, (sizes, touches) = setting.waves, _touches(setting)
+    sizes, touches = _touches(setting)  # refuses what would take too long
+    together = setting.waves
     missed = recent_misses(np.concatenate(touches), sizes, l2_bytes) * sizes
     asked = (tiles_n * setting.m + tiles_m * setting.n) * setting.k * setting.itemsize
     return Traffic(
