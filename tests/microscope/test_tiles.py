@@ -503,6 +503,29 @@ def test_what_lies_between_the_elements_of_a_view_is_not_its_own():
 
 
 @triton.jit
+def masked_copy_kernel(source, target, size, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    for start in range(0, size, BLOCK):
+        i = start + BLOCK - 1 - tl.arange(0, BLOCK)
+        mask = i < size
+        if HOW == "and":
+            mask = mask & (start < size)
+        if HOW == "and first":
+            mask = (start < size) & mask
+        if HOW == "or":
+            mask = mask | (start > size)
+        if HOW == "exclusive or":
+            mask = mask ^ (start > size)
+        tl.store(target + i, tl.load(source + i, mask=mask, other=-1.0))
+
+
+@pytest.mark.parametrize("how", ("alone", "and", "and first", "or", "exclusive or"))
+def test_a_mask_may_be_combined_with_a_scalar(how):
+    source, target = torch.arange(5.0, device=DEVICE), torch.full((8,), -7.0, device=DEVICE)
+    t = trace_tiles(masked_copy_kernel, (1,), source, target, 5, how, 8)
+    assert target.tolist() == [0, 1, 2, 3, 4, -1, -1, -1] and not t.findings
+
+
+@triton.jit
 def workspace_kernel(x, out, room):
     at = tl.arange(0, 16)
     tl.store(room + at, tl.load(x + at))

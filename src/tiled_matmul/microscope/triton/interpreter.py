@@ -138,7 +138,8 @@ class Hooks:
         values = np.zeros(allowed.shape, interpreter._get_np_dtype(kind))
         if other is not None:
             values[:] = other.data
-        nothing = np.broadcast_to(mask.data, allowed.shape) & ~allowed
+        # A mask that was combined with a scalar comparison holds integers, 0 and 1.
+        nothing = np.broadcast_to(mask.data, allowed.shape).astype(bool) & ~allowed
         values[nothing] = _nan(kind)
         allowed, values = TensorHandle(allowed, tl.int1), TensorHandle(values, kind)
         return self.own["create_masked_load"](real, allowed, values, *rest, **named)
