@@ -989,6 +989,27 @@ def test_a_link_is_not_followed_to_a_classmates_answers(tmp_path, notebook):
     assert all("is not followed" in why for why in entries.values())
 
 
+def test_folders_within_folders_stop_no_one_elses_marks(tmp_path, notebook):
+    (tmp_path / "alice").mkdir()
+    (tmp_path / "alice" / "05.IPYNB").write_text(json.dumps(notebook))
+    places = [tmp_path / "bob"]
+    for _ in range(1500):
+        places.append(places[-1] / "d")
+    for place in places:
+        place.mkdir()
+    (places[3] / "05.ipynb").write_text(json.dumps(notebook))
+    try:
+        entries = dict(teacher.submissions(tmp_path))
+    finally:
+        (places[3] / "05.ipynb").unlink()
+        for place in reversed(places):
+            place.rmdir()
+    assert entries.pop(tmp_path / "alice" / "05.IPYNB") is None
+    assert entries.pop(places[3] / "05.ipynb") is None
+    assert list(entries) == places[:1]
+    assert f"more than {teacher.MAX_DEPTH} deep" in entries[places[0]]
+
+
 @in_sandbox
 def test_a_grading_goes_on_where_it_ended_beside_planted_modules(tmp_path, monkeypatch):
     folder, journal = tmp_path / "in", tmp_path / "journal"

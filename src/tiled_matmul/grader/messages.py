@@ -318,6 +318,7 @@ MESSAGES: dict[str, str] = {
     "submission: link": "a link is not followed: it may lead to another learner's files",
     "submission: not a notebook": "not a notebook: its name does not end in .ipynb",
     "submission: too many": "more than {most:,} notebooks",
+    "submission: too deep": "folders in it are more than {most} deep, and deeper ones are not read",
     "submission: no notebook": "no notebook in it",
     # In the notebook, at the command line, and of nbval.
     "notebook: passed": "{exercise} passed{gpu}",

@@ -26,6 +26,7 @@ from tiled_matmul.grader.messages import sentence
 COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 MAX_ENTRIES = 20_000
+MAX_DEPTH = 20  # of folders in a submission: deeper ones are not searched
 
 
 def submissions(folder: Path) -> Iterator[tuple[Path, str | None]]:
@@ -44,26 +45,31 @@ def submissions(folder: Path) -> Iterator[tuple[Path, str | None]]:
             yield entry, sentence("submission: link")
         elif entry.is_dir():
             yield from _in_folder(entry)
-        elif entry.suffix != ".ipynb":
+        elif entry.suffix.lower() != ".ipynb":
             yield entry, sentence("submission: not a notebook")
         else:
             yield entry, None
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[Path, str | None]]:
-    count = 0
+    count, deep = 0, False
     for place, inner, names in os.walk(folder):
         inner[:] = sorted(name for name in inner if name != ".ipynb_checkpoints")
+        if inner and len(Path(place).relative_to(folder).parts) >= MAX_DEPTH:
+            inner.clear()  # os.walk calls itself for each level
+            deep = True
         for name in sorted(names):
             path = Path(place, name)
-            if path.suffix != ".ipynb":
+            if path.suffix.lower() != ".ipynb":
                 continue
             count += 1
             if count > MAX_ENTRIES:
                 yield folder, sentence("submission: too many", most=MAX_ENTRIES)
                 return
             yield path, sentence("submission: link") if path.is_symlink() else None
-    if not count:
+    if deep:
+        yield folder, sentence("submission: too deep", most=MAX_DEPTH)
+    elif not count:
         yield folder, sentence("submission: no notebook")
 
 
