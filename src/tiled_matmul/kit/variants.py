@@ -2,7 +2,8 @@
 
 With these, a chapter that removes a barrier, or a test that plants a fault, needs no second copy of
 the kernel. Variants are compiled and interpreted like any other kernel, with the original's
-options and unrolling. Line numbers, counted from the first decorator, do not change.
+options and unrolling. Line numbers, counted from the first decorator, do not change; those of a
+variant of a variant are counted from the `def`.
 """
 
 from __future__ import annotations
