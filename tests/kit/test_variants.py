@@ -90,6 +90,8 @@ def test_lines_are_counted_from_the_first_decorator():
     t, _ = result(without(ladder_of_adds, "STEP"))
     assert {site.line for site in t.sites} == {4, 7}
     assert t.sites[0].source == "x[i] += 1"
+    again, _ = result(without(without(ladder_of_adds, "STEP"), "+= 100"))
+    assert {site.line for site in again.sites} == {4}
 
 
 def test_a_launcher_takes_a_variant():

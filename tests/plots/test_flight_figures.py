@@ -85,7 +85,7 @@ def test_no_tile_is_no_schedule(kernels):
 
 def test_the_bill_names_both_times():
     alt = flight.bill({"one": (5.0, 4.0), "two": (4.1, 4.2)}, "So").alt
-    assert alt == "So. one: 5 ms, 4 without copies; two: 4.1 ms, 4.2 without copies."
+    assert alt == "So. one: 5 ms, 4 without loads; two: 4.1 ms, 4.2 without loads."
     with pytest.raises(ValueError, match="no time"):
         flight.bill({}, "So")
 

@@ -35,7 +35,9 @@ def test_owners_finds_both_readings():
         [1000 * (i // 3) + 100 * (j // 3) + 10 * (i % 3) + j % 3 for j in range(9)]
         for i in range(9)
     ]
-    assert "row 4, column 2, and in red row 2, column 4" in grid.owners(owner, 1012, 121).alt
+    assert (
+        "row 4, column 2, and in dark orange row 2, column 4" in grid.owners(owner, 1012, 121).alt
+    )
 
 
 def test_writers_counts_both_faults():

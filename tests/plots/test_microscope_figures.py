@@ -239,7 +239,8 @@ def test_something_is_red_exactly_where_the_trace_counts_a_conflict(width, op):
 
 def test_the_timeline_counts_what_is_read_again(tiled, transposes, x_is_row):
     figure = microscope.timeline(tiled)
-    assert figure.alt.startswith("Each element that is put into shared memory is read 4 times")
+    assert figure.alt.startswith("No phase both stores to a shared array and loads from it. Each ")
+    assert "element that is put into shared memory is read 4 times" in figure.alt
     assert "5 phases" in figure.alt and "16 threads" in figure.alt
     assert "phases 0, 2: load a, store sa, load b, store sb" in figure.svg
     assert "phase 4: store c" in figure.svg

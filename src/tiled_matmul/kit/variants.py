@@ -2,8 +2,8 @@
 
 With these, a chapter that removes a barrier, or a test that plants a fault, needs no second copy of
 the kernel. Variants are compiled and interpreted like any other kernel, with the original's
-options and unrolling. Line numbers, counted from the first decorator, do not change; those of a
-variant of a variant are counted from the `def`.
+options and unrolling. Their line numbers are those of the original, counted from its first
+decorator.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tiled_matmul.kit.constants import compiled_as
 from tiled_matmul.microscope.written import function_of
 
 _numbers = itertools.count(1)
+_lines: dict[str, list[str]] = {}  # of each variant's file, which holds nothing else
 
 
 def without(kernel: Any, text: str, nth: int | None = None) -> Any:
@@ -78,6 +79,7 @@ def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
     file = f"<{name}, variant {next(_numbers)}>"
     code = compile(source, file, "exec")
     linecache.cache[file] = (len(source), None, lines, file)
+    _lines[file] = lines
     scope = dict(function.__globals__)
     exec(code, scope)
     made = scope[name]
@@ -91,6 +93,8 @@ def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
 
 def _source(function: Any) -> list[str]:
     """Return a function's dedented lines, with an empty line in place of each of its decorators."""
+    if lines := _lines.get(function.__code__.co_filename):
+        return list(lines)
     source = textwrap.dedent(inspect.getsource(function))
     before = ast.parse(source).body[0].lineno - 1
     return ["\n"] * before + source.splitlines(keepends=True)[before:]

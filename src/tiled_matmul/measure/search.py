@@ -203,7 +203,7 @@ class Trial:
 
 def title(setting: Setting) -> str:
     """Return a setting's name: "128×256×8, warp 32×128, thread 8×16" and any register limit."""
-    most = f", {setting.max_registers} registers" if setting.max_registers < 255 else ""
+    most = f", at most {setting.max_registers} registers" if setting.max_registers < 255 else ""
     return (
         f"{setting.tile_m}×{setting.tile_n}×{setting.tile_k}, warp "
         f"{setting.warp_m}×{setting.warp_n}, thread {setting.rows}×{setting.columns}{most}"

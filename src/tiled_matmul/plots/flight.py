@@ -124,7 +124,10 @@ def schedules(kernels: Mapping[str, Sequence[Flight]]) -> style.Figure:
         for side in ("left", "bottom"):
             ax.spines[side].set_visible(False)
         ax.tick_params(left=False)
-        ax.set_title(f"{name}: {overlapping(flown)} of {last} phases do both", fontsize=9)
+        ax.set_title(
+            f"{name}: {overlapping(flown)} of {last} phases multiply with a copy under way",
+            fontsize=9,
+        )
         spoken.append(f"{name}: {_words(flown)}")
     axes[-1, 0].set_xlabel("time, from barrier to barrier (heavy lines); a row is a tile of K")
     looks = [Patch(color=COPY), Patch(color=COPY, alpha=0.35), Patch(color=MULTIPLY)]
@@ -164,7 +167,7 @@ def _box(ax: Any, x: float, line: int, width: float, color: str, alpha: float) -
 def bill(kernels: Mapping[str, tuple[float, float]], finding: str) -> style.Figure:
     """Draw the times of kernels, and their times without loads from global memory.
 
-    `kernels` maps a title to (time in ms, time in ms without its copies). `finding` is the title.
+    `kernels` maps a title to (time in ms, time in ms without its loads). `finding` is the title.
     Raises ValueError without kernels.
     """
     if not kernels:
@@ -176,7 +179,7 @@ def bill(kernels: Mapping[str, tuple[float, float]], finding: str) -> style.Figu
         left = min(whole, still)
         ax.barh(line + 0.17, left, 0.34, color=MULTIPLY, alpha=0.75)
         ax.barh(line + 0.17, whole - left, 0.34, left=left, color=style.FAULT, alpha=0.85)
-        text = f"{name}: {whole:.3g} ms, {still:.3g} without copies"
+        text = f"{name}: {whole:.3g} ms, {still:.3g} without loads"
         ax.text(0, line - 0.08, text, va="bottom")
         spoken.append(text)
     label = "time (ms); vermilion: what reading global memory adds"

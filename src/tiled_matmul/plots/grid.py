@@ -35,18 +35,18 @@ def owners(owner: Any, first: int, second: int) -> style.Figure:
             ax.text(j + 0.08, i + 0.22, text, fontsize=8, va="center")
         ax.text(j + 0.5, i + 0.62, f"{thread // 10},{thread % 10}", ha="center", va="center")
     places = [tuple(int(x) for x in np.argwhere(owner == wanted)[0]) for wanted in (first, second)]
-    keys = ((0, style.INK, "read as (row, column)"), (5.2, style.FAULT, "as (x, y)"))
+    keys = ((0, style.INK, "one reading"), (5.2, style.FAULT, "another reading"))
     for (i, j), (_, color, _) in zip(places, keys, strict=True):
         style.frame(ax, j, i, 1, 1, color, 3)
     for x, color, text in keys:
         ax.add_patch(Rectangle((x, size + 0.3), 0.3, 0.3, fill=False, lw=2.5, ec=color))
         ax.text(x + 0.5, size + 0.47, text, va="center")
     (i, j), (row, column) = places
-    style.title(fig, f"“Thread (1,2) in block (1,0)” is C[{i}, {j}] or C[{row}, {column}]")
+    style.title(fig, f"Each of {size * size} elements has a thread of its own")
     return style.finish(
         fig,
         "A 9 by 9 matrix cut into nine blocks of 3 by 3 threads, each cell with its thread. "
-        f"Framed: row {i}, column {j}, and in red row {row}, column {column}.",
+        f"Framed: row {i}, column {j}, and in dark orange row {row}, column {column}.",
     )
 
 
@@ -106,7 +106,11 @@ def warp_requests(warps: Mapping[str, Sequence[Any]]) -> style.Figure:
         ax.text(0, 1.2, name, va="center", fontsize=8, fontweight="bold")
         ax.text(0, 3.9, "sectors", va="center")
         far = shown + gap
-        places = ((0, far, style.A, "A"), (far, 0, style.B, "B"), (far, far, style.C, "C, once"))
+        places = (
+            (0, far, style.A, "A"),
+            (far, 0, style.B, "B"),
+            (far, far, style.C, "C stored"),
+        )
         for request, (x, y, color, _) in zip(requests, places, strict=True):
             style.matrix(ax, shown, shown, color, x=x, y=y, shade=_lit(request, shown))
         counts = [len(request.sectors) for request in requests]
@@ -158,7 +162,7 @@ def time_against_sectors(
         ax.plot([], [], ls="none", marker="s", color=style.A, label="x is the row")
         ax.plot([], [], ls="none", marker="o", color=style.B, label="x is the column")
         ax.legend(loc="upper left", handletextpad=0.2)
-    ax.set(xlim=(0, most + 2), xlabel="sectors a warp asks for at each k")
+    ax.set(xlim=(0, most + 2), xlabel="sectors that a warp loads at each k")
     ax.set(ylim=(0, None), ylabel="time (fewest sectors = 1)")
     return style.conclude(fig, title, "Time against sectors, between two dashed predictions.")
 
@@ -201,7 +205,7 @@ def roofline(
     ax.text(intensity * 1.15, floor * 1.25, name, va="bottom")
     ax.set(xlim=(left, right), ylim=(floor, flat * 2.2))
     style.plain_numbers(ax.xaxis, ax.yaxis)
-    ax.set(xlabel="FLOPs for each byte (open: as asked, full: compulsory)", ylabel="TFLOP/s")
+    ax.set(xlabel="FLOPs for each byte (open: as loaded, full: compulsory)", ylabel="TFLOP/s")
     title = "One thread an element: far under the flat roof"
     if above:
         title = f"{' and '.join(above)}: above the roof, so caches must have helped"

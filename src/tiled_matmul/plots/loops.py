@@ -140,7 +140,7 @@ def cpu_roofs(
     ax.plot([left, right], [chain, chain], color=style.FAULT, lw=1.2, ls="--")
     style.note(ax, f"peak: {peak:.3g} GFLOP/s", (right, peak), (0, 4), ha="right")
     style.note(ax, f"one chain: {chain:.3g}", (right, chain), (0, 3), ha="right")
-    style.note(ax, f"memory: {bandwidth:.3g} GB/s", (1, bandwidth), (8, -6), va="top")
+    style.note(ax, f"memory: {bandwidth:.3g} GB/s", (3, 3 * bandwidth), (-6, 2), ha="right")
     programs = dict.fromkeys(name.split(",")[0] for name in points)
     looks = dict(
         zip(programs, ((style.MUTED, "D"), *style.SERIES[:2], (style.C, "v")), strict=False)
@@ -148,7 +148,9 @@ def cpu_roofs(
     for name, (at, rate) in points.items():
         color, marker = looks[name.split(",")[0]]
         ax.plot(at, rate, marker, color=color, ms=7)
-        style.note(ax, name, (at, rate), (7, 0), va="center", fontsize=8)
+        # Clear of the lines of the two roofs.
+        aside = -7 if rate > peak / 2 else 4 if chain < rate < 2 * chain else 0
+        style.note(ax, name, (at, rate), (7, aside), va="center", fontsize=8)
     ax.set(xlim=(left, right), ylim=(bottom, peak * 3))
     style.plain_numbers(ax.xaxis, ax.yaxis)
     ax.set(xlabel="FLOPs per compulsory byte", ylabel="GFLOP/s")

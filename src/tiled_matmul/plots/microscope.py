@@ -32,7 +32,7 @@ NUMBERED = 12  # the largest number of columns with room for numbers
 
 LEGENDS = {
     "global": "a row: 128 bytes; framed: a sector; pale: brought along",
-    "shared": "a row: 128 bytes; a column: a bank; red: asked for several words",
+    "shared": "a row: 128 bytes; a column: a bank; dark orange: asked for several words",
 }
 
 Box = tuple[float, float, float, float]  # x, y, width, height
@@ -309,10 +309,12 @@ def timeline(t, block: tuple[int, ...] = (0, 0)) -> style.Figure:
     for color, names in drawn.items():
         draw_boxes(axes[0, 0], [], facecolor=color, lw=0, label=", ".join(names))
     fig.legend(loc="outside lower center", ncols=4, fontsize=8, handlelength=1, columnspacing=1)
-    finding = reuse_finding(t, accesses, "block")
+    reuse = reuse_finding(t, accesses, "block")
+    finding = _turns(t, accesses) or reuse
     return style.conclude(
         fig,
         finding,
+        f"{'' if finding == reuse else f'{reuse}. '}"
         f"Time runs right over {plural(len(ends), 'phase')}, which barriers part; each "
         f"row is one of {plural(rows, unit)}. {'; '.join(summary)}.",
     )
@@ -482,6 +484,22 @@ def _steps(accesses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ends = np.cumsum(lengths + 1) - 1
     starts = ends - lengths
     return starts, ends, (starts[requests[:, 0]] + rank)[which.ravel()]
+
+
+def _turns(t, accesses: np.ndarray) -> str:
+    """Return whether phases both store to and load from one shared array; "" without such."""
+    phases: dict[str, set[tuple[int, int]]] = {"store": set(), "load": set()}
+    shared = {array.id for array in t.arrays if array.space == "shared"}
+    for site in (site for site in t.sites if site.op in phases):
+        own = accesses[accesses["site"] == site.id]
+        own = own[np.isin(own["array"], list(shared))]
+        phases[site.op] |= set(zip(own["phase"].tolist(), own["array"].tolist(), strict=True))
+    if not all(phases.values()):
+        return ""
+    both = {phase for phase, _ in phases["store"] & phases["load"]}
+    if not both:
+        return "No phase both stores to a shared array and loads from it"
+    return f"A shared array is stored to and loaded from in {plural(len(both), 'phase')}"
 
 
 def _phases(t, accesses: np.ndarray) -> list[str]:

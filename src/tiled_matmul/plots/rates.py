@@ -139,7 +139,8 @@ def size_text(record: Any) -> str:
 
 def _si(value: float) -> str:
     factor, prefix = next((pair for pair in PREFIXES if value >= pair[0] * 0.9995), PREFIXES[-1])
-    return f"{value / factor:.3g} {prefix}"
+    scaled = value / factor
+    return f"{scaled:.3g} {prefix}" if scaled < 999.5 else f"{scaled:,.0f} {prefix}"
 
 
 def _si_axis(axis) -> None:

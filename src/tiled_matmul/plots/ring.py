@@ -89,7 +89,10 @@ def _freed(ax: Axes, copies: list[Copy], end: int, buffer: int, bottom: int) -> 
 def _box(ax: Axes, begin: float, end: float, lane: int, look: str, text: object = None) -> None:
     ax.add_patch(Rectangle((begin + 0.06, lane - 0.34), end - begin - 0.12, 0.68, **LOOKS[look]))
     if text is not None:
-        ax.text((begin + end) / 2, lane, text, ha="center", va="center", fontsize=8.5, zorder=4)
+        # A box that is opaque is pale on a dark page too.
+        color = style.INK if "alpha" in LOOKS[look] else "#111111"
+        place = {"ha": "center", "va": "center", "fontsize": 8.5, "zorder": 4, "color": color}
+        ax.text((begin + end) / 2, lane, text, **place)
 
 
 def _arrow(ax: Axes, start: tuple, to: tuple, color: str) -> None:

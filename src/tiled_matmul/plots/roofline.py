@@ -80,7 +80,7 @@ def occupancy_against_rate(
     ax.set_yticks(range(len(tiles)), [name for name, *_ in tiles])
     ax.set(xlim=(0, 1.12), ylim=(len(tiles) - 0.5, -0.5))
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
-    ax.set_xlabel("grey: warps resident, of the most; blue: rate, of cuBLAS's")
+    ax.set_xlabel("grey: occupancy; blue: rate, of cuBLAS's")
     words = "; ".join(
         f"{name}: {full:.0%} occupied" + ("" if share is None else f", {share:.0%} of cuBLAS")
         for name, full, share in tiles

@@ -35,8 +35,8 @@ PARTS = {  # of a product's time
 def tails(launches: Mapping[str, Waves], finding: str) -> style.Figure:
     """Draw each launch's tiles on the multiprocessors over time, one launch below the other.
 
-    A tile is a bar; the idle multiprocessors of the last wave are hatched. `finding` is the title.
-    Raises ValueError without launches.
+    A tile is a bar, orange in a tail; the idle multiprocessors of the last wave are hatched.
+    `finding` is the title. Raises ValueError without launches.
     """
     if not launches:
         raise ValueError("there is no launch to draw")
@@ -47,7 +47,7 @@ def tails(launches: Mapping[str, Waves], finding: str) -> style.Figure:
         high = waves.multiprocessors
         for wave in range(waves.count):
             busy = waves.last if wave == waves.count - 1 else high
-            look = {"facecolor": style.C, "alpha": 0.55, "lw": 0}
+            look = {"facecolor": style.C if busy == high else style.B, "alpha": 0.55, "lw": 0}
             ax.add_patch(Rectangle((wave + 0.02, 0), 0.96, busy, **look))
             gaps = [y for line in range(1, busy) for y in (line, line, float("nan"))]
             ends = [wave + 0.02, wave + 0.98, wave + 0.98] * (busy - 1)
