@@ -160,6 +160,11 @@ class Trial:
         raise ValueError(f"{title(self.setting)} was not measured at {edge}: {reason}")
 
     @property
+    def failure(self) -> str:
+        """Why there are no records, in words for a figure; "" if there are some."""
+        return "does not compile" if "COMPILE" in self.error else self.error
+
+    @property
     def occupancy(self) -> Occupancy:
         """The occupancy of a multiprocessor. Raises ValueError if no block fits."""
         made = Compiled(

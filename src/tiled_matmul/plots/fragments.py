@@ -163,10 +163,10 @@ def warp_group_sums(thread: int = 41) -> style.Figure:
 
 @style.styled
 def swizzle(chunk: int = 2) -> style.Figure:
-    """Draw eight rows of eight 16-byte chunks, row by row and swizzled; one column in black.
+    """Draw eight rows of eight 16-byte chunks, row by row and swizzled; one chunk marked.
 
     A column of the picture is a group of four banks. `chunk` is the column of the tile that is
-    marked, 0 to 7.
+    marked, 0 to 7; in red where all eight are in the same banks.
     """
     fig, axes = style.draw(2.9, 1, 2)
     ways = {"row by row": lambda row, c: c, "swizzled": fragments.swizzled}
@@ -177,7 +177,7 @@ def swizzle(chunk: int = 2) -> style.Figure:
         marked = [(row, place(row, chunk)) for row in range(8)]
         used[name] = {column for _, column in marked}
         style.matrix(ax, 8, 8, style.A, y=1, shade=0.15)
-        color = style.FAULT if len(used[name]) == 1 else style.INK
+        color = style.FAULT if len(used[name]) == 1 else style.C
         squares = [(column + 0.05, 1.05 + row, 0.9, 0.9) for row, column in marked]
         style.boxes(ax, squares, facecolor=color, lw=0)
         for row in range(8):

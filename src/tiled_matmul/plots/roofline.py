@@ -39,7 +39,8 @@ def two_roofs(
         ax.axhline(library, color=style.C, lw=1.2, ls=(0, (4, 3)))
         for (kernel, point), (color, marker) in zip(points.items(), style.SERIES, strict=False):
             look = {"color": color, "ls": "none", "label": None if level else kernel}
-            ax.plot(point[level], point[2], marker, ms=7, **look)
+            # Hollow, since two kernels may lie on each other.
+            ax.plot(point[level], point[2], marker, ms=7, mfc="none", mew=1.8, **look)
         bandwidth = model.shared_bandwidth_gbps(peak, cc) if level else peak.bandwidth_gbps
         text = f"{bandwidth / 1000:.3g} TB/s of {name}"
         ax.text(0.02, 0.96, text, transform=ax.transAxes, ha="left", va="top")

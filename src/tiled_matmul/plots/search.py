@@ -30,7 +30,7 @@ def trials(found: Sequence[Any], edges: Sequence[int], finding: str) -> style.Fi
         name = f"{tiles.tile_m}×{tiles.tile_n}×{tiles.tile_k}, {tiles.warp_m}×{tiles.warp_n}, "
         name += f"{tiles.rows}×{tiles.columns}: "
         if not trial.records:
-            name += trial.error
+            name += trial.failure
             shown = textwrap.shorten(name, MOST_CHARACTERS, placeholder=" …")
             look = {"va": "bottom", "fontsize": 8, "in_layout": False}
             ax.text(0, line - 0.08, shown, color=style.FAULT, **look)
