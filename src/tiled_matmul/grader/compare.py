@@ -120,6 +120,8 @@ def failed(error: Any) -> Stop:
     where = f" (line {line})" if type(line) is int and 0 < line < 10**6 else ""
     if kind == "CompilationError":
         message = _compilers(message)
+    if kind == "Unsupported":
+        return Stop("NOT_YET", "unknown", sentence("unknown: interpreter", message=message))
     if kind == "StepLimit":
         return Stop("TIMEOUT", "timeout", message.partition(" (Threads")[0])
     if kind == "MemoryError":
@@ -461,7 +463,8 @@ def _look_at_findings(exercise: Exercise, findings: list[dict]) -> None:
     for kind in order:
         for finding in findings:
             if finding["kind"] == kind:
-                status = "RACE" if kind in RACES else "WRONG"
+                status = "BARRIER" if kind == "divergent barrier" else "WRONG"
+                status = "RACE" if kind in RACES and status != "BARRIER" else status
                 diagnosis = known(exercise, kind, finding["array"])
                 remedy = exercise.remedies.get(kind, finding["remedy"])
                 raise Stop(status, diagnosis, f"{finding['message']} {remedy}")

@@ -23,6 +23,7 @@ SHOWN = 3  # findings of a kind that are passed on
 MOST_TEXT = 1500
 MOST_NAME = 80
 MOST_DEPTH = 8  # of lists within lists in a result
+MOST_PLAIN = 10_000  # numbers in an array that is a result
 COPIES = ("copy_async", "commit_copies", "wait_copies")
 VIEWS = ("tile", "copy_tile_async")
 CORNER = 64  # rows and columns of the larger matrix beyond A and B
@@ -41,7 +42,10 @@ def prepare(kind: str) -> dict[str, Any]:
 
         import tiled_matmul.microscope.cuda.trace  # noqa: F401
         from tiled_matmul.kit import intrinsics, tile_view
+        from tiled_matmul.microscope.cuda.kernel import install
 
+        # From here on `cuda.jit` makes kernels for the interpreter; `builds` has Numba's own.
+        install()
         copies = {name: getattr(intrinsics, name) for name in COPIES}
         copies |= {name: getattr(tile_view, name) for name in VIEWS}
         return {"cuda": cuda, "math": math, "np": np, "numba": numba, **copies}
@@ -63,7 +67,16 @@ def prepare(kind: str) -> dict[str, Any]:
         warnings.filterwarnings("ignore", "tl.make_block_ptr")
         warnings.filterwarnings("ignore", "invalid value")  # from NumPy, about NaN
         return {"triton": triton, "tl": tl}
-    return {"math": math}
+    import collections
+    import functools
+    import itertools
+
+    modules = {"math": math, "itertools": itertools, "functools": functools}
+    if kind == "values":
+        return modules | {"np": np, "collections": collections}
+    from tiled_matmul.grader.watched import TYPES
+
+    return modules | {"np": TYPES}
 
 
 def run(kind: str, space: dict, request: dict, blobs: list[bytes]) -> Reply:
@@ -256,7 +269,12 @@ def _values(space: dict, request: dict, blobs: list[bytes]) -> Reply:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return a value as JSON holds it; raise TypeError for any type that JSON does not have."""
+    """Return a value as JSON holds it; raise TypeError for any type that JSON does not have.
+
+    A number of NumPy's is a number, and an array of them is a list.
+    """
+    if isinstance(value, np.generic | np.ndarray) and value.size <= MOST_PLAIN:
+        value = value.tolist()
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) in (list, tuple) and depth < MOST_DEPTH:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -40,12 +39,7 @@ EXERCISE = Exercise(
     entry="wavefronts",
     parameters=("stride", "size"),
     kind="values",
-    rules=replace(
-        VALUES,
-        names=VALUES.names | {"set", "list", "tuple", "sorted"},
-        attributes=VALUES.attributes | {"math.gcd"},
-        members=VALUES.members | {"append", "add", "count"},
-    ),
+    rules=VALUES,
     answer=wavefronts,
     cases=(
         *(Call((stride, 4)) for stride in (1, 2, 3, 16, 32, 33, 0)),
