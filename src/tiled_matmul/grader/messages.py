@@ -221,6 +221,7 @@ MESSAGES: dict[str, str] = {
     "value: setting": "{call} is {result} in this run. {message}",
     "nothing: return": "Does it end with a `return`?",
     "counts: too many": "{message} ({count}: {actual:,} in all, at most {most:,}.)",
+    "counts: too few": "{message} ({count}: {actual:,} in all, at least {least:,}.)",
     "slow: ratio": (
         "the result is right, but the kernel has {ratio:.2f} of the speed of {against}; {least:g} "
         "is asked for. {message}"

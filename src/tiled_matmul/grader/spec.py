@@ -33,8 +33,9 @@ class Case:
     interpreter runs the threads.
 
     For programs of Triton: the matrices that `by_columns` names ("a", "bc") are stored by columns;
-    in a `corner`, A and B are corners of larger matrices that hold zeros; where there are `parts`,
-    the kernel stores so many matrices of C's size, whose sum is C.
+    in a `corner`, A and B are corners of larger matrices that hold zeros; `apart`, other numbers
+    lie between the elements of each matrix; where there are `parts`, the kernel stores so many
+    matrices of C's size, whose sum is C.
     """
 
     m: int
@@ -47,10 +48,13 @@ class Case:
     order: str = "forward"
     by_columns: str = ""
     corner: bool = False
+    apart: bool = False
     parts: int = 0
 
     def inputs(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (a, b), the same for the same seed."""
+        if self.k == 0:
+            return tuple(np.zeros(shape, self.dtype) for shape in self.shapes[:2])
         if self.draw == "puzzle":
             a, b = (np.arange(r * c).reshape(r, c) for r, c in self.shapes[:2])
             return a.astype(self.dtype), (2 * b).astype(self.dtype)
@@ -119,19 +123,21 @@ class Count:
     """A limit on what the microscope counted: `what` is one of the worker's counts.
 
     For "cuda" these are "global loads" and "stores" (elements), "global load sectors" and "store
-    sectors", "shared loads", "bank conflicts", "shared bytes", "barriers" (of all blocks), "plain
-    global loads", "copies" and "bare copies"; for "triton" "elements loaded", "elements stored" and
-    "products of a program"; for "loops" "reads of A", "of B", "of C", "writes of C", "whole
-    rows" and, with a cache, "words fetched".
-    `most` is the largest number allowed in a case; `message` says in a sentence what more means.
+    sectors", "shared loads", "bank conflicts", "shared bytes", "barriers" (of all blocks),
+    "needless barriers of a block", "plain global loads", "copies" and "bare copies"; for "triton"
+    "elements loaded", "elements stored" and "products of a program"; for "loops" "reads of A",
+    "of B", "of C", "writes of C", "whole rows" and, with a cache, "words fetched".
+    `most` is the largest number allowed in a case, `least` the smallest; `message` says in a
+    sentence what another number means.
     `share` of the points is for a right C all the same: 0 where the starter's is right already.
     """
 
     what: str
-    most: Callable[[Case], int]
+    most: Callable[[Case], int] | None
     message: str
     diagnosis: str = "counts"
     share: float = 0.5
+    least: Callable[[Case], int] | None = None
 
 
 @dataclass(frozen=True)
@@ -410,6 +416,38 @@ ONCE = Count(
 )
 
 
+NO_NEEDLESS_BARRIERS = Count(
+    "needless barriers of a block",
+    lambda case: 2,
+    "C is right, and at some barriers the block waits for nothing: without them, no thread would "
+    "access what another one writes. One barrier belongs behind the stores to the tiles, and one "
+    "behind their use.",
+    "needless",
+)
+
+
+def tiled_cases(edge: int, numbers: int = 0, deep: int = 5, **how: Any) -> tuple[Case, ...]:
+    """Return the cases that every kernel with tiles of this edge has to pass.
+
+    K has each remainder, behind `deep` tiles and more; it is smaller than a tile, and 1; M, N and K
+    in turn are far larger than the other two. `numbers` changes all sizes, so that hidden cases are
+    of the same kind; `how` holds the fields of each case.
+    """
+    random = np.random.default_rng(numbers)
+    sizes = []
+    for rest in range(edge):
+        steps = deep + int(random.integers(0, 2))
+        sizes.append((*random.integers(1, min(edge, 8) + 3, 2).tolist(), steps * edge + rest))
+    sizes += [(edge + 1, 2, 1), (2, edge + 1, max(1, edge - 1))]
+    far = 36 + 2 * edge + random.integers(1, 2 * edge, 3)
+    sizes += [(int(far[0]), 2, 3), (2, int(far[1]), edge), (1, 3, int(4 * far[2]))]
+    orders = ("forward", "reverse", "shuffle")
+    return tuple(
+        Case(*size, **({"order": orders[i % 3], "draw": ("integers", "normal")[i % 2]} | how))
+        for i, size in enumerate(sizes)
+    )
+
+
 def square_blocks(name: str, usual: int) -> Callable[[Case], tuple]:
     """Return a launch: a block for each square tile of C, whose edge a case may give by `name`."""
 
@@ -423,6 +461,15 @@ def square_blocks(name: str, usual: int) -> Callable[[Case], tuple]:
 def loads_of_tiles(m: int, n: int, k: int, rows: int, columns: int) -> int:
     """Elements that tiles of rows × columns of C load: A once a tile column, B once a tile row."""
     return k * (m * cover(n, columns) + n * cover(m, rows))
+
+
+def loads_of_whole_tiles(case: Case, rows: int, columns: int, depth: int) -> int:
+    """Return how many elements tiles load that are never cut, A's and B's `depth` along K.
+
+    Beyond an edge a thread may load some element that is there, and then not use it.
+    """
+    m, n, k = (cover(s, t) * t for s, t in ((case.m, rows), (case.n, columns), (case.k, depth)))
+    return loads_of_tiles(m, n, k, rows, columns)
 
 
 def cover(size: int, tile: int) -> int:

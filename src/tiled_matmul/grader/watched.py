@@ -125,6 +125,8 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
+        if self.ndim == 2 and self.shape[0] == 0 and type(index) is int and index == 0:
+            return NoRow(self)
         places = self._at(index)
         if isinstance(places, np.ndarray):
             rest = self._record, self._name, self._array[index], places, self._first, self._whole
@@ -201,6 +203,20 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
             sentence(SHAPES[self._name]),
         )
         raise Outside(element)
+
+
+class NoRow:
+    """The first row of a matrix that has none: `len(b[0])` asks it for B's columns."""
+
+    def __init__(self, matrix: Watched) -> None:
+        self._matrix = matrix
+        self.shape = matrix.shape[1:]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._matrix[0, index]  # raises Outside
 
 
 def _spelled(part: Any) -> str:

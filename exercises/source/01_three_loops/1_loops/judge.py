@@ -51,6 +51,12 @@ EXERCISE = Exercise(
     cases=(
         Case(3, 6, 5),
         Case(7, 5, 3),
+        # Each size is the large one in its turn; products of "wide" numbers are large too.
+        Case(67, 2, 3),
+        Case(3, 71, 2, draw="wide"),
+        Case(2, 3, 73, draw="normal"),
+        Case(4, 3, 1, draw="wide"),
+        Case(2, 5, 0),
     ),
     counts=(
         Count(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, cover
+from tiled_matmul.grader.spec import CUDA, NO_NEEDLESS_BARRIERS, ONCE, Case, Count, Exercise, cover
 
 from .._shared import ABC, CASES, FLOAT, LARGE, SHARED, TILE, blocks, launch, tile_edge
 
@@ -33,6 +33,8 @@ EXERCISE = Exercise(
     large=LARGE,
     counts=(
         SHARED,
+        ONCE,
+        NO_NEEDLESS_BARRIERS,
         Count(
             "barriers",
             lambda case: blocks(case) * (_steps(case) + 1),

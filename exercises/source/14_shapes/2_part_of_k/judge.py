@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tiled_matmul.grader.programs import (
+    BLOCKS,
+    STORES,
     block_of,
     blocks,
     launch,
 )
-from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Slip, cover
+from tiled_matmul.grader.spec import (
+    TRITON,
+    Case,
+    Count,
+    Exercise,
+    Slip,
+    cover,
+    loads_of_whole_tiles,
+    tiled_cases,
+)
 
 STRIDES = ("a_row", "a_col", "b_row", "b_col", "part", "row", "col")
 
@@ -28,8 +41,7 @@ def _share(case: Case) -> int:
 
 def _loads(case: Case) -> int:
     block = block_of(case)
-    of_a = case.m * case.k * cover(case.n, block["BLOCK_N"])
-    return of_a + case.k * case.n * cover(case.m, block["BLOCK_M"])
+    return loads_of_whole_tiles(case, *map(block.get, BLOCKS))
 
 
 def _whole(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -66,6 +78,9 @@ EXERCISE = Exercise(
         Case(33, 17, 200, draw="normal", parts=3),
         # Fewer blocks of K than parts: what is left is zeros.
         Case(20, 20, 20, parts=4),
+        *tiled_cases(16, deep=1, parts=3),
+        Case(21, 18, 190, draw="normal", parts=2, apart=True),
+        Case(21, 18, 190, draw="normal", parts=1),
     ),
     large=(Case(217, 389, 1301, parts=4, given=blocks(32, 32, 32)),),
     counts=(
@@ -76,6 +91,7 @@ EXERCISE = Exercise(
             "of K out, so that each program has as many as any other, or one fewer.",
             share=0.25,
         ),
+        replace(STORES, most=lambda case: case.parts * case.m * case.n),
         Count(
             "elements loaded",
             _loads,
@@ -99,7 +115,7 @@ EXERCISE = Exercise(
     ),
     hints={
         **{"whole": 1, "overlap": 1, "forbidden": 1, "stale": 1, "unmasked tail": 2},
-        **{"not stored": 3, "stored twice": 3, "no tile": 3},
+        **{"not stored": 3, "stored twice": 3, "once": 3, "no tile": 3},
         **{"out of bounds": 2, "not read": 1, "part of k": 1, "scaled": 1, "counts": 1},
         **{"not finite": 2, "zero": 3, "error": 3, "other": 1},
     },
