@@ -16,7 +16,7 @@ def _largest(cache_bytes: int, bytes_each: int) -> int:
 def _cache(rng: np.random.Generator) -> tuple[int, int]:
     """A cache of no round size, now and then one that three tiles fill to the last byte."""
     each = int(rng.choice([1, 2, 4, 8, 16]))
-    edge = int(rng.integers(9, 400))
+    edge = int(rng.integers(9, rng.choice((400, 20_000))))
     return 3 * each * edge * edge + int(rng.choice([-1, 0, 1, each])), each
 
 
@@ -48,6 +48,7 @@ EXERCISE = Exercise(
         Call((48 * 1024, 4)),
         Call((32 * 1024, 4)),
         Call((48 * 1024, 8)),
+        Call((50 << 20, 4)),
         *(Call(draw=_cache) for _ in range(6)),
         Call((11, 4)),
     ),

@@ -25,11 +25,11 @@ def wavefronts(stride: int, size: int) -> int:
 
 
 def _any(rng: np.random.Generator) -> tuple:
-    return int(rng.integers(1, 200)), int(rng.choice((4, 8)))
+    return int(rng.integers(1, rng.choice((200, 10**6)))), int(rng.choice((4, 8)))
 
 
 def _even(rng: np.random.Generator) -> tuple:
-    return int(rng.integers(1, 12) << rng.integers(1, 5)), int(rng.choice((4, 8)))
+    return int(rng.integers(1, 12) << rng.integers(1, 20)), int(rng.choice((4, 8)))
 
 
 EXERCISE = Exercise(
@@ -44,6 +44,7 @@ EXERCISE = Exercise(
     cases=(
         *(Call((stride, 4)) for stride in (1, 2, 3, 16, 32, 33, 0)),
         *(Call((stride, 8)) for stride in (1, 3, 8, 32, 0)),
+        *(Call((stride, size)) for stride in (400, 4096, 100_001) for size in (4, 8)),
         *(Call(draw=draw) for draw in (_any, _even) * 4),
     ),
     slips=(
