@@ -53,7 +53,7 @@ NOT_RUN = _build/not_run.txt
 TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
-.PHONY: help book test lab serve grade doctor test-gpu notebooks-gpu bench bench-bfloat16 counters \
+.PHONY: help book test test-answers lab serve grade doctor test-gpu notebooks-gpu bench bench-bfloat16 counters \
 	search sanitize gpu-refresh wheelhouse test-copy test-colab clean online chapters-exist gpu-tests-exist
 
 help: ## this list

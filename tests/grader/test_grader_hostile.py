@@ -57,12 +57,12 @@ def notebook():
 
 @pytest.fixture(scope="module")
 def workers():
-    """A function that returns a running worker, one for each language, in a sandbox or not."""
+    """A function that returns a running worker, one for each kind, in a sandbox or not."""
     with ExitStack() as stack:
         started = {}
 
         def worker(kind, confined=False):
-            key = ("triton" if kind == "triton" else "cuda"), confined
+            key = kind, confined
             if key not in started:
                 new = pool.Worker(key[0], Limits(), confined)
                 started[key] = stack.enter_context(new)

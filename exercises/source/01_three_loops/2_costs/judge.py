@@ -29,6 +29,9 @@ EXERCISE = Exercise(
     cases=(
         Call((64, 64, 64, 4)),
         Call((4, 6, 5, 8)),
+        Call((7, 1, 5, 2)),
+        Call((9, 4, 6, 3)),
+        Call((5, 7, 1, 4)),
         Call(draw=_sizes),
         Call(draw=_sizes),
     ),

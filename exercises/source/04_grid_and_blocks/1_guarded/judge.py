@@ -31,6 +31,9 @@ EXERCISE = Exercise(
         Case(2, 75, 4, order="reverse"),
         Case(3, 2, 70, draw="normal"),
         Case(6, 9, 1, draw="wide"),
+        Case(11, 8, 2, given={"BLOCK": (3, 7)}),
+        Case(9, 13, 3, given={"BLOCK": (5, 5)}, order="reverse"),
+        Case(261, 2, 2),
     ),
     large=(Case(517, 389, 301, draw="normal"),),
     slips=(

@@ -60,7 +60,7 @@ EXERCISE = Exercise(
     cases=(
         Case(32, 32, 8),
         Case(37, 18, 5, draw="normal", order="shuffle"),
-        Case(50, 2, 1, draw="normal"),
+        Case(261, 2, 1, draw="normal"),
         Case(3, 49, 2, order="reverse"),
         Case(2, 3, 70, draw="normal"),
     ),

@@ -34,7 +34,6 @@ EXERCISE = Exercise(
     counts=(
         SHARED,
         ONCE,
-        NO_NEEDLESS_BARRIERS,
         Count(
             "barriers",
             lambda case: blocks(case) * (_steps(case) + 1),
@@ -44,6 +43,7 @@ EXERCISE = Exercise(
             share=0,
         ),
         MEMORY,
+        NO_NEEDLESS_BARRIERS,
     ),
     remedies={
         "race on the next turn": "On the next turn a thread that is ahead stages already, and no "

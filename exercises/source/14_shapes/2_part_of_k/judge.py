@@ -91,6 +91,14 @@ EXERCISE = Exercise(
             "of K out, so that each program has as many as any other, or one fewer.",
             share=0.25,
         ),
+        Count(
+            "products of a program",
+            None,
+            "The parts add up to C, and the products are made without `tl.dot`: the tensor cores "
+            "have no work.",
+            "no dot",
+            least=lambda case: 1,
+        ),
         replace(STORES, most=lambda case: case.parts * case.m * case.n),
         Count(
             "elements loaded",
@@ -115,7 +123,7 @@ EXERCISE = Exercise(
     ),
     hints={
         **{"whole": 1, "overlap": 1, "forbidden": 1, "stale": 1, "unmasked tail": 2},
-        **{"not stored": 3, "stored twice": 3, "once": 3, "no tile": 3},
+        **{"not stored": 3, "stored twice": 3, "once": 3, "no dot": 1, "no tile": 3},
         **{"out of bounds": 2, "not read": 1, "part of k": 1, "scaled": 1, "counts": 1},
         **{"not finite": 2, "zero": 3, "error": 3, "other": 1},
     },
