@@ -160,7 +160,7 @@ def tensors(request: dict, blobs: list[bytes]) -> tuple[Any, ...]:
     a, b, c = (torch.from_numpy(array) for array in _operands(request, blobs))
     if request["corner"]:
         a, b = _corner(a), _corner(b)
-    if request["apart"]:
+    if request.get("apart"):
         a, b, c = _apart(a), _apart(b), _apart(c)
     named = zip("abc", (a, b, c), strict=True)
     return tuple(x.mT.contiguous().mT if name in request["by_columns"] else x for name, x in named)

@@ -39,7 +39,7 @@ class Scalar:
         return np.dtype(self.name).type(value).item()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scalar) and self.name == other.name or self.name == other
+        return self.name == getattr(other, "name", getattr(other, "__name__", other))
 
     def __hash__(self) -> int:
         return hash(self.name)
