@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 from tiled_matmul.files import replace_text
 from tiled_matmul.grader import cells, practice
 from tiled_matmul.grader.folders import exercises
+from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.messages import sentence
 
 COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
@@ -85,30 +86,24 @@ def grade(
     jobs: int,
     seed: int | None = None,
     gpu: bool = False,
-    journal: Path | None = None,
+    journal: Journal | None = None,
     on_progress: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> list[dict]:
     """Return a report for each submission of a folder, in the order of their names.
 
-    Finished reports are written to `journal`, so that a later call can go on where this one ended.
+    Finished reports are kept in `journal`, so that a later call can go on where this one ended.
     """
     entries = list(submissions(folder))
-    kept = _kept(journal)
     reports: list[dict | None] = [None] * len(entries)
-    done = 0
     with ThreadPoolExecutor(jobs) as pool:
         waiting = {}
-        for number, (path, why) in enumerate(entries):
-            task = pool.submit(_one, path, shown(path, folder), why, seed, gpu, kept)
-            waiting[task] = number
         try:
-            for future in as_completed(waiting):
-                key, report = future.result()
-                reports[waiting[future]] = report
-                done += 1
+            for number, (path, why) in enumerate(entries):
+                task = pool.submit(_one, path, shown(path, folder), why, seed, gpu, journal)
+                waiting[task] = number
+            for done, future in enumerate(as_completed(waiting), start=1):
+                report = reports[waiting[future]] = future.result()
                 on_progress(done, len(entries), report["path"])
-                if journal is not None and key is not None and key not in kept:
-                    _keep(journal, key, report)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -116,23 +111,25 @@ def grade(
 
 
 def _one(
-    path: Path, name: str, why: str | None, seed: int | None, gpu: bool, kept: dict[str, dict]
-) -> tuple[str | None, dict]:
-    """Return (its key in the journal, its report)."""
+    path: Path, name: str, why: str | None, seed: int | None, gpu: bool, journal: Journal | None
+) -> dict:
+    """Return the report on a submission; the journal keeps it unless the grader failed."""
     report: dict[str, Any] = {"path": name, "exercises": []}
     if why is not None:
-        return None, report | {"error": why}
+        return report | {"error": why}
     try:
         key = _key(path, name, seed, gpu)
-        if key in kept:
-            return key, kept[key]
+        if journal is not None and key in journal.kept:
+            return journal.kept[key]
         graded = practice.grade(path, True, seed, gpu, sanitize=gpu) | {"path": name}
     except Exception as error:  # the grader's own fault is never a learner's zero
         kind, reason = type(error).__name__, str(error)[:200]
         failure = sentence("infra: grader", kind=kind, reason=reason)
-        return None, report | {"error": failure, "infra": True}
+        return report | {"error": failure, "infra": True}
     infra = any(one["status"] == "INFRA" for one in graded["exercises"])
-    return None if infra else key, graded
+    if journal is not None and key is not None and not infra:
+        journal.keep(key, graded)
+    return graded
 
 
 def _key(path: Path, name: str, seed: int | None, gpu: bool) -> str | None:
@@ -147,27 +144,6 @@ def _key(path: Path, name: str, seed: int | None, gpu: bool) -> str | None:
 
 def _edition() -> str:
     return ",".join(f"{one.name}:{one.version}:{one.points}" for one in exercises())
-
-
-def _kept(journal: Path | None) -> dict[str, dict]:
-    """Return the reports in a journal, without a line that was cut short."""
-    kept = {}
-    try:
-        text = journal.read_text(encoding="utf-8") if journal is not None else ""
-    except OSError:
-        text = ""
-    for line in text.splitlines():
-        try:
-            entry = json.loads(line)
-            kept[entry["key"]] = entry["report"]
-        except (ValueError, KeyError, TypeError):
-            continue
-    return kept
-
-
-def _keep(journal: Path, key: str, report: dict) -> None:
-    with open(journal, "a", encoding="utf-8") as file:
-        file.write("\n" + json.dumps({"key": key, "report": report}))
 
 
 # The formats: each is made from the JSON report.
