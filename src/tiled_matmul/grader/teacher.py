@@ -12,6 +12,8 @@ import html
 import io
 import json
 import os
+import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -25,7 +27,10 @@ from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.messages import sentence
 
 COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = "=+-@\u2212"  # the last one is a minus sign
+SEPARATOR = re.compile(r"([;|\n])")  # where a spreadsheet may begin a field; a comma is quoted
+UNSEEN = ("C", "M", "Z")  # categories of characters: control, combining, blank
+BLANKS = '"\u115f\u1160\u2800\u3164\uffa0'  # look empty as well; a quote may be read away
 MAX_ENTRIES = 20_000
 MAX_DEPTH = 20  # of folders in a submission: deeper ones are not searched
 
@@ -176,13 +181,24 @@ def as_csv(reports: Sequence[dict]) -> str:
     writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for row in _rows(reports):
-        safe = {}
-        for name, value in row.items():
-            text = _clean(value)
-            risky = isinstance(value, str) and text.lstrip().startswith(FORMULA)
-            safe[name] = f"'{text}" if risky else text
-        writer.writerow(safe)
+        writer.writerow({name: _harmless(value) for name, value in row.items()})
     return out.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    """Return text with an apostrophe before what could be a formula, whatever separates fields."""
+    if not isinstance(value, str):
+        return value
+    parts = SEPARATOR.split(_clean(value).replace("\t", " "))
+    return "".join(f"'{part}" if _is_formula(part) else part for part in parts)
+
+
+def _is_formula(text: str) -> bool:
+    """Does the first character that one sees begin a formula, or look like one that does?"""
+    for char in text:
+        if unicodedata.category(char)[0] not in UNSEEN and char not in BLANKS:
+            return unicodedata.normalize("NFKC", char)[0] in FORMULA
+    return False
 
 
 def as_junit(reports: Sequence[dict]) -> str:
