@@ -7,6 +7,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 GRADE = (
     "Grade the answers in exercise notebooks. Each exercise gets a line with its status, its "
@@ -223,10 +224,14 @@ def teacher_command(args: argparse.Namespace) -> int:
                     file=sys.stderr,
                 )
         options = {"jobs": jobs, "seed": args.seed, "gpu": args.gpu, "journal": kept}
-        with _bar() as progress:
-            reports = teacher.grade(args.teacher, **options, on_progress=progress)
-        print(f"grade: the sandbox was {sandbox.describe()}", file=sys.stderr)
-        teacher.write(reports, files)
+        try:
+            with _bar() as progress:
+                reports = teacher.grade(args.teacher, **options, on_progress=progress)
+            print(f"grade: the sandbox was {sandbox.describe()}", file=sys.stderr)
+            teacher.write(reports, files)
+        except KeyboardInterrupt:
+            print(f"grade: interrupted: {_what_is_kept(kept)}", file=sys.stderr)
+            return 130
         if kept is not None:
             kept.path.unlink(missing_ok=True)
     if not files:
@@ -240,6 +245,15 @@ def teacher_command(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 1 if failed else 0
+
+
+def _what_is_kept(kept: Any) -> str:
+    """Say in words what a journal, or none, holds for the next grading."""
+    if kept is None:
+        return "nothing is kept, because there is no --json FILE"
+    count = len(kept.kept)
+    reports = "1 report is" if count == 1 else f"{count:,} reports are"
+    return f"{reports} kept in {kept.path}; the same command goes on from there"
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -197,6 +198,16 @@ def _remove_left_folders() -> None:
                 os.close(lock)
 
 
+STOP = threading.Event()
+"""Set to end all workers of this process at once: Ctrl-C reaches the main thread only."""
+
+
+def _go_on() -> None:
+    """Raise KeyboardInterrupt if all is to end."""
+    if STOP.is_set():
+        raise KeyboardInterrupt
+
+
 class Worker:
     """One process that runs one answer. A context; leaving it ends the process and its children.
 
@@ -261,6 +272,9 @@ class Worker:
             printed = self.output.decode(errors="replace")[-600:]
             self.close()
             raise NoWorker(f"the worker did not start: {error}: {printed}") from None
+        except BaseException:
+            self.close()
+            raise
         if header != {"ready": True}:
             self.close()
             raise NoWorker(f"the worker did not start: {header}")
@@ -292,6 +306,7 @@ class Worker:
         with selectors.DefaultSelector() as selector:
             selector.register(stdout, selectors.EVENT_READ)
             while time.monotonic() < deadline:
+                _go_on()
                 if selector.select(POLL_S) and not self._drain(stdout):
                     break
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -318,6 +333,7 @@ class Worker:
                 selector.register(stdout, selectors.EVENT_READ)
             selector.register(stdin, selectors.EVENT_WRITE)
             while True:
+                _go_on()
                 left = deadline - time.monotonic()
                 ready = [key for key, _ in selector.select(max(0, min(left, POLL_S)))]
                 come = any(key.fd == self.reply for key in ready)

@@ -25,6 +25,7 @@ from tiled_matmul.grader import cells, practice
 from tiled_matmul.grader.folders import exercises
 from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.messages import sentence
+from tiled_matmul.grader.pool import STOP
 
 COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
 FORMULA = "=+-@\u2212"  # the last one is a minus sign
@@ -96,8 +97,10 @@ def grade(
 ) -> list[dict]:
     """Return a report for each submission of a folder, in the order of their names.
 
-    Finished reports are kept in `journal`, so that a later call can go on where this one ended.
+    Finished reports are kept in `journal`, so that a later call can go on where this one ended. At
+    an exception, Ctrl-C too, what is in flight is dropped.
     """
+    STOP.clear()
     entries = list(submissions(folder))
     reports: list[dict | None] = [None] * len(entries)
     with ThreadPoolExecutor(jobs) as pool:
@@ -110,6 +113,7 @@ def grade(
                 report = reports[waiting[future]] = future.result()
                 on_progress(done, len(entries), report["path"])
         except BaseException:
+            STOP.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [report for report in reports if report is not None]
