@@ -22,6 +22,7 @@ import pytest
 
 from tiled_matmul.grader import cells, gate, pool, practice, spec, starters, teacher, wire
 from tiled_matmul.grader.folders import exercise, exercises, folder
+from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
 
@@ -962,6 +963,7 @@ def test_what_no_format_and_no_terminal_should_get_does_not_come_through(
     from tiled_matmul.__main__ import main
 
     monkeypatch.setattr(practice, "judge", judged_once)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     folder = tmp_path / "in"
     folder.mkdir()
     (path,) = [path for path in starters.solutions() if path.name.startswith("11")]
@@ -1026,11 +1028,16 @@ def test_a_grading_goes_on_where_it_ended_beside_planted_modules(tmp_path, monke
     solved = handed_in(FIRST_NOTEBOOK, answers)
     (folder / "a" / "a.ipynb").write_text(json.dumps(solved))
     plant_modules(folder / "a")
-    first = teacher.grade(folder, jobs=1, journal=journal)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with Journal(journal, folder) as kept:
+        first = teacher.grade(folder, jobs=1, journal=kept)
     assert {one["status"] for one in first[0]["exercises"]} == {"PASS"}
-    journal.write_text(journal.read_text() + '\n{"key": "cut sho')
+    with open(journal, "a") as file:
+        file.write("\n" + journal.read_text()[:100])
     monkeypatch.setattr(practice, "grade", lambda *a, **k: pytest.fail("graded again"))
-    assert teacher.grade(folder, jobs=1, journal=journal) == first
+    with Journal(journal, folder) as kept:
+        assert teacher.grade(folder, jobs=1, journal=kept) == first
+        assert kept.ignored == 1
 
 
 def test_a_failing_grader_is_not_the_learners_zero(tmp_path, notebook, monkeypatch):

@@ -7,6 +7,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 GRADE = (
     "Grade the answers in exercise notebooks. Each exercise gets a line with its status, its "
@@ -189,7 +190,7 @@ def teacher_command(args: argparse.Namespace) -> int:
     """Grade a folder. Status 0: all could be graded, whatever the marks; 1: the grader failed."""
     import os
 
-    from tiled_matmul.grader import on_gpu, pool, practice, teacher
+    from tiled_matmul.grader import journal, on_gpu, pool, practice, teacher
     from tiled_matmul.machine import sandbox
 
     if args.paths or args.progress:
@@ -209,14 +210,30 @@ def teacher_command(args: argparse.Namespace) -> int:
     for path in files.values():
         if not path.resolve().parent.is_dir():
             raise ValueError(f"there is no folder for {path}")
-    journal = args.json.with_name(f"{args.json.name}.part") if args.json is not None else None
-    with _bar() as progress:
-        options = {"jobs": jobs, "seed": args.seed, "gpu": args.gpu, "journal": journal}
-        reports = teacher.grade(args.teacher, **options, on_progress=progress)
-    print(f"grade: the sandbox was {sandbox.describe()}", file=sys.stderr)
-    teacher.write(reports, files)
-    if journal is not None:
-        journal.unlink(missing_ok=True)
+        journal.must_lie_outside(path, args.teacher)
+    with contextlib.ExitStack() as stack:
+        kept = None
+        if args.json is not None:
+            part = args.json.with_name(f"{args.json.name}.part")
+            kept = stack.enter_context(journal.Journal(part, args.teacher))
+            if kept.ignored:
+                lines = "line is" if kept.ignored == 1 else "lines are"
+                print(
+                    f"grade: {part}: {kept.ignored} {lines} ignored: cut short, or not written "
+                    "by your own grader",
+                    file=sys.stderr,
+                )
+        options = {"jobs": jobs, "seed": args.seed, "gpu": args.gpu, "journal": kept}
+        try:
+            with _bar() as progress:
+                reports = teacher.grade(args.teacher, **options, on_progress=progress)
+            print(f"grade: the sandbox was {sandbox.describe()}", file=sys.stderr)
+            teacher.write(reports, files)
+        except KeyboardInterrupt:
+            print(f"grade: interrupted: {_what_is_kept(kept)}", file=sys.stderr)
+            return 130
+        if kept is not None:
+            kept.path.unlink(missing_ok=True)
     if not files:
         for report in reports:
             print("\n".join(practice.lines(report)))
@@ -228,6 +245,15 @@ def teacher_command(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 1 if failed else 0
+
+
+def _what_is_kept(kept: Any) -> str:
+    """Say in words what a journal, or none, holds for the next grading."""
+    if kept is None:
+        return "nothing is kept, because there is no --json FILE"
+    count = len(kept.kept)
+    reports = "1 report is" if count == 1 else f"{count:,} reports are"
+    return f"{reports} kept in {kept.path}; the same command goes on from there"
 
 
 @contextlib.contextmanager

@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from tiled_matmul.grader import pool, wire
@@ -375,7 +374,7 @@ def _findings(exercise: Exercise, case: Case, built: Built, seed: int, tool: str
     _, blobs = request(exercise, case, seed)
     launch = {"do": "run", **_launch(exercise, case, built)}
     # The sanitizer writes to a file, because a kernel may print to standard output.
-    with TemporaryDirectory() as folder:
+    with pool.scratch() as folder:
         log = Path(folder) / "log"
         command = [shutil.which(SANITIZER), "--tool", tool, "--log-file", str(log)]
         return _sanitized([*command, *SANITIZER_OPTIONS, *_command()], launch, built, blobs, log)

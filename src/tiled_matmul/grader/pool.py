@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.util
-import itertools
 import os
+import secrets
 import selectors
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,10 +25,11 @@ from tiled_matmul.grader.spec import SLACK, Limits
 from tiled_matmul.machine import sandbox
 
 WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": "", "TILED_MATMUL_BACKEND": "compiler"}
-USERS = itertools.cycle(range(200_000, 250_000))  # a user each: one's processes count for one
+USERS = range(1 << 30, 1 << 31)  # a user drawn for each sandbox: one's processes count together
 POLL_S = 0.25
 GRACE_S = 1.0
 LAST_WAIT_S = 60.0
+SCRATCH = "tiled-matmul-grade-"
 LIBRARIES = ("numpy", "numba", "torch", "triton")
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -158,6 +161,53 @@ def own_environment() -> dict[str, str]:
     return {**os.environ, **own, "TILED_MATMUL_BACKEND": "gpu"}
 
 
+@contextlib.contextmanager
+def scratch() -> Iterator[str]:
+    """Give a temporary folder that vanishes at the end; of a process that is killed, at the next.
+
+    A process holds a lock on its folder. The lock ends with the process, however that ends.
+    """
+    _remove_left_folders()
+    while True:
+        folder = tempfile.mkdtemp(prefix=SCRATCH)
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.isdir(folder):  # nobody took it for one that was left
+            break
+        os.close(lock)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+@cache
+def _remove_left_folders() -> None:
+    """Remove this user's temporary folders whose process has been killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        with contextlib.suppress(OSError):  # it is another user's, or locked
+            if folder.lstat().st_uid != os.geteuid():
+                continue
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+STOP = threading.Event()
+"""Set to end all workers of this process at once: Ctrl-C reaches the main thread only."""
+
+
+def _go_on() -> None:
+    """Raise KeyboardInterrupt if all is to end."""
+    if STOP.is_set():
+        raise KeyboardInterrupt
+
+
 class Worker:
     """One process that runs one answer. A context; leaving it ends the process and its children.
 
@@ -185,8 +235,9 @@ class Worker:
         before = [bwrap, *_confined()] if self.confined else []
         program = self.command or [sys.executable, "-m", "tiled_matmul.grader.worker"]
         reply_read, reply_write = os.pipe()
-        self.folder = tempfile.mkdtemp(prefix="tiled-matmul-grade-")
-        cached = "/tmp/triton" if self.confined else f"{self.folder}/triton"
+        self.scratch = contextlib.ExitStack()
+        # A sandbox has a /tmp of its own, in memory.
+        folder = "/tmp" if self.confined else self.scratch.enter_context(scratch())
         try:
             self.process = subprocess.Popen(
                 [*before, *program, str(reply_write)],
@@ -195,21 +246,23 @@ class Worker:
                 stderr=subprocess.STDOUT,
                 pass_fds=[reply_write],
                 start_new_session=True,
-                cwd=self.folder,
-                env=_environment(self.kind) | {"TRITON_CACHE_DIR": cached} | dict(self.environment),
+                cwd=folder,
+                env=_environment(self.kind)
+                | {"TRITON_CACHE_DIR": f"{folder}/triton"}
+                | dict(self.environment),
                 umask=0o022,
                 bufsize=0,
             )
         except OSError as error:
             os.close(reply_read)
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.scratch.close()
             raise NoWorker(f"no worker could be started: {error}") from None
         finally:
             os.close(reply_write)
         self.reply = reply_read
         for fd in (self.reply, self.process.stdin.fileno(), self.process.stdout.fileno()):
             os.set_blocking(fd, False)
-        user = next(USERS) if self.confined and os.geteuid() == 0 else None
+        user = secrets.choice(USERS) if self.confined and os.geteuid() == 0 else None
         limits = {"memory": self.limits.memory, "user": user, "kind": self.kind}
         # Elsewhere the user's own processes would count.
         limits["processes"] = self.limits.processes if user is not None else None
@@ -219,6 +272,9 @@ class Worker:
             printed = self.output.decode(errors="replace")[-600:]
             self.close()
             raise NoWorker(f"the worker did not start: {error}: {printed}") from None
+        except BaseException:
+            self.close()
+            raise
         if header != {"ready": True}:
             self.close()
             raise NoWorker(f"the worker did not start: {header}")
@@ -240,7 +296,7 @@ class Worker:
                 pipe.close()
         with contextlib.suppress(OSError):
             os.close(self.reply)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.scratch.close()
 
     def finish(self, seconds: float) -> None:
         """Close the request pipe, and read the process's output until it ends."""
@@ -250,6 +306,7 @@ class Worker:
         with selectors.DefaultSelector() as selector:
             selector.register(stdout, selectors.EVENT_READ)
             while time.monotonic() < deadline:
+                _go_on()
                 if selector.select(POLL_S) and not self._drain(stdout):
                     break
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -276,6 +333,7 @@ class Worker:
                 selector.register(stdout, selectors.EVENT_READ)
             selector.register(stdin, selectors.EVENT_WRITE)
             while True:
+                _go_on()
                 left = deadline - time.monotonic()
                 ready = [key for key, _ in selector.select(max(0, min(left, POLL_S)))]
                 come = any(key.fd == self.reply for key in ready)

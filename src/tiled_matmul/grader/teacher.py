@@ -12,6 +12,8 @@ import html
 import io
 import json
 import os
+import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -21,10 +23,15 @@ from xml.etree import ElementTree
 from tiled_matmul.files import replace_text
 from tiled_matmul.grader import cells, practice
 from tiled_matmul.grader.folders import exercises
+from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.messages import sentence
+from tiled_matmul.grader.pool import STOP
 
 COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = "=+-@\u2212"  # the last one is a minus sign
+SEPARATOR = re.compile(r"([;|\n])")  # where a spreadsheet may begin a field; a comma is quoted
+UNSEEN = ("C", "M", "Z")  # categories of characters: control, combining, blank
+BLANKS = '"\u115f\u1160\u2800\u3164\uffa0'  # look empty as well; a quote may be read away
 MAX_ENTRIES = 20_000
 MAX_DEPTH = 20  # of folders in a submission: deeper ones are not searched
 
@@ -85,54 +92,53 @@ def grade(
     jobs: int,
     seed: int | None = None,
     gpu: bool = False,
-    journal: Path | None = None,
+    journal: Journal | None = None,
     on_progress: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> list[dict]:
     """Return a report for each submission of a folder, in the order of their names.
 
-    Finished reports are written to `journal`, so that a later call can go on where this one ended.
+    Finished reports are kept in `journal`, so that a later call can go on where this one ended. At
+    an exception, Ctrl-C too, what is in flight is dropped.
     """
+    STOP.clear()
     entries = list(submissions(folder))
-    kept = _kept(journal)
     reports: list[dict | None] = [None] * len(entries)
-    done = 0
     with ThreadPoolExecutor(jobs) as pool:
         waiting = {}
-        for number, (path, why) in enumerate(entries):
-            task = pool.submit(_one, path, shown(path, folder), why, seed, gpu, kept)
-            waiting[task] = number
         try:
-            for future in as_completed(waiting):
-                key, report = future.result()
-                reports[waiting[future]] = report
-                done += 1
+            for number, (path, why) in enumerate(entries):
+                task = pool.submit(_one, path, shown(path, folder), why, seed, gpu, journal)
+                waiting[task] = number
+            for done, future in enumerate(as_completed(waiting), start=1):
+                report = reports[waiting[future]] = future.result()
                 on_progress(done, len(entries), report["path"])
-                if journal is not None and key is not None and key not in kept:
-                    _keep(journal, key, report)
         except BaseException:
+            STOP.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [report for report in reports if report is not None]
 
 
 def _one(
-    path: Path, name: str, why: str | None, seed: int | None, gpu: bool, kept: dict[str, dict]
-) -> tuple[str | None, dict]:
-    """Return (its key in the journal, its report)."""
+    path: Path, name: str, why: str | None, seed: int | None, gpu: bool, journal: Journal | None
+) -> dict:
+    """Return the report on a submission; the journal keeps it unless the grader failed."""
     report: dict[str, Any] = {"path": name, "exercises": []}
     if why is not None:
-        return None, report | {"error": why}
+        return report | {"error": why}
     try:
         key = _key(path, name, seed, gpu)
-        if key in kept:
-            return key, kept[key]
+        if journal is not None and key in journal.kept:
+            return journal.kept[key]
         graded = practice.grade(path, True, seed, gpu, sanitize=gpu) | {"path": name}
     except Exception as error:  # the grader's own fault is never a learner's zero
         kind, reason = type(error).__name__, str(error)[:200]
         failure = sentence("infra: grader", kind=kind, reason=reason)
-        return None, report | {"error": failure, "infra": True}
+        return report | {"error": failure, "infra": True}
     infra = any(one["status"] == "INFRA" for one in graded["exercises"])
-    return None if infra else key, graded
+    if journal is not None and key is not None and not infra:
+        journal.keep(key, graded)
+    return graded
 
 
 def _key(path: Path, name: str, seed: int | None, gpu: bool) -> str | None:
@@ -147,27 +153,6 @@ def _key(path: Path, name: str, seed: int | None, gpu: bool) -> str | None:
 
 def _edition() -> str:
     return ",".join(f"{one.name}:{one.version}:{one.points}" for one in exercises())
-
-
-def _kept(journal: Path | None) -> dict[str, dict]:
-    """Return the reports in a journal, without a line that was cut short."""
-    kept = {}
-    try:
-        text = journal.read_text(encoding="utf-8") if journal is not None else ""
-    except OSError:
-        text = ""
-    for line in text.splitlines():
-        try:
-            entry = json.loads(line)
-            kept[entry["key"]] = entry["report"]
-        except (ValueError, KeyError, TypeError):
-            continue
-    return kept
-
-
-def _keep(journal: Path, key: str, report: dict) -> None:
-    with open(journal, "a", encoding="utf-8") as file:
-        file.write("\n" + json.dumps({"key": key, "report": report}))
 
 
 # The formats: each is made from the JSON report.
@@ -200,13 +185,24 @@ def as_csv(reports: Sequence[dict]) -> str:
     writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for row in _rows(reports):
-        safe = {}
-        for name, value in row.items():
-            text = _clean(value)
-            risky = isinstance(value, str) and text.lstrip().startswith(FORMULA)
-            safe[name] = f"'{text}" if risky else text
-        writer.writerow(safe)
+        writer.writerow({name: _harmless(value) for name, value in row.items()})
     return out.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    """Return text with an apostrophe before what could be a formula, whatever separates fields."""
+    if not isinstance(value, str):
+        return value
+    parts = SEPARATOR.split(_clean(value).replace("\t", " "))
+    return "".join(f"'{part}" if _is_formula(part) else part for part in parts)
+
+
+def _is_formula(text: str) -> bool:
+    """Does the first character that one sees begin a formula, or look like one that does?"""
+    for char in text:
+        if unicodedata.category(char)[0] not in UNSEEN and char not in BLANKS:
+            return unicodedata.normalize("NFKC", char)[0] in FORMULA
+    return False
 
 
 def as_junit(reports: Sequence[dict]) -> str:
