@@ -58,7 +58,7 @@ def test_the_solution_has_all_points(name, gpu):
 
 
 def large(statement):
-    return NAIVE.format(before=f"if a.shape[0] > 100:\n            {statement}")
+    return NAIVE.format(before=f"if a.shape[0] > 500:\n            {statement}")
 
 
 def test_27_an_illegal_address_costs_only_its_answer(gpu):
@@ -94,7 +94,7 @@ def test_28_a_deadlock_is_ended(gpu):
     source = NAIVE.replace(
         "    col, row",
         """    flag = cuda.shared.array(1, np.int32)
-    if a.shape[0] > 100:
+    if a.shape[0] > 500:
         flag[0] = 0
         cuda.syncthreads()
         if cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0:
@@ -124,7 +124,7 @@ def test_a_barrier_left_out_where_only_a_gpu_runs(gpu):
     source = ANSWERS["05.3"]
     assert source.count("cuda.syncthreads()") == 2
     raced = source.replace(
-        "cuda.syncthreads()", "if a.shape[0] < 100:\n            cuda.syncthreads()"
+        "cuda.syncthreads()", "if a.shape[0] < 500:\n            cuda.syncthreads()"
     )
     verdict = judge(exercise("05.3"), raced, gpu=gpu)
     assert (verdict.status, verdict.points) == ("WRONG", 0), verdict.message
@@ -147,7 +147,7 @@ def test_compute_sanitizer_finds_a_read_past_the_end(gpu):
 
 
 LUCKY = """        cuda.syncthreads()
-    if a.shape[0] > 100:
+    if a.shape[0] > 500:
         a_tile[y, x] = zero
         acc += zero * a_tile[x, y]
 """

@@ -234,7 +234,7 @@ def test_26_what_does_not_compile_is_wrong_and_a_patched_compiler_is_not_believe
     with START("triton", Limits(), False) as own:
         how = {"gated": False, "worker": own}
         verdict, _ = judged("fair", source=fails + ANSWERS["10.1"], **how)
-        assert (verdict.status, verdict.points) == ("WRONG", 0)
+        assert (verdict.status, verdict.points) == ("COMPILE", 0)
         assert verdict.message.startswith("Compiled for a GPU, A 20×40"), verdict.message
         assert "ZeroDivisionError" in verdict.message
         verdict, there = judged("fair", source=patches + ANSWERS["10.1"], **how)

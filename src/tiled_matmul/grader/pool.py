@@ -148,7 +148,7 @@ def _environment(kind: str) -> dict[str, str]:
         "PYTHONSAFEPATH": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",
-        **WITHOUT_GPU,
+        **({} if kind == "gpu" else WITHOUT_GPU),  # the kind of the launcher
         "NUMBA_CACHE_DIR": "/tmp",
         **({"CUDA_HOME": str(_toolkit()[0])} if _toolkit() else {}),
         **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")},
