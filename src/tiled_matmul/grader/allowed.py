@@ -91,8 +91,20 @@ FIELDS = re.compile(r"\{[^{}]*[._\[]")  # of str.format: one that asks for an at
 OPTIONS = frozenset(
     ("device", "fastmath", "inline", "opt", "lineinfo", "debug", "cache", "max_registers")
     + ("launch_bounds", "forceinline", "maxsize", "typed", "noinline", "do_not_specialize")
+    + ("frozen", "order", "eq", "slots")
 )
 CALLED = ("syncthreads", "commit_copies")
+
+
+OUTSIDE = frozenset(  # modules that reach out of an answer
+    ("os", "sys", "subprocess", "socket", "ctypes", "importlib", "inspect", "gc", "builtins", "io")
+    + ("pathlib", "shutil", "pickle", "marshal", "threading", "multiprocessing", "signal", "code")
+    + ("tempfile", "urllib", "http", "requests", "IPython", "runpy", "types", "weakref", "mmap")
+    + ("tiled_matmul", "resource", "traceback", "linecache", "ast", "dis", "asyncio", "pdb", "site")
+)
+
+
+NAMED_TUPLES = ("_replace", "_asdict", "_fields")  # public, whatever their first letter
 
 
 class Refused(Exception):
@@ -190,6 +202,10 @@ class _Reader:
             for one in ast.walk(top):
                 if isinstance(one, ast.ClassDef):
                     self.members |= {n for n in named(one) if not n.startswith("_")}
+                elif isinstance(one, ast.Call) and "namedtuple" in (dotted(one.func) or ""):
+                    texts = [n.value for n in ast.walk(one) if isinstance(n, ast.Constant)]
+                    words = " ".join(map(str, texts)).replace(",", " ").split()
+                    self.members |= {word for word in words if not word.startswith("_")}
                 elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
                     self.members |= {one.attr} if self.of_self(one) else set()
 
@@ -259,8 +275,10 @@ class _Reader:
 
     def see_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
         self.bind(node.name, node)
-        if node.keywords or node.bases or node.decorator_list:
+        if node.keywords or node.bases:
             raise NotYet(sentence("unknown: class", at=self.at(node)))
+        for decorator in node.decorator_list:
+            self.decorator(decorator)
 
     def see_arg(self, node: ast.arg) -> None:
         self.bind(node.arg, node)
@@ -343,11 +361,11 @@ class _Reader:
         elif name and whole.partition(".")[0] in self.rules.modules:
             if not (inner and self.prefix(whole)):
                 self.module_attribute(whole, node)
-        elif node.attr.startswith("_"):
+        elif node.attr.startswith("_") and node.attr not in NAMED_TUPLES:
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
         elif node.attr in PRODUCTS or (name and not self.readable(self.aliases.get(root, root))):
             self.refuse_name(whole or node.attr, node)
-        elif node.attr not in self.members:
+        elif node.attr not in self.members and node.attr not in NAMED_TUPLES:
             raise NotYet(sentence("unknown: attribute", name=node.attr, at=self.at(node)))
 
     def of_self(self, node: ast.Attribute) -> bool:

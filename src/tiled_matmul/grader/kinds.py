@@ -69,12 +69,15 @@ def prepare(kind: str) -> dict[str, Any]:
         warnings.filterwarnings("ignore", "invalid value")  # from NumPy, about NaN
         return {"triton": triton, "tl": tl}
     import collections
+    import dataclasses
+    import fractions
     import functools
     import itertools
 
     modules = {"math": math, "itertools": itertools, "functools": functools}
     if kind == "values":
-        return modules | {"np": np, "collections": collections}
+        modules |= {"collections": collections, "dataclasses": dataclasses}
+        return modules | {"np": np, "fractions": fractions}
     from tiled_matmul.grader.watched import TYPES
 
     return modules | {"np": TYPES}
@@ -251,6 +254,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
     """
     if isinstance(value, np.generic | np.ndarray) and value.size <= MOST_PLAIN:
         value = value.tolist()
+    if isinstance(value, tuple) and hasattr(type(value), "_fields"):
+        value = tuple(value)  # of a named tuple
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) in (list, tuple) and depth < MOST_DEPTH:

@@ -124,6 +124,10 @@ MESSAGES: dict[str, str] = {
         "{at}: the grader only runs a class that has no base class and no decorator. Plain "
         "functions do as well."
     ),
+    "unknown: import": (
+        "{at}: the grader does not have this. Write it with what the chapter uses, or with math, "
+        "itertools, functools or collections in an exercise in plain Python."
+    ),
     "unknown: decorator": "{at}: the grader does not know this decorator. Write it without.",
     "unknown: attribute assigned": (
         "{at}: the grader runs no assignment to an attribute. Keep the value in a variable."

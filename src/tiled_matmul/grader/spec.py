@@ -299,6 +299,8 @@ MODULES = {  # what can be imported, and the name under which an answer has it
     "itertools": "itertools",
     "functools": "functools",
     "collections": "collections",
+    "dataclasses": "dataclasses",
+    "fractions": "fractions",
 }
 NUMBERS = frozenset(
     ("range", "min", "max", "abs", "len", "int", "float", "bool", "round", "print", "pow")
@@ -384,17 +386,21 @@ VALUES = Rules(
     | ERRORS
     | {"sum", "sorted", "list", "any", "all", "dict", "set", "frozenset", "map", "filter"}
     | {"reversed", "str", "repr", "iter", "next", "bin", "hex", "ord", "chr", "callable", "hash"},
-    modules=frozenset({"math", "np", "itertools", "functools", "collections"}),
+    modules=frozenset(
+        ("math", "np", "itertools", "functools", "collections", "dataclasses", "fractions")
+    ),
     attributes=frozenset({"math.*", "itertools.*", "functools.*"})
     | {f"collections.{name}" for name in ("Counter", "defaultdict", "deque", "namedtuple")}
-    | {"collections.OrderedDict"}
+    | {"collections.OrderedDict", "fractions.Fraction", "dataclasses.field"}
     | {f"np.{name}" for name in (*PURE, *TYPES)},
     members=METHODS
     | {"shape", "dtype", "size", "ndim", "T", "sum", "tolist", "item", "astype", "min", "max"}
     | {"all", "any", "mean", "prod", "most_common", "popleft", "appendleft", "type", "reshape"}
     | {"integers", "standard_normal", "random", "choice", "shuffle", "permutation", "fill"}
+    | {"numerator", "denominator", "limit_denominator"}
     | {"tobytes", "flatten", "ravel", "cache_clear", "from_iterable"},
-    decorators=frozenset({"functools.lru_cache", "functools.cache", "staticmethod"}),
+    decorators=frozenset({"functools.lru_cache", "functools.cache", "staticmethod", "property"})
+    | {"dataclasses.dataclass"},
 )
 LOOPS = Rules(
     names=VALUES.names,
@@ -426,7 +432,7 @@ NO_NEEDLESS_BARRIERS = Count(
 )
 
 
-FAR = 256  # beyond what a byte holds
+FAR, FAR_K = 256, 1_024  # beyond what a byte holds; for K, beyond a hundred tiles
 
 
 def tiled_cases(edge: int, numbers: int = 0, deep: int = 5, **how: Any) -> tuple[Case, ...]:
@@ -443,7 +449,7 @@ def tiled_cases(edge: int, numbers: int = 0, deep: int = 5, **how: Any) -> tuple
         sizes.append((*random.integers(1, min(edge, 8) + 3, 2).tolist(), steps * edge + rest))
     sizes += [(edge + 1, 2, 1), (2, edge + 1, max(1, edge - 1))]
     far = [int(size) for size in FAR + random.integers(1, 2 * edge, 3)]
-    sizes += [(far[0], 2, 3), (2, far[1], edge), (1, 3, far[2])]
+    sizes += [(far[0], 2, 3), (2, far[1], edge), (1, 3, FAR_K - FAR + far[2])]
     orders = ("forward", "reverse", "shuffle")
     return tuple(
         Case(*size, **({"order": orders[i % 3], "draw": ("integers", "normal")[i % 2]} | how))

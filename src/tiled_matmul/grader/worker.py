@@ -18,6 +18,7 @@ import re
 import resource
 import sys
 import traceback
+import types
 from typing import Any
 
 from tiled_matmul.grader import kinds, wire
@@ -71,6 +72,7 @@ def _defined(space: dict[str, Any], header: dict, kernel: bool) -> dict[str, Any
     # The kernel interpreters read the source through inspect, which looks here.
     linecache.cache[ANSWER] = (len(source), None, lines, ANSWER)
     made = {**space, **kinds.given(header), "__name__": "answer"}
+    sys.modules.setdefault("answer", types.ModuleType("answer"))  # for dataclasses
     exec(compile(source, ANSWER, "exec"), made)
     if not callable(getattr(made.get(header["entry"]), "__getitem__", made.get(header["entry"]))):
         raise NameError(sentence("error: no entry", entry=header["entry"]))
