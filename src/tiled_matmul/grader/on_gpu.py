@@ -40,7 +40,7 @@ from tiled_matmul.machine.device import Peak
 from tiled_matmul.models.roofline import floors_ms
 from tiled_matmul.problem import Problem
 
-MOST_CODE = 16 << 20
+MOST_CODE = 4 << 20
 MOST_TIMED = 240 << 20  # bytes of outputs
 HIDDEN = pool.WITHOUT_GPU
 TAKEN = 0.95  # of the shortest time at peak rates: no kernel can be faster than that
