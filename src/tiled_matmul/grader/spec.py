@@ -174,6 +174,8 @@ class Rules:
 
 
 SLACK = 3.0
+COST = {"values": 0.1, "loops": 0.1, "cuda": 0.5, "triton": 2.0}
+"""Seconds of a processor that the course's own answers of a kind take at most, for all cases."""
 
 
 @dataclass(frozen=True)
@@ -181,12 +183,13 @@ class Limits:
     """What one answer may take: seconds for each case and in all, bytes of memory and of output.
 
     A case's seconds are its process's own, of a processor; on a clock it may take SLACK times as
-    long, so that a busy machine is nobody's fault.
+    long, so that a busy machine is nobody's fault. The same holds for all cases together: None for
+    `in_all` is ten times COST, and five seconds more.
     On a GPU `build_seconds` are for compiling it, `gpu_seconds` for a launch and for a timing.
     """
 
     seconds: float = 8.0
-    in_all: float = 60.0
+    in_all: float | None = None
     memory: int = 4 << 30
     output: int = 64 << 10
     processes: int = 16
@@ -260,6 +263,11 @@ class Exercise:
         """Return how many points there are, with those for speed where it is timed."""
         speed = self.speed_on(cc)
         return self.points + (speed.points if speed is not None else 0)
+
+    @property
+    def in_all(self) -> float:
+        """The seconds of a processor that all cases together may take."""
+        return 5 + 10 * COST[self.kind] if self.limits.in_all is None else self.limits.in_all
 
     @property
     def chapter(self) -> str:
