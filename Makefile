@@ -12,6 +12,7 @@ JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 8 ? n : 8)))
 GPU_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 12 ? n : 12)))
 CHAPTER_JOBS ?= $(shell n=$(GPU_JOBS); echo $$(((n + 1) / 2)))
 PORT ?= 8000
+SEEDS ?= 3
 ARTIFACTS ?= _artifacts
 # OFFLINE=1: a GPU machine with no network, which has torch, triton, numba, numba-cuda, matplotlib
 # and pytest of its own. The rest it takes from wheelhouse/, which `make wheelhouse` fills elsewhere.
@@ -53,7 +54,7 @@ NOT_RUN = _build/not_run.txt
 TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
-.PHONY: help book test lab serve grade doctor test-gpu notebooks-gpu bench bench-bfloat16 counters \
+.PHONY: help book test test-answers lab serve grade doctor test-gpu notebooks-gpu bench bench-bfloat16 counters \
 	search sanitize gpu-refresh wheelhouse test-copy test-colab clean online chapters-exist gpu-tests-exist
 
 help: ## this list
@@ -79,6 +80,9 @@ test: online $(READY) chapters-exist ## every test that needs no GPU
 	$(SIMULATED) $(QUICK) $(NBVAL) $(NOTEBOOK_JOBS) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
 	@# The last line; `notebooks check` lets no cell of a notebook be skipped.
 	@$(if $(TESTS),cat $(NOT_RUN),:)
+
+test-answers: online $(READY) ## every answer kept as data, SEEDS=3 times each
+	TILED_MATMUL_SEEDS=$(SEEDS) $(SIMULATED) $(PYTEST) $(TEST_JOBS) tests/grader/test_grader_answers.py
 
 lab: online $(READY) ## JupyterLab on the chapters
 	$(RUN) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) chapters

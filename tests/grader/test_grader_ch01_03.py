@@ -36,7 +36,7 @@ def watched():
 def test_watched_matrices_answer_as_arrays_do(watched):
     _, a, b, c = watched
     assert (a.shape, a.size, a.ndim, len(b), a.dtype) == ((3, 4), 12, 2, 4, np.float64)
-    assert a[1, 2] == a[1][2] == a[-2, -2] == 6 and type(a[1, 2]) is np.float64
+    assert a[1, 2] == a[1][2] == a[-2, -2] == 6 and type(a[1, 2]) is float
     assert [row[0] for row in a] == [0, 4, 8] and b[1:, 2].shape == (3,)
     c[:] = 0
     c[0] += a[0, 1] * b[1]

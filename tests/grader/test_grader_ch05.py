@@ -13,7 +13,8 @@ CASES = [
     (name, case)
     for name in ("05.1", "05.2")
     for case in exercise(name).cases
-    if case.m * case.n * case.k > 1
+    # Where a size is 1, many a mistake has the same result as another.
+    if min(case.m, case.n, case.k) > 4
 ]
 
 

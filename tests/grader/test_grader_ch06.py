@@ -45,7 +45,7 @@ def traced(case, **constants):
 def test_the_limits_are_those_of_the_chapters_kernel(case):
     t = traced(case, PITCH=TRANSPOSED.TILE + 1)
     assert TRANSPOSED.load_sectors(case) == t.global_loads.sectors
-    assert TRANSPOSED.loads(case) == t.global_loads.lanes
+    assert t.global_loads.lanes <= TRANSPOSED.loads(case)  # which has room for clamped loads
     # One conflict in each store, of A's tile and of B's, is few; eight ways are many.
     few, many = (
         x.shared_stores.bank_conflicts + x.shared_loads.bank_conflicts

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import cuda
 
-from tiled_matmul.grader import kinds, starters
+from tiled_matmul.grader import counted, kinds, starters
 from tiled_matmul.grader.folders import exercise
 from tiled_matmul.microscope.cuda import trace
 
@@ -61,8 +61,28 @@ def test_a_kernel_without_barriers_has_none():
         c[cuda.grid(1)] = 1
 
     t = trace(nothing, 2, 4, np.zeros(8, np.float32))
-    assert kinds._barriers(t) == 0
-    assert kinds._flights(t) == {"plain global loads": 0, "copies": 0, "bare copies": 0}
+    counts = counted.counts(t)
+    assert (counts["barriers"], counts["needless barriers of a block"]) == (0, 0)
+    assert (counts["plain global loads"], counts["copies"], counts["bare copies"]) == (0, 0, 0)
+
+
+def test_a_barrier_that_protects_nothing_is_needless():
+    @cuda.jit
+    def staged(c):
+        tile = cuda.shared.array(8, np.float32)
+        x = cuda.threadIdx.x
+        cuda.syncthreads()  # nothing before
+        for turn in range(5):
+            tile[x] = turn
+            cuda.syncthreads()
+            c[x] = tile[7 - x]
+            cuda.syncthreads()  # the last one has nothing behind
+            cuda.syncthreads()  # nothing between
+
+    t = trace(staged, 1, 8, np.zeros(8, np.float32))
+    counts = counted.counts(t)
+    # Either of two barriers in a row could go, so both count.
+    assert (counts["barriers"], counts["needless barriers of a block"]) == (16, 11)
 
 
 def test_a_right_c_by_the_starters_way_has_no_points_where_the_count_is_the_task():

@@ -23,7 +23,7 @@ def report(*statuses, **more):
         ([report("PASS"), report("PASS", "WRONG")], 1),
         *(
             ([report("PASS", status)], 1)
-            for status in ("RACE", "TIMEOUT", "CRASH", "FORBIDDEN", "MISSING", "DUPLICATE")
+            for status in ("RACE", "TIMEOUT", "CRASH", "FORBIDDEN", "MISSING", "NOT_YET")
         ),
         ([report("PASS", "WRONG", "INFRA")], 2),
         ([report("PASS"), report(error="not a notebook")], 2),

@@ -59,12 +59,12 @@ def notebook():
 
 @pytest.fixture(scope="module")
 def workers():
-    """A function that returns a running worker, one for each language, in a sandbox or not."""
+    """A function that returns a running worker, one for each kind, in a sandbox or not."""
     with ExitStack() as stack:
         started = {}
 
         def worker(kind, confined=False):
-            key = ("triton" if kind == "triton" else "cuda"), confined
+            key = kind, confined
             if key not in started:
                 new = pool.Worker(key[0], Limits(), confined)
                 started[key] = stack.enter_context(new)
@@ -173,12 +173,32 @@ def test_08_to_10_outputs_counts_tags_and_comments_do_not_count(notebook, collec
     assert judged(PUZZLE, wrong).status == "WRONG"
 
 
-def test_11_two_solution_cells_are_not_chosen_from(notebook, collected):
+def test_11_of_two_solution_cells_the_last_is_graded_and_that_is_said(notebook, collected):
     twin = copy.deepcopy(cell_of(notebook, "exercise-05-1"))
-    twin["id"] = "another"
-    notebook["cells"].append(twin)
-    expected = dict.fromkeys((one.name for one in exercises("05")), "FOUND")
-    assert statuses(collected(notebook)) == expected | {"05.1": "DUPLICATE"}
+    source = "".join(twin["source"]) + "\n# the second"
+    notebook["cells"].append(twin | {"id": "another", "source": source})
+    submission = collected(notebook)
+    assert sources(submission) == ANSWERS | {"05.1": source}
+    assert any("2 cells define puzzle" in notice for notice in submission.notices)
+
+
+OTHER = "# exercise 05.1: the 9×9 puzzle\n"
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_11_a_cell_is_known_by_what_it_defines(ids, notebook, collected):
+    """Another exercise's cell pasted and changed, an old attempt in comments, a line above."""
+    changed = OTHER + ANSWERS["05.2"].partition("\n")[2]
+    cell_of(notebook, "exercise-05-2")["source"] = changed
+    old = "\n".join(f"# {line}" for line in ANSWERS["05.1"].split("\n"))
+    first = copy.deepcopy(cell_of(notebook, "exercise-05-1"))
+    notebook["cells"].insert(0, first | {"id": "old", "source": OTHER + old})
+    cell_of(notebook, "exercise-05-3")["source"] = "# mine\n\n" + ANSWERS["05.3"]
+    for cell in notebook["cells"]:
+        if not ids:
+            del cell["id"]
+    found = sources(collected(notebook))
+    assert found == ANSWERS | {"05.2": changed, "05.3": "# mine\n\n" + ANSWERS["05.3"]}
 
 
 def test_missing_cells_are_missing(notebook, collected):
@@ -201,13 +221,12 @@ PATCHES = (
 
 
 @pytest.mark.parametrize("patch", PATCHES)
-def test_12_15_a_patching_cell_stays_behind_and_is_refused_within_an_answer(
-    patch, notebook, collected
-):
+def test_12_15_a_patching_cell_stays_behind_also_within_an_answer(patch, notebook, collected):
     notebook["cells"].insert(0, copy.deepcopy(cell_of(notebook, "check-05-1")))
     notebook["cells"][0] |= {"id": "patch", "source": patch}
     assert sources(collected(notebook)) == ANSWERS
-    assert judge(PUZZLE, before(patch)).status == "FORBIDDEN"
+    # Within an answer's cell it is not run: the function does not need it.
+    assert gate.admit(PUZZLE, before(patch)).strip() == gate.admit(PUZZLE, ANSWERS["05.1"]).strip()
 
 
 # What such notebooks are worth: each is handed in, and graded as a teacher does it.
@@ -325,9 +344,6 @@ def test_04_to_15_such_a_notebook_has_the_marks_of_its_answers(name, marks):
     statuses = [one["status"] for one in solved["exercises"]]
     points = [one["points"] for one in solved["exercises"]]
     full = [one["max_points"] for one in solved["exercises"]]
-    if name == "11 twice":
-        assert statuses[0] == "DUPLICATE" and points[0] == 0
-        statuses, points, full = statuses[1:], points[1:], full[1:]
     assert set(statuses) == {"PASS"} and points == full
     assert sum(one["points"] for one in unsolved["exercises"]) == 0
 
@@ -336,7 +352,7 @@ def test_04_to_15_such_a_notebook_has_the_marks_of_its_answers(name, marks):
 
 
 PLAIN = spec.Rules(
-    names=spec.NUMBERS, attributes=frozenset(), members=frozenset({"shape"}), lists=True
+    names=spec.NUMBERS | {"list"}, attributes=frozenset(), members=frozenset({"shape"})
 )
 HINTS = {"other": 1}
 PAIR = Exercise(
@@ -404,7 +420,7 @@ def test_programs_of_triton_are_judged(judged):
         ("tl.constexpr", "exec('1')"),
         ("c, M", "c: open, M"),
     ):
-        assert judged(TILES, RIGHT_TILES.replace(old, new)).status == "FORBIDDEN"
+        assert judged(TILES, RIGHT_TILES.replace(old, new)).status == "FORBIDDEN", new
 
 
 EQUAL = """class Equal(list):
@@ -416,7 +432,7 @@ def pair(n):
 
 
 def test_16_an_object_that_equals_everything(judged):
-    assert judged(PAIR, EQUAL).status == "FORBIDDEN"
+    assert judged(PAIR, EQUAL).status == "NOT_YET"
     verdict = judged(PAIR, EQUAL, gated=False)
     assert verdict.status == "WRONG" and "Equal" in verdict.message
 
@@ -477,8 +493,7 @@ def matmul(a, b, c):
 
 def test_19_a_cached_result_is_of_other_inputs(judged):
     assert judged(ALIKE, RIGHT_LOOPS).status == "PASS"
-    assert judged(ALIKE, CACHED).status == "FORBIDDEN"
-    verdict = judged(ALIKE, CACHED, gated=False)
+    verdict = judged(ALIKE, CACHED)
     assert (verdict.status, verdict.points) == ("WRONG", 0), verdict.message
 
 
@@ -530,7 +545,6 @@ SPELLINGS = (
     "().__class__.__base__.__subclasses__()",
     "print.__globals__",
     "f'{a @ b}'",
-    "c[0, 0] = (x := 3)",
 )
 
 
@@ -543,44 +557,37 @@ def test_18_the_product_of_a_library_by_any_spelling(line):
 
 
 TRICKS = (
-    "import sys\nsys._getframe()",
-    "seen = []",
-    "print(globals())",
-    "TPB = 9",
-    "cuda = 3",
-    "class cuda: pass",
-    "range = print",
-    "def range(n):\n    return n",
-    "_simt_lane = 3",
-    "def helper(x=print):\n    return x",
-    "def helper(*x):\n    return x",
-    "def helper(x):\n    global puzzle\n    puzzle = x",
-    "def helper(x):\n    def inner():\n        return x\n    return inner",
+    "import sys\nhelper = sys._getframe",
+    "helper = globals()",
+    "helper = print.__globals__",
+    "def helper(x):\n    return cuda.jit.__globals__",
+    "def helper(x):\n    exec('1')",
+    "class helper(list): pass",
+    "def helper(x=open):\n    return x",
     "@print\ndef helper(x):\n    return x",
     "@cuda.jit(link='x.ptx')\ndef helper(x):\n    return x",
     "@cuda.jit(**{})\ndef helper(x):\n    return x",
     "def helper(_simt_lane):\n    return _simt_lane",
+    "def helper(cuda):\n    return cuda",
     "def helper(x):\n    yield x",
-    "def helper(x) -> exec('1'):\n    return x",
-    "def helper(x) -> print:\n    return x",
-    "def helper(x: exec('1')):\n    return x",
-    "def helper(x: 'exec(1)'):\n    return x",
-    "def helper(x):\n    y: exec('1') = x\n    return y",
-    "def helper(x):\n    match x:\n        case 1:\n            return x",
-    "from __future__ import annotations",
     "async def helper(x):\n    return x",
     "def helper(x):\n    x.shape = 3",
     "def helper(x):\n    cuda.jit = x",
     "def helper(x):\n    return 9 ** 9 if x else 10 ** 99 + " + "9" * 400,
     "def helper(x):\n    return " + "-" * 200 + "x",
+    "def helper(x):\n    return x.gi_frame.f_globals",
+    "def helper(x):\n    raise ValueError(open('x'))",
+    "helper = [c for c in ().__class__.__base__.__subclasses__()]",
     "x = '" + "a" * 30_000 + "'",
 )
 
 
 @pytest.mark.parametrize("text", TRICKS, ids=range(len(TRICKS)))
-def test_19_what_reaches_out_of_a_cell_is_refused(text):
+def test_19_what_reaches_out_of_a_cell_is_not_run(text):
+    answer = ANSWERS["05.1"].replace("cuda.threadIdx.y", "helper(cuda.threadIdx.y)", 1)
+    assert "helper" in answer
     with pytest.raises(gate.Refused):
-        gate.admit(PUZZLE, before(text))
+        gate.admit(PUZZLE, before(text, answer))
 
 
 FIRST = exercise("10.1")
@@ -599,9 +606,7 @@ TWO_READINGS = {
 REACHING = (
     "lambda s: s.__class__",
     "lambda _simt: 0",
-    "lambda range: range",
     "lambda s: open",
-    "lambda s: (yield s)",
     "lambda s: s.format(s)",
 )
 
@@ -621,9 +626,12 @@ def test_19_past_the_gate_a_second_reading_is_still_refused(text, judged):
 
 
 @pytest.mark.parametrize("source", TWO_READINGS.values(), ids=TWO_READINGS)
-def test_19_what_others_read_otherwise_than_python_is_refused(source):
-    with pytest.raises((gate.Refused, gate.NotPython)):
-        gate.admit(FIRST, source)
+def test_19_what_others_read_otherwise_than_python_is_not_run(source):
+    """Texts that do nothing are taken out, and any other is refused."""
+    try:
+        assert "1 / 0" not in gate.admit(FIRST, source)
+    except (gate.Refused, gate.NotPython):
+        assert "#" in source
 
 
 def test_19_the_interpreter_ends_lines_where_python_does(judged):

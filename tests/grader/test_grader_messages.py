@@ -17,7 +17,9 @@ from tiled_matmul.microscope.cuda import trace
 
 FOLDER = Path(messages.__file__).parent
 # The modules whose words a learner reads. They hold keys; the sentences stand in messages.py.
-CORE = "gate compare advice kinds judge on_gpu practice explain watched worker teacher".split()
+CORE = (
+    "gate allowed compare advice kinds judge on_gpu practice explain watched worker teacher".split()
+)
 MOST_WORDS = 5
 DIAGNOSES = {key.partition(":")[0] for key in MESSAGES}
 
@@ -101,7 +103,7 @@ def test_every_message_is_used_with_its_placeholders_and_none_stands_elsewhere()
         ("sentence('forbidden: reach')", "needs ['at']"),
         ("sentence('forbidden: reach', at=at, name=name)", "needs ['at']"),
         ("place = {'line': 1}\nsentence('forbidden: reach', **place)", "needs ['at']"),
-        ("sentence('forbidden: reach' if x else 'forbidden: call', name=x)", "needs ['at']"),
+        ("sentence('forbidden: reach' if x else 'forbidden: reach', name=x)", "needs ['at']"),
         ("raise Refused('This is what you may not do here.')", "a sentence outside"),
         ("raise Refused(f'This is {what} you may {not_} do in here.')", "a sentence outside"),
     ],
@@ -119,11 +121,11 @@ def test_right_uses_of_messages_have_no_faults():
 
 
 def test_a_sentence_is_filled_in():
-    assert sentence("forbidden: call", at="`(f)()` in line 3") == (
-        "Only a function's name can be called: `(f)()` in line 3."
+    assert sentence("forbidden: reach", at="`(f)()` in line 3") == (
+        "An answer may only use what this exercise gives it: `(f)()` in line 3."
     )
     with pytest.raises(KeyError):
-        sentence("forbidden: call")
+        sentence("forbidden: reach")
     with pytest.raises(KeyError):
         sentence("no such key")
 

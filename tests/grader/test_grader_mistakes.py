@@ -19,11 +19,10 @@ def workers():
         started = {}
 
         def of(kind):
-            language = "triton" if kind == "triton" else "cuda"
-            if language not in started:
-                one = pool.Worker(language, Limits(), confined=False)
-                started[language] = stack.enter_context(one)
-            return started[language]
+            if kind not in started:
+                one = pool.Worker(kind, Limits(), confined=False)
+                started[kind] = stack.enter_context(one)
+            return started[kind]
 
         yield of
 

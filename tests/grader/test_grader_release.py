@@ -100,5 +100,5 @@ def test_the_copy_grades(copy):
     mine.write_text(json.dumps(notebook), encoding="utf-8")
     done = copy("grade", str(mine))
     assert done.returncode == 1, done.stderr
-    assert "05.1  WRONG" in done.stdout and "05.3  RACE" in done.stdout
+    assert "05.1  WRONG" in done.stdout and "05.3  BARRIER" in done.stdout
     assert "outside of every condition" in done.stdout

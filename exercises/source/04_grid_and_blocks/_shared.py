@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiled_matmul.grader.spec import ONCE, Case, Slip
+from tiled_matmul.grader.spec import NO_NEEDLESS_BARRIERS, ONCE, Case, Slip
 
 ABC = ("a", "b", "c")
 
@@ -27,6 +27,13 @@ STORED_ONCE = replace(
     message="C is right, but it is written again and again. Keep the sum in a variable of the "
     "thread, and store it once, behind the loop over k.",
     diagnosis="sum in C",
+)
+
+NO_BARRIER = replace(
+    NO_NEEDLESS_BARRIERS,
+    most=lambda case: 0,
+    message="C is right, and the threads wait for each other, although none of them needs what "
+    "another one writes. Without shared memory no barrier is needed.",
 )
 
 A_GUARD = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import Case, Count, square_blocks
+from tiled_matmul.grader.spec import Case, Count, loads_of_whole_tiles, square_blocks, tiled_cases
 
 TILE, DEPTH = 4, 8
 ABC = ("a", "b", "c")
@@ -22,8 +22,8 @@ def blocks(case: Case) -> int:
 
 
 def loads(case: Case) -> int:
-    (across, down), _ = launch(case)
-    return case.k * (case.m * across + case.n * down)
+    edge = tile_edge(case)
+    return loads_of_whole_tiles(case, edge, edge, case.given.get("DEPTH", DEPTH))
 
 
 LARGE = (Case(517, 389, 301, draw="normal", given={"TILE": 16}),)
@@ -34,6 +34,13 @@ CASES = (
     Case(5, 4, 1),
     # Two warps a block: what orders one warp does not order these.
     Case(9, 10, 33, given={"TILE": 8}, order="reverse"),
+    *tiled_cases(TILE),
+)
+HIDDEN = (
+    Case(8, 12, 20, order="reverse"),
+    Case(3, 9, 4),
+    Case(10, 9, 43, given={"TILE": 8}),
+    *tiled_cases(TILE, 1),
 )
 
 SHARED = Count(

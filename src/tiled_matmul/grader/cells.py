@@ -1,7 +1,7 @@
 """Read submitted notebooks as data, and take only the solution cells from them.
 
-A solution cell is found by its id, or else by the marker in its first line. A cell that is missing,
-doubled or altered is reported; the grader never guesses.
+The answer to an exercise is the cell that defines its function. Where several cells do, its id, its
+marker and its place decide, and a notice says which one was graded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tiled_matmul.grader.reading import Unreadable
 from tiled_matmul.grader.spec import Exercise
 
 KINDS = ("code", "markdown", "raw")
-MARKER = re.compile(r"\s*#\s*exercise\s+(\d\d\.\d{1,2})\b", re.IGNORECASE)
+MARKER = re.compile(r"^[ \t]*#\s*exercise\s+(\d\d\.\d{1,2})\b", re.IGNORECASE | re.MULTILINE)
 FOLDER = ROOT / "exercises"
 
 
@@ -51,19 +51,28 @@ class Cell:
 
     @property
     def marked(self) -> str | None:
-        """The name of the exercise in the marker on its first line, or None."""
-        marker = MARKER.match(self.source)
+        """The name of the exercise in the first marker among its lines, or None."""
+        marker = MARKER.search(self.source)
         return marker[1] if marker and self.kind == "code" else None
+
+    def defines(self, name: str) -> bool:
+        """Does a line of the cell define this function, or assign to its name?"""
+        pattern = rf"^(?:def\s+{name}\b|{name}\s*=[^=])"
+        return self.kind == "code" and bool(re.search(pattern, self.source, re.MULTILINE))
 
 
 @dataclass(frozen=True)
 class Found:
-    """One exercise in a notebook. `source` is None unless `status` is "FOUND"."""
+    """One exercise in a notebook. `source` is None unless `status` is "FOUND".
+
+    `notice` says which cell was taken, where that is not plain.
+    """
 
     exercise: Exercise
     status: str
     source: str | None
     message: str = ""
+    notice: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,8 +110,18 @@ def collect(path: str | os.PathLike) -> Submission:
     """Return the answers in a notebook. Raises Unreadable if it has no exercise of the course."""
     cells, metadata = read_cells(path)
     chapter = _chapter(cells, metadata)
-    answers = tuple(_answer(exercise, cells) for exercise in exercises(chapter))
-    return Submission(chapter, answers, tuple(_notices(chapter, cells, metadata)))
+    answers = tuple(_answer(exercise, cells, _started(chapter)) for exercise in exercises(chapter))
+    chosen = tuple(answer.notice for answer in answers if answer.notice)
+    return Submission(chapter, answers, (*chosen, *_notices(chapter, cells, metadata)))
+
+
+def _started(chapter: str) -> dict[str, str]:
+    """Return the source of each cell for a solution, as the notebook is handed out."""
+    ids = {exercise.cell for exercise in exercises(chapter)}
+    try:
+        return {cell.id: cell.source.strip() for cell in pristine(chapter)[1] if cell.id in ids}
+    except ValueError:
+        return dict.fromkeys(ids, "")
 
 
 def _chapter(cells: Sequence[Cell], metadata: dict) -> str:
@@ -117,24 +136,46 @@ def _chapter(cells: Sequence[Cell], metadata: dict) -> str:
         return stored  # all solution cells are gone
     if not chapters:
         raise Unreadable("it holds no exercise of this course")
+    if len(chapters) > 1 and isinstance(stored, str) and stored in chapters:
+        return stored  # a cell of another chapter was pasted
     if len(chapters) > 1:
         raise Unreadable(f"it mixes exercises of several chapters: {', '.join(sorted(chapters))}")
     return chapters.pop()
 
 
-def _answer(exercise: Exercise, cells: Sequence[Cell]) -> Found:
-    mine = [cell for cell in cells if cell.id == exercise.cell or cell.marked == exercise.name]
-    written = [cell for cell in mine if cell.kind == "code"]
-    if len(written) > 1:
-        message = f"{len(written)} cells are marked as exercise {exercise.name}; which one counts?"
-        return Found(exercise, "DUPLICATE", None, message)
-    if written:
-        return Found(exercise, "FOUND", written[0].source)
-    if mine:
-        kind = mine[0].kind or "unknown"
+def _answer(exercise: Exercise, cells: Sequence[Cell], started: dict[str, str]) -> Found:
+    """Return the answer to an exercise. `started` holds the sources of the cells as handed out."""
+    own = [cell for cell in cells if cell.id == exercise.cell]
+    marked = [c for c in cells if c.marked == exercise.name and c.id not in set(started) - {""}]
+    defining = [c for c in cells if c.defines(exercise.entry)]
+    for several in (defining, [c for c in (*own, *marked) if c.kind == "code"]):
+        written = [c for c in several if c.source.strip() != started.get(exercise.cell)] or several
+        if not written:
+            continue
+        # A notebook runs from the top to the bottom, so the last definition is the one that counts.
+        chosen = written[-1]
+        notice = ""
+        if len(written) > 1:
+            number = 1 + cells.index(chosen)
+            notice = (
+                f"{exercise.name}: {len(written)} cells define {exercise.entry}; the last of them, "
+                f"cell {number} of the notebook, was graded"
+            )
+        elif chosen not in own and chosen.marked != exercise.name:
+            number = 1 + cells.index(chosen)
+            notice = (
+                f"{exercise.name}: cell {number} of the notebook was graded, which defines "
+                f"{exercise.entry}"
+            )
+        return Found(exercise, "FOUND", chosen.source, notice=notice)
+    if own:
+        kind = own[0].kind or "unknown"
         message = f"The cell of exercise {exercise.name} is of the type {kind}, not code."
     else:
-        message = f"There is no cell with the first line `{exercise.marker}`."
+        message = (
+            f"No cell defines `{exercise.entry}` or has the line `{exercise.marker}`: the answer "
+            "is missing."
+        )
     return Found(exercise, "MISSING", None, message)
 
 

@@ -123,6 +123,8 @@ def failed(error: Any) -> Stop:
     where = f" (line {line})" if type(line) is int and 0 < line < 10**6 else ""
     if kind == "CompilationError":
         message = _compilers(message)
+    if kind == "Unsupported":
+        return Stop("NOT_YET", "unknown", sentence("unknown: interpreter", message=message))
     if kind == "StepLimit":
         return Stop("TIMEOUT", "timeout", message.partition(" (Threads")[0])
     if kind == "MemoryError":
@@ -178,12 +180,17 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> N
             raise Stop(stop.status, known(exercise, "unread"), message) from None
         raise
     for count in exercise.counts:
-        actual, most = counts.get(count.what), count.most(case)
+        actual = counts.get(count.what)
         if actual is None:
             raise Stop("CRASH", "crash", sentence("crash: no count", count=count.what))
+        most = math.inf if count.most is None else count.most(case)
+        least = 0 if count.least is None else count.least(case)
+        numbers = {"message": count.message, "count": count.what, "actual": actual}
         if actual > most:
-            numbers = {"count": count.what, "actual": actual, "most": most}
-            message = sentence("counts: too many", message=count.message, **numbers)
+            message = sentence("counts: too many", most=most, **numbers)
+            raise Stop("WRONG", count.diagnosis, message, count.share)
+        if actual < least:
+            message = sentence("counts: too few", least=least, **numbers)
             raise Stop("WRONG", count.diagnosis, message, count.share)
 
 
@@ -209,6 +216,7 @@ def header(exercise: Exercise, case: Case) -> dict:
         "order": case.order,
         "by_columns": case.by_columns,
         "corner": case.corner,
+        "apart": case.apart,
     }
     if exercise.launch is not None:
         header["launch"] = exercise.launch(case)
@@ -235,6 +243,8 @@ def product(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -> 
     c = _array(case.dtype, data, case.shapes[2])
     if case.parts:
         c, stale = (x.sum(axis=0, dtype=np.float64).astype(case.dtype) for x in (c, stale))
+    if case.k == 0:  # an empty sum is zero, as a sum of one zero is
+        a, b = np.zeros((case.m, 1), case.dtype), np.zeros((1, case.n), case.dtype)
     report = diagnose(c, a, b, tile=exercise.tile, previous=stale)
     if not report.ok:
         _slips(exercise, case, c, a, b, report)
@@ -328,6 +338,8 @@ def _sizes(a: Any, b: Any) -> np.ndarray:
 
 def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) -> None:
     """Raise Stop for the first of the exercise's common mistakes that gives this wrong C."""
+    if case.k == 0:
+        return  # no product to make a mistake with
     sizes = _sizes(a, b)
 
     def near(x: Any, y: Any) -> bool:
@@ -465,7 +477,8 @@ def _look_at_findings(exercise: Exercise, findings: list[dict]) -> None:
     for kind in order:
         for finding in findings:
             if finding["kind"] == kind:
-                status = "RACE" if kind in RACES else "WRONG"
+                status = "BARRIER" if kind == "divergent barrier" else "WRONG"
+                status = "RACE" if kind in RACES and status != "BARRIER" else status
                 diagnosis = known(exercise, kind, finding["array"])
                 remedy = exercise.remedies.get(kind, finding["remedy"])
                 raise Stop(status, diagnosis, f"{finding['message']} {remedy}")

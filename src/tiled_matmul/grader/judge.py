@@ -10,16 +10,17 @@ import secrets
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tiled_matmul.grader import gate, on_gpu, pool
+from tiled_matmul.grader import allowed, gate, on_gpu, pool
 from tiled_matmul.grader.compare import Stop, define, known, readable, run_case
 from tiled_matmul.grader.spec import Call, Case, Exercise
 
 STATUSES = (
-    *("PASS", "WRONG", "TIMEOUT", "CRASH", "GPU_FAULT", "RACE", "FORBIDDEN", "MISSING"),
-    *("DUPLICATE", "TAMPERED", "INFRA"),
+    *("PASS", "WRONG", "RACE", "BARRIER", "COMPILE", "TIMEOUT", "CRASH", "GPU_FAULT"),
+    *("FORBIDDEN", "NOT_YET", "MISSING", "TAMPERED", "INFRA"),
 )
 HINTS = 3
 INFRA_TRIES = 2
+HINTED = ("WRONG", "RACE", "BARRIER", "COMPILE", "TIMEOUT", "FORBIDDEN")
 ON_GPU = ("cuda", "triton")  # the kinds whose answers are kernels
 
 
@@ -57,7 +58,7 @@ def verdict(
 ) -> Verdict:
     """Return a verdict without points."""
     diagnosis = known(exercise, diagnosis)
-    hint = exercise.hint(diagnosis) if status in ("WRONG", "RACE", "TIMEOUT", "FORBIDDEN") else 0
+    hint = exercise.hint(diagnosis) if status in HINTED else 0
     most = exercise.points_on(cc)
     return Verdict(exercise.name, status, 0, most, message, diagnosis, hint)
 
@@ -83,14 +84,27 @@ def judge(
     the grader behind it. `worker` is one that runs already: in grading, each answer has its own,
     because an answer could tamper with what the next one finds there.
     """
-    interpreted = _here(exercise, source, confined, seed, gated, worker)
+    text = source
+    if gated:
+        try:
+            text = gate.admit(exercise, source)
+        except gate.NotPython as error:
+            return verdict(exercise, "WRONG", str(error), "error", gpu and gpu.cc)
+        except gate.Refused as error:
+            message = readable(str(error), source)
+            return verdict(exercise, error.status, message, error.diagnosis, gpu and gpu.cc)
+    interpreted = _here(exercise, text, confined, seed, worker)
+    if gated and interpreted.status in ("WRONG", "RACE"):
+        doubts = allowed.doubts(exercise, text)[:1]
+        message = readable("\n".join([interpreted.message, *doubts]), source)
+        interpreted = replace(interpreted, message=message)
     if gpu is None:
         return interpreted
     most = exercise.points_on(gpu.cc)
     launched = exercise.kind in ON_GPU or exercise.speed_on(gpu.cc) is not None
     if interpreted.status != "PASS" or not launched or gpu.cc < exercise.since:
         return replace(interpreted, max_points=most)
-    return _there(exercise, source, interpreted, gpu, confined, sanitize)
+    return _there(exercise, text, interpreted, gpu, confined, sanitize)
 
 
 def _there(
@@ -121,17 +135,9 @@ def _here(
     source: str,
     confined: bool,
     seed: int | None,
-    gated: bool,
     worker: pool.Worker | None,
 ) -> Verdict:
     """Return the verdict without a GPU, from the interpreters."""
-    if gated:
-        try:
-            gate.admit(exercise, source)
-        except gate.NotPython as error:
-            return verdict(exercise, "WRONG", str(error), "error")
-        except gate.Refused as error:
-            return verdict(exercise, "FORBIDDEN", readable(str(error), source), error.diagnosis)
     seed = secrets.randbits(32) if seed is None else seed
     if worker is not None:
         return _judged(exercise, source, worker, seed)
@@ -160,7 +166,7 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
                     raise
                 # The answer keeps part of its points only if the other cases are right as well.
                 long_way = long_way or (stop, case)
-        if exercise.kind == "triton":
+        if exercise.kind in ON_GPU:
             shown = None
             on_gpu.compiles(exercise, worker)
         if long_way:
@@ -172,10 +178,10 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
         if worker.output:
             evidence["printed"] = worker.printed
         message = readable(str(stop), source)
-        if isinstance(shown, Case) and stop.status in ("WRONG", "RACE"):
+        if isinstance(shown, Case) and stop.status in ("WRONG", "RACE", "BARRIER"):
             message = f"{shown}: {message}"
         points = round(exercise.points * stop.share, 2)
-        hint = exercise.hint(stop.diagnosis)
+        hint = exercise.hint(stop.diagnosis) if stop.status in (*HINTED, "CRASH") else 0
         return Verdict(
             *(exercise.name, stop.status, points, exercise.points),
             *(message, stop.diagnosis, hint, evidence),

@@ -23,8 +23,10 @@ SHOWN = 3  # findings of a kind that are passed on
 MOST_TEXT = 1500
 MOST_NAME = 80
 MOST_DEPTH = 8  # of lists within lists in a result
+MOST_PLAIN = 10_000  # numbers in an array that is a result
 COPIES = ("copy_async", "commit_copies", "wait_copies")
 VIEWS = ("tile", "copy_tile_async")
+BETWEEN = 7  # what lies between the elements of a matrix with wide strides
 CORNER = 64  # rows and columns of the larger matrix beyond A and B
 
 Reply = tuple[dict, list[bytes]]
@@ -41,7 +43,10 @@ def prepare(kind: str) -> dict[str, Any]:
 
         import tiled_matmul.microscope.cuda.trace  # noqa: F401
         from tiled_matmul.kit import intrinsics, tile_view
+        from tiled_matmul.microscope.cuda.kernel import install
 
+        # From here on `cuda.jit` makes kernels for the interpreter; `builds` has Numba's own.
+        install()
         copies = {name: getattr(intrinsics, name) for name in COPIES}
         copies |= {name: getattr(tile_view, name) for name in VIEWS}
         return {"cuda": cuda, "math": math, "np": np, "numba": numba, **copies}
@@ -63,7 +68,16 @@ def prepare(kind: str) -> dict[str, Any]:
         warnings.filterwarnings("ignore", "tl.make_block_ptr")
         warnings.filterwarnings("ignore", "invalid value")  # from NumPy, about NaN
         return {"triton": triton, "tl": tl}
-    return {"math": math}
+    import collections
+    import functools
+    import itertools
+
+    modules = {"math": math, "itertools": itertools, "functools": functools}
+    if kind == "values":
+        return modules | {"np": np, "collections": collections}
+    from tiled_matmul.grader.watched import TYPES
+
+    return modules | {"np": TYPES}
 
 
 def run(kind: str, space: dict, request: dict, blobs: list[bytes]) -> Reply:
@@ -94,6 +108,7 @@ def _outputs(*arrays: np.ndarray) -> list[bytes]:
 
 def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """Run a Numba kernel in the interpreter, and report its findings."""
+    from tiled_matmul.grader import counted
     from tiled_matmul.grader.advice import advise, without_barrier
     from tiled_matmul.microscope.cuda import trace
 
@@ -108,61 +123,7 @@ def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
         findings += [_finding(one, *advise(t, one)) for one in several[:SHOWN]]
     for one in findings:
         one["message"] = without_barrier(one["kind"], one["message"])
-    counts = {
-        "global loads": t.global_loads.lanes,
-        "global load sectors": t.global_loads.sectors,
-        "global stores": t.global_stores.lanes,
-        "global store sectors": t.global_stores.sectors,
-        "shared loads": t.shared_loads.lanes,
-        "bank conflicts": t.shared_loads.bank_conflicts + t.shared_stores.bank_conflicts,
-        "shared bytes": sum(_bytes(array) for array in t.arrays if array.space == "shared"),
-        "barriers": _barriers(t),
-        **_flights(t),
-    }
-    return {"findings": findings, "counts": counts}, _outputs(c, a, b)
-
-
-def _bytes(array: Any) -> int:
-    return math.prod(array.shape) * array.itemsize
-
-
-def _barriers(t: Any) -> int:
-    """Return how often blocks waited at a barrier, summed over all blocks."""
-    blocks, phases = (np.frombuffer(column, np.int64) for column in (t._log.blocks, t._log.phases))
-    last = np.zeros(int(blocks.max()) + 1, np.int64)
-    np.maximum.at(last, blocks, phases)  # each phase but the last ends at a barrier
-    return int(last.sum())
-
-
-def _flights(t: Any) -> dict[str, int]:
-    """Return how many elements asynchronous copies loaded, and how many of the copies are bare.
-
-    A copy is covered if its thread reads shared memory after it has begun the copy and before it
-    has waited for it, else it is bare. Copies that no thread waits for are not counted.
-    """
-    plain = t.count("global", "load", asynchronous=False).lanes
-    counts = {"plain global loads": plain, "copies": 0, "bare copies": 0}
-    if not any(site.asynchronous for site in t.sites):
-        return counts
-    shared = np.array([array.space == "shared" for array in t.arrays])
-    for block in t.blocks:
-        rows = t.accesses(block, landings=True)
-        rows = rows[shared[rows["array"]]]
-        begun: dict[tuple, int] = {}
-        latest: dict[int, int] = {}  # when each thread last read
-        fields = (rows[name].tolist() for name in ("site", "thread", "array", "element"))
-        for moment, (site, thread, *place) in enumerate(zip(*fields, strict=True)):
-            copy = (thread, *place)
-            if not t.sites[site].asynchronous:
-                if t.sites[site].op == "load":
-                    latest[thread] = moment
-            elif t.sites[site].op == "landing":
-                if copy in begun:
-                    counts["copies"] += 1
-                    counts["bare copies"] += latest.get(thread, -1) < begun.pop(copy)
-            else:
-                begun[copy] = moment
-    return counts
+    return {"findings": findings, "counts": counted.counts(t)}, _outputs(c, a, b)
 
 
 def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
@@ -175,7 +136,7 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     (grid,) = request["launch"][:1]
     options = request["launch"][1]
     kernel = space[request["entry"]]
-    with _undefined_is_nan():
+    with _as_on_a_gpu():
         t = trace_tiles(kernel, tuple(grid), a, b, c, m, n, k, *strides, **options)
     kinds = dict.fromkeys(one.kind for one in t.findings)
     findings = [[one for one in t.findings if one.kind == kind][:SHOWN] for kind in kinds]
@@ -199,6 +160,8 @@ def tensors(request: dict, blobs: list[bytes]) -> tuple[Any, ...]:
     a, b, c = (torch.from_numpy(array) for array in _operands(request, blobs))
     if request["corner"]:
         a, b = _corner(a), _corner(b)
+    if request.get("apart"):
+        a, b, c = _apart(a), _apart(b), _apart(c)
     named = zip("abc", (a, b, c), strict=True)
     return tuple(x.mT.contiguous().mT if name in request["by_columns"] else x for name, x in named)
 
@@ -211,14 +174,40 @@ def _corner(x: Any) -> Any:
     return large[:rows, :columns]
 
 
+def _apart(x: Any) -> Any:
+    """Return x with its elements in every second column of a larger matrix, and rows between."""
+    *parts, rows, columns = x.shape
+    large = x.new_full((*parts, rows + 2, 2 * columns + 3), BETWEEN)
+    large[..., :rows, : 2 * columns : 2] = x
+    return large[..., :rows, : 2 * columns : 2]
+
+
+def _as_tf32(x: np.ndarray) -> np.ndarray:
+    """Return float32 numbers as tensor cores round a factor: to 10 bits behind the first one."""
+    bits = np.ascontiguousarray(x).view(np.uint32)
+    rounded = ((bits + np.uint32(1 << 12)) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isfinite(x), rounded, x)
+
+
 @contextmanager
-def _undefined_is_nan() -> Iterator[None]:
-    """Load NaN for elements that a mask leaves out without `other`: their value is undefined."""
+def _as_on_a_gpu() -> Iterator[None]:
+    """Let the interpreter compute as a GPU does where it is kinder.
+
+    Elements that a mask leaves out without `other` are undefined: here NaN. A product of float32
+    tiles rounds its factors to TF32, unless `input_precision` says otherwise.
+    """
     from unittest.mock import patch
+
+    from triton.runtime.interpreter import TensorHandle
 
     from tiled_matmul.microscope.triton.interpreter import Hooks, _nan
 
-    own = Hooks.create_masked_load
+    own, own_dot = Hooks.create_masked_load, Hooks.create_dot
+
+    def dot(self, a, b, d, input_precision, *rest, **named):
+        if a.data.dtype == np.float32 and "TF32" == getattr(input_precision, "name", ""):
+            a, b = (TensorHandle(_as_tf32(x.data), x.dtype) for x in (a, b))
+        return own_dot(self, a, b, d, input_precision, *rest, **named)
 
     def load(self, pointers, mask, other, *rest, **named):
         values = own(self, pointers, mask, other, *rest, **named)
@@ -227,7 +216,7 @@ def _undefined_is_nan() -> Iterator[None]:
             values.data[left_out] = _nan(pointers.get_element_ty())
         return values
 
-    with patch.object(Hooks, "create_masked_load", load):
+    with patch.multiple(Hooks, create_masked_load=load, create_dot=dot):
         yield
 
 
@@ -256,7 +245,12 @@ def _values(space: dict, request: dict, blobs: list[bytes]) -> Reply:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return a value as JSON holds it; raise TypeError for any type that JSON does not have."""
+    """Return a value as JSON holds it; raise TypeError for any type that JSON does not have.
+
+    A number of NumPy's is a number, and an array of them is a list.
+    """
+    if isinstance(value, np.generic | np.ndarray) and value.size <= MOST_PLAIN:
+        value = value.tolist()
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) in (list, tuple) and depth < MOST_DEPTH:

@@ -17,6 +17,7 @@ MESSAGES: dict[str, str] = {
     "error: notebook command": (
         "Line {line} is a notebook command, not Python: `{text}`. Put it in a cell of its own."
     ),
+    "error: notebook commands": "More than {most} lines are notebook commands, not Python.",
     "error: syntax": "Line {line} is not Python{quote} ({reason}).",
     "error: not python": "The cell is not Python: {reason}.",
     "error: nested": "it is nested too deeply",
@@ -26,6 +27,7 @@ MESSAGES: dict[str, str] = {
     "error: no json": (
         "the result is a {kind}; it should consist of numbers, strings, lists and dictionaries"
     ),
+    "error: no number": "{name} takes a number, got a {kind}",
     "error: not launched": "the kernel cannot be launched: {reason}.",
     # forbidden: the answer uses something that it may not use.
     "forbidden: length": (
@@ -36,41 +38,22 @@ MESSAGES: dict[str, str] = {
         "Line {line} contains a character that an answer may not use: {character}."
     ),
     "forbidden: def": "Line {line} begins with `def` but defines no function. Remove it.",
-    "forbidden: import": "An answer imports nothing: {at}. What it may use is already imported.",
-    "forbidden: outside": (
-        "Outside `def {entry}` an answer may only name plain numbers, but there is {at}. Move that "
-        "into the function."
+    "forbidden: import": (
+        "An answer may not import this: {at}. What it may use is already imported."
     ),
-    "forbidden: other statement": (
-        "This cell may only hold `def {entry}` and its helper functions, but there is {at}. Try "
-        "things out in another cell."
-    ),
-    "forbidden: redefined": "{name} is given and may not be redefined: {at}.",
     "forbidden: underscore": "An answer may not use a name that begins with an underscore: {name}.",
-    "forbidden: defined twice": "{name} is defined twice, in lines {first} and {second}.",
     "forbidden: no entry": "The cell should define `def {wanted}`, but it does not.",
     "forbidden: parameters": "The function should be `{wanted}`, but here it is `{actual}`.",
     "forbidden: no decorator": (
         "`{entry}` has to be a kernel: put `@{decorator}` on the line above it."
     ),
-    "forbidden: annotation": "`{name}` needs no type annotations: write `def {name}(…):`.",
-    "forbidden: odd parameters": (
-        "`{name}` may only have plain parameters, without *, / or default values."
-    ),
     "forbidden: meaning": (
         "{name} already has a meaning and may not be assigned to, in line {line}."
     ),
-    "forbidden: decorator": "An answer may not use this decorator: {at}.",
     "forbidden: decorator option": "An answer may not give its decorator this option: {at}.",
-    "forbidden: construct": "The answer needs no {construct}: `{quote}`, line {line}.",
-    "forbidden: nested function": "nested function (write it above, in the same cell)",
     "forbidden: not called": (
         "{at} names a function but does not call it: it should be `{name}()`."
     ),
-    "forbidden: tuple": (
-        "The answer needs no tuple: {at}. Read each element where it is multiplied."
-    ),
-    "forbidden: constant": "An answer may only contain numbers: {at}.",
     "forbidden: large number": "This number has more than 64 bits: {at}.",
     "forbidden: shape compared": (
         "{at}: a shape is a pair; shape[0] is the number of rows, shape[1] the number of columns."
@@ -86,7 +69,6 @@ MESSAGES: dict[str, str] = {
         "{at}: {name} belongs to one launch and may differ in the next one. A kernel reads "
         "`{instead}`."
     ),
-    "forbidden: not needed": "{name} is not known here: {at}. This exercise needs no such thing.",
     "forbidden: unknown": (
         "{name} is not known here: {at}. You may use {given}, and the names that this function "
         "assigns."
@@ -95,9 +77,6 @@ MESSAGES: dict[str, str] = {
         "{name} is not for this exercise: {at}. You may use {given}, and the names that this "
         "function assigns."
     ),
-    "forbidden: attribute assigned": "An attribute may not be assigned to: {at}.",
-    "forbidden: attribute": "This exercise needs no .{name}: {at}.",
-    "forbidden: call": "Only a function's name can be called: {at}.",
     "forbidden: not a function": "{name} is not a function: {at}.",
     "forbidden: number called": "{at} calls something that is not a function: it is a number.",
     "forbidden: member called": "{at} calls something that is not a function: {meant}.",
@@ -113,7 +92,6 @@ MESSAGES: dict[str, str] = {
     "forbidden: python type": (
         "{at}: instead of {name}, write np.int32, np.float32 or an array's type, as in a.dtype."
     ),
-    "forbidden: keywords": "An answer may not use **: {at}.",
     # forbidden, with a name near the one that was meant.
     "forbidden: meant": "{at}: {meant}.",
     "forbidden: barrier": "the barrier is called cuda.syncthreads()",
@@ -133,6 +111,28 @@ MESSAGES: dict[str, str] = {
     "forbidden: axes": "{at}: it has an x and a y: {name}.x, {name}.y.",
     "forbidden: array": (
         "an array of a block is made by cuda.shared.array, one of a thread by cuda.local.array"
+    ),
+    # unknown: harmless, and not known to the grader. This is no mark.
+    "unknown: construct": (
+        "{at}: the grader cannot run {construct} in an answer. Write it without {construct}."
+    ),
+    "unknown: interpreter": (
+        "{message} The grader runs kernels in an interpreter, and it does not know this; write it "
+        "as the chapter's kernels do."
+    ),
+    "unknown: class": (
+        "{at}: the grader only runs a class that has no base class and no decorator. Plain "
+        "functions do as well."
+    ),
+    "unknown: decorator": "{at}: the grader does not know this decorator. Write it without.",
+    "unknown: attribute assigned": (
+        "{at}: the grader runs no assignment to an attribute. Keep the value in a variable."
+    ),
+    "unknown: attribute": (
+        "{at}: the grader does not know .{name}. Write it with what the chapter uses."
+    ),
+    "unknown: name": (
+        "{at}: the grader does not know {name}. Write it with what the chapter uses."
     ),
     # library: the answer calls a library's product in place of writing it.
     "library: kernel": "A kernel may not call the library's product: {at}. {instead}",
@@ -221,6 +221,7 @@ MESSAGES: dict[str, str] = {
     "value: setting": "{call} is {result} in this run. {message}",
     "nothing: return": "Does it end with a `return`?",
     "counts: too many": "{message} ({count}: {actual:,} in all, at most {most:,}.)",
+    "counts: too few": "{message} ({count}: {actual:,} in all, at least {least:,}.)",
     "slow: ratio": (
         "the result is right, but the kernel has {ratio:.2f} of the speed of {against}; {least:g} "
         "is asked for. {message}"

@@ -23,7 +23,7 @@ from typing import Any
 from tiled_matmul.grader.folders import Folder, FolderError, without_hidden
 
 FILE = "mistakes.txt"
-HEAD = re.compile(r"== ([a-z][a-z0-9_]*) \| ([A-Z]+)(?: \| (\S.*))?")
+HEAD = re.compile(r"== ([a-z][a-z0-9_]*) \| ([A-Z_]+)(?: \| (\S.*))?")
 LEAST_WRONG, LEAST_RIGHT = 5, 3
 
 
@@ -164,6 +164,8 @@ def missed(answer: Answer, verdict: Any) -> list[str]:
         return out
     if verdict.points > verdict.max_points / 2:
         out.append(f"{verdict.points:g} of {verdict.max_points} points for a wrong answer")
+    if answer.status == "NOT_YET":
+        return out  # no mark, so no hint either
     if not (1 <= verdict.hint <= HINTS and f"hint {verdict.hint} of" in message):
         out.append(f"it calls for hint {verdict.hint}, {about}")
     return out
@@ -175,7 +177,7 @@ def must_show(answer: Answer) -> bool:
     Nobody who passed with the copy for learners should lose points in class, but for who wrote the
     values of those cases down.
     """
-    return answer.status in ("WRONG", "RACE") and answer.name != "hard_coded"
+    return answer.status in ("WRONG", "RACE", "BARRIER") and answer.name != "hard_coded"
 
 
 def graded(folder: Folder, **how: Any) -> Iterator[tuple[str, list[str]]]:

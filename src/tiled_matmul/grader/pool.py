@@ -153,7 +153,7 @@ def _environment(kind: str) -> dict[str, str]:
         "PYTHONSAFEPATH": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",
-        **(WITHOUT_GPU if kind == "triton" else {"TILED_MATMUL_BACKEND": "simulator"}),
+        **WITHOUT_GPU,
         "NUMBA_CACHE_DIR": "/tmp",
         **({"CUDA_HOME": str(_toolkit()[0])} if _toolkit() else {}),
         **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")},

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import Case, Count, cover, loads_of_tiles
+from tiled_matmul.grader.spec import Case, Count, cover, loads_of_whole_tiles
 
+BLOCKS = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
 STRIDES = ("a_row", "a_col", "b_row", "b_col", "c_row", "c_col")
-PARAMETERS = ("a", "b", "c", "M", "N", "K", *STRIDES, "BLOCK_M", "BLOCK_N", "BLOCK_K")
+PARAMETERS = ("a", "b", "c", "M", "N", "K", *STRIDES, *BLOCKS)
 
 
 def blocks(m: int, n: int, k: int) -> dict[str, int]:
@@ -32,9 +33,9 @@ def products(case: Case, length: int) -> int:
 
 
 def tiled_loads(case: Case) -> int:
-    """Return how many elements are loaded if each program loads its tiles once."""
+    """Return how many elements are loaded if each program loads its tiles once, whole ones."""
     block = block_of(case)
-    return loads_of_tiles(case.m, case.n, case.k, block["BLOCK_M"], block["BLOCK_N"])
+    return loads_of_whole_tiles(case, *map(block.get, BLOCKS))
 
 
 LOADS = Count(

@@ -33,8 +33,9 @@ class Case:
     interpreter runs the threads.
 
     For programs of Triton: the matrices that `by_columns` names ("a", "bc") are stored by columns;
-    in a `corner`, A and B are corners of larger matrices that hold zeros; where there are `parts`,
-    the kernel stores so many matrices of C's size, whose sum is C.
+    in a `corner`, A and B are corners of larger matrices that hold zeros; `apart`, other numbers
+    lie between the elements of each matrix; where there are `parts`, the kernel stores so many
+    matrices of C's size, whose sum is C.
     """
 
     m: int
@@ -47,10 +48,13 @@ class Case:
     order: str = "forward"
     by_columns: str = ""
     corner: bool = False
+    apart: bool = False
     parts: int = 0
 
     def inputs(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (a, b), the same for the same seed."""
+        if self.k == 0:
+            return tuple(np.zeros(shape, self.dtype) for shape in self.shapes[:2])
         if self.draw == "puzzle":
             a, b = (np.arange(r * c).reshape(r, c) for r, c in self.shapes[:2])
             return a.astype(self.dtype), (2 * b).astype(self.dtype)
@@ -119,19 +123,21 @@ class Count:
     """A limit on what the microscope counted: `what` is one of the worker's counts.
 
     For "cuda" these are "global loads" and "stores" (elements), "global load sectors" and "store
-    sectors", "shared loads", "bank conflicts", "shared bytes", "barriers" (of all blocks), "plain
-    global loads", "copies" and "bare copies"; for "triton" "elements loaded", "elements stored" and
-    "products of a program"; for "loops" "reads of A", "of B", "of C", "writes of C", "whole
-    rows" and, with a cache, "words fetched".
-    `most` is the largest number allowed in a case; `message` says in a sentence what more means.
+    sectors", "shared loads", "bank conflicts", "shared bytes", "barriers" (of all blocks),
+    "needless barriers of a block", "plain global loads", "copies" and "bare copies"; for "triton"
+    "elements loaded", "elements stored" and "products of a program"; for "loops" "reads of A",
+    "of B", "of C", "writes of C", "whole rows" and, with a cache, "words fetched".
+    `most` is the largest number allowed in a case, `least` the smallest; `message` says in a
+    sentence what another number means.
     `share` of the points is for a right C all the same: 0 where the starter's is right already.
     """
 
     what: str
-    most: Callable[[Case], int]
+    most: Callable[[Case], int] | None
     message: str
     diagnosis: str = "counts"
     share: float = 0.5
+    least: Callable[[Case], int] | None = None
 
 
 @dataclass(frozen=True)
@@ -159,18 +165,16 @@ class Speed:
 class Rules:
     """What an answer may use, on top of its own names and the arguments of its functions.
 
-    `names` may be read and called, `attributes` are written out with their root ("cuda.grid"),
-    `members` may be asked of anything ("shape"). `imports` are lines that do no harm: what they
-    import is there already.
+    `names` may be read and called, `modules` are there under these names, `attributes` are written
+    out with their root ("cuda.grid", or "math.*" for all of a module), and `members` may be asked
+    of anything ("shape").
     """
 
     names: frozenset[str]
     attributes: frozenset[str]
     members: frozenset[str]
     decorators: frozenset[str] = frozenset()
-    imports: frozenset[str] = frozenset()
-    lists: bool = False
-    """Lists, comprehensions, lambdas, strings: for exercises in plain Python."""
+    modules: frozenset[str] = frozenset()
 
 
 SLACK = 3.0
@@ -291,53 +295,121 @@ class Exercise:
 
 # What the answers of several chapters may use.
 
-NUMBERS = frozenset({"range", "min", "max", "abs", "len", "int", "float", "bool", "round", "print"})
+PYTHON_KINDS = ("loops", "values")
+COURSE = ("copy_async", "commit_copies", "wait_copies", "tile", "copy_tile_async")
+MODULES = {  # what can be imported, and the name under which an answer has it
+    "math": "math",
+    "numpy": "np",
+    "numba": "numba",
+    "numba.cuda": "cuda",
+    "triton": "triton",
+    "triton.language": "tl",
+    "itertools": "itertools",
+    "functools": "functools",
+    "collections": "collections",
+}
+NUMBERS = frozenset(
+    ("range", "min", "max", "abs", "len", "int", "float", "bool", "round", "print", "pow")
+    + ("divmod", "enumerate", "zip", "tuple", "isinstance", "slice")
+)
+ERRORS = frozenset(
+    ("Exception", "ValueError", "TypeError", "IndexError", "KeyError", "AssertionError")
+    + ("ZeroDivisionError", "ArithmeticError", "RuntimeError", "StopIteration")
+    + ("NotImplementedError", "OverflowError")
+)
 PLACES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 AXES = frozenset(f"cuda.{place}.{axis}" for place in PLACES for axis in "xyz")
-TYPES = frozenset({"float32", "float64", "int32", "int64", "uint32", "uint64", "float16"})
+TYPES = frozenset(
+    ("float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16")
+    + ("uint32", "uint64", "bool_", "intp")
+)
 CUDA = Rules(
-    names=NUMBERS | {"cuda", "math", "np", "numba"},
+    names=NUMBERS | ERRORS,
+    modules=frozenset({"cuda", "math", "np", "numba"}),
     attributes=AXES
-    | {f"cuda.{name}" for name in ("grid", "gridsize", "syncthreads", "syncwarp", "laneid")}
-    | {"cuda.shared.array", "cuda.local.array", "cuda.fma", "cuda.selp"}
+    | {
+        f"cuda.{name}"
+        for name in (
+            *("grid", "gridsize", "syncthreads", "syncwarp", "laneid", "warpsize", "fma", "selp"),
+            *("popc", "clz", "ffs", "brev", "syncthreads_count", "syncthreads_and"),
+            *("syncthreads_or", "activemask", "lanemask_lt", "shfl_sync", "shfl_up_sync"),
+            *("shfl_down_sync", "shfl_xor_sync", "all_sync", "any_sync", "ballot_sync"),
+            *("shared.array", "local.array"),
+        )
+    }
     | {f"{module}.{name}" for module in ("np", "numba") for name in TYPES}
-    | {"math.ceil", "math.floor", "math.sqrt"},
-    members=frozenset({"shape", "dtype", "type", "size", "ndim"}),
+    | {f"np.{name}" for name in ("sqrt", "floor", "ceil", "fabs", "exp", "log", "log2", "pi")}
+    | {"numba.boolean", "math.*"},
+    members=frozenset({"shape", "dtype", "type", "size", "ndim", "T", "strides", "itemsize"})
+    | {"x", "y", "z"},
     decorators=frozenset({"cuda.jit"}),
-    imports=frozenset(
-        {"from numba import cuda", "import math", "import numpy as np", "import numba"}
-    ),
 )
 TRITON = Rules(
-    names=frozenset({"range", "min", "max", "tl", "print"}),
+    names=NUMBERS | ERRORS,
+    modules=frozenset({"triton", "tl"}),
     attributes=frozenset(
         f"tl.{name}"
         for name in (
             *("constexpr", "program_id", "num_programs", "arange", "load", "store", "zeros", "dot"),
             *("cdiv", "minimum", "maximum", "where", "range", "static_range", "multiple_of"),
             *("make_block_ptr", "advance", "make_tensor_descriptor", "max_contiguous", "trans"),
-            *("float16", "float32", "bfloat16", "int32", "int64", "full", "swizzle2d", "sum"),
+            *("float16", "float32", "float64", "bfloat16", "int1", "int8", "int16", "int32"),
+            *("int64", "uint8", "uint16", "uint32", "uint64", "full", "swizzle2d", "sum", "max"),
+            *("min", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "floor", "ceil", "fma"),
+            *("sigmoid", "softmax", "broadcast_to", "broadcast", "expand_dims", "reshape", "view"),
+            *("permute", "ravel", "join", "split", "interleave", "cat", "flip", "zeros_like"),
+            *("max_constancy", "assume", "debug_barrier", "device_print", "device_assert"),
+            *("static_print", "static_assert", "cast", "clamp", "umulhi", "cumsum", "argmax"),
+            *("argmin", "load_tensor_descriptor", "store_tensor_descriptor", "tensor", "dtype"),
+            *("const", "pointer_type", "atomic_add", "reduce", "associative_scan", "math.*"),
         )
-    ),
-    members=frozenset({"shape", "dtype", "to", "T", "element_ty", "load", "store"}),
+    )
+    | {"triton.cdiv", "triton.next_power_of_2", "triton.jit"},
+    members=frozenset({"shape", "dtype", "to", "T", "element_ty", "load", "store", "trans"})
+    | {"value", "type", "permute", "reshape", "view", "sum", "max", "broadcast_to", "is_floating"},
     decorators=frozenset({"triton.jit"}),
-    imports=frozenset({"import triton", "import triton.language as tl"}),
+)
+METHODS = frozenset(
+    name
+    for kind in (str, list, dict, set, frozenset, tuple, int, float)
+    for name in dir(kind)
+    if not name.startswith("_")
+)
+PURE = (  # of NumPy: functions of numbers and small arrays
+    *("ceil", "floor", "trunc", "rint", "round", "sqrt", "cbrt", "square", "exp", "log", "log2"),
+    *("log10", "abs", "absolute", "fabs", "minimum", "maximum", "min", "max", "sum", "prod"),
+    *("cumsum", "arange", "array", "asarray", "zeros", "ones", "full", "empty", "gcd", "lcm"),
+    *("mod", "remainder", "divide", "floor_divide", "power", "sign", "clip", "where", "argmax"),
+    *("argmin", "sort", "argsort", "unique", "any", "all", "isclose", "allclose", "inf", "nan"),
+    *("pi", "ndindex", "count_nonzero", "bincount", "repeat", "concatenate", "ravel", "divmod"),
+    *("mean", "diff", "add", "subtract", "multiply", "negative", "equal", "logical_and"),
+    *("logical_or", "outer", "zeros_like", "ones_like", "copy", "linspace", "meshgrid", "isnan"),
+    *("isfinite", "array_equal", "ndarray", "integer", "floating", "number"),
+    "random.default_rng",
 )
 VALUES = Rules(
     names=NUMBERS
-    | {"divmod", "sum", "math", "zip", "enumerate", "sorted", "tuple", "list", "any", "all"}
-    | {"dict", "set", "map", "filter", "reversed"},
-    attributes=frozenset({"math.ceil", "math.floor"}),
-    members=frozenset({"append", "extend", "insert", "pop", "index", "count", "sort", "add", "get"})
-    | {"items", "keys", "values", "setdefault"},
-    imports=frozenset({"import math"}),
-    lists=True,
+    | ERRORS
+    | {"sum", "sorted", "list", "any", "all", "dict", "set", "frozenset", "map", "filter"}
+    | {"reversed", "str", "repr", "iter", "next", "bin", "hex", "ord", "chr", "callable", "hash"},
+    modules=frozenset({"math", "np", "itertools", "functools", "collections"}),
+    attributes=frozenset({"math.*", "itertools.*", "functools.*"})
+    | {f"collections.{name}" for name in ("Counter", "defaultdict", "deque", "namedtuple")}
+    | {"collections.OrderedDict"}
+    | {f"np.{name}" for name in (*PURE, *TYPES)},
+    members=METHODS
+    | {"shape", "dtype", "size", "ndim", "T", "sum", "tolist", "item", "astype", "min", "max"}
+    | {"all", "any", "mean", "prod", "most_common", "popleft", "appendleft", "type", "reshape"}
+    | {"integers", "standard_normal", "random", "choice", "shuffle", "permutation", "fill"}
+    | {"tobytes", "flatten", "ravel", "cache_clear", "from_iterable"},
+    decorators=frozenset({"functools.lru_cache", "functools.cache", "staticmethod"}),
 )
 LOOPS = Rules(
-    names=NUMBERS | {"sum", "enumerate", "zip"},
-    attributes=frozenset(),
-    members=frozenset({"shape", "dtype", "type", "size", "ndim"}),
-    lists=True,
+    names=VALUES.names,
+    modules=frozenset({"math", "np", "itertools", "functools"}),
+    attributes=frozenset({"math.*", "itertools.*", "functools.*", "np.ndarray"})
+    | {f"np.{name}" for name in TYPES},
+    members=METHODS | {"shape", "dtype", "type", "size", "ndim", "sum", "fill", "from_iterable"},
 )
 
 
@@ -350,6 +422,41 @@ ONCE = Count(
     "and is stored there, once.",
     "once",
 )
+
+
+NO_NEEDLESS_BARRIERS = Count(
+    "needless barriers of a block",
+    lambda case: 4,  # around the loop, and in a last step that is cut; more stand in the loop
+    "C is right, and at some barriers the block waits for nothing: without them, no thread would "
+    "access what another one writes. One barrier belongs behind the stores to the tiles, and one "
+    "behind their use.",
+    "needless",
+)
+
+
+FAR = 256  # beyond what a byte holds
+
+
+def tiled_cases(edge: int, numbers: int = 0, deep: int = 5, **how: Any) -> tuple[Case, ...]:
+    """Return the cases that every kernel with tiles of this edge has to pass.
+
+    K has each remainder, behind `deep` tiles and more; it is smaller than a tile, and 1; M, N and K
+    in turn are far larger than the other two. `numbers` changes all sizes, so that hidden cases are
+    of the same kind; `how` holds the fields of each case.
+    """
+    random = np.random.default_rng(numbers)
+    sizes = []
+    for rest in range(edge):
+        steps = deep + int(random.integers(0, 2))
+        sizes.append((*random.integers(1, min(edge, 8) + 3, 2).tolist(), steps * edge + rest))
+    sizes += [(edge + 1, 2, 1), (2, edge + 1, max(1, edge - 1))]
+    far = [int(size) for size in FAR + random.integers(1, 2 * edge, 3)]
+    sizes += [(far[0], 2, 3), (2, far[1], edge), (1, 3, far[2])]
+    orders = ("forward", "reverse", "shuffle")
+    return tuple(
+        Case(*size, **({"order": orders[i % 3], "draw": ("integers", "normal")[i % 2]} | how))
+        for i, size in enumerate(sizes)
+    )
 
 
 def square_blocks(name: str, usual: int) -> Callable[[Case], tuple]:
@@ -365,6 +472,15 @@ def square_blocks(name: str, usual: int) -> Callable[[Case], tuple]:
 def loads_of_tiles(m: int, n: int, k: int, rows: int, columns: int) -> int:
     """Elements that tiles of rows × columns of C load: A once a tile column, B once a tile row."""
     return k * (m * cover(n, columns) + n * cover(m, rows))
+
+
+def loads_of_whole_tiles(case: Case, rows: int, columns: int, depth: int) -> int:
+    """Return how many elements tiles load that are never cut, A's and B's `depth` along K.
+
+    Beyond an edge a thread may load some element that is there, and then not use it.
+    """
+    m, n, k = (cover(s, t) * t for s, t in ((case.m, rows), (case.n, columns), (case.k, depth)))
+    return loads_of_tiles(m, n, k, rows, columns)
 
 
 def cover(size: int, tile: int) -> int:

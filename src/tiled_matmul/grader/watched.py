@@ -8,6 +8,7 @@ negative indices, and the order that decides which words a small cache would hav
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,40 @@ import numpy as np
 from tiled_matmul.grader.messages import sentence
 
 ANSWER = "<answer>"  # the file name under which a worker runs a learner's code
+NUMBERS = (
+    *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64", "bool_", "intp"),
+)
 SHAPES = {"A": "out of bounds: A", "B": "out of bounds: B", "C": "out of bounds: C"}
+
+
+class Scalar:
+    """A type of numbers: called with one, it returns that number, rounded as the type does.
+
+    It takes the place of NumPy's types, which make arrays of lists; NumPy would run the loops.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = self.__name__ = name
+        self.type = self
+
+    def __call__(self, value: Any = 0) -> Any:
+        if not isinstance(value, int | float):
+            raise TypeError(sentence("error: no number", name=self.name, kind=type(value).__name__))
+        return np.dtype(self.name).type(value).item()
+
+    def __eq__(self, other: object) -> bool:
+        return self.name == getattr(other, "name", getattr(other, "__name__", other))
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+SCALARS = {name: Scalar(np.dtype(name).name) for name in NUMBERS}
+TYPES = SimpleNamespace(**SCALARS, ndarray=None)  # what an answer has as `np`
 
 
 class Outside(Exception):
@@ -81,9 +115,8 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
     ) -> None:
         self._record, self._name, self._array, self._places = record, name, array, places
         self._first, self._whole = first, whole
-        self.shape, self.dtype, self.size, self.ndim = (
-            *(array.shape, array.dtype, array.size, array.ndim),
-        )
+        self.shape, self.size, self.ndim = array.shape, array.size, array.ndim
+        self.dtype = Scalar(array.dtype.name)
 
     def __len__(self) -> int:
         return len(self._array)
@@ -92,12 +125,14 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
+        if self.ndim == 2 and self.shape[0] == 0 and type(index) is int and index == 0:
+            return NoRow(self)
         places = self._at(index)
         if isinstance(places, np.ndarray):
             rest = self._record, self._name, self._array[index], places, self._first, self._whole
             return Watched(*rest)
         self._read(int(places))
-        return self._array[index]
+        return self._array[index].item()  # a number of NumPy's would turn lists into arrays
 
     def __setitem__(self, index: Any, value: Any) -> None:
         record, places = self._record, self._at(index)
@@ -113,7 +148,7 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         self._array[index] = value
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return self._taken().astype(dtype or self.dtype)
+        return self._taken().astype(dtype or self._array.dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         named.pop("out", None)  # `c[i] += …` puts its result back by __setitem__
@@ -168,6 +203,20 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
             sentence(SHAPES[self._name]),
         )
         raise Outside(element)
+
+
+class NoRow:
+    """The first row of a matrix that has none: `len(b[0])` asks it for B's columns."""
+
+    def __init__(self, matrix: Watched) -> None:
+        self._matrix = matrix
+        self.shape = matrix.shape[1:]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._matrix[0, index]  # raises Outside
 
 
 def _spelled(part: Any) -> str:

@@ -9,4 +9,8 @@ HIDDEN = (
     Case(5, 1, 9, draw="normal"),
     Case(1, 8, 2),
     Case(6, 6, 6, draw="normal"),
+    Case(97, 1, 2, draw="wide"),
+    Case(2, 83, 1),
+    Case(1, 2, 101, draw="wide"),
+    Case(3, 4, 0),
 )

@@ -51,6 +51,15 @@ EXERCISE = Exercise(
     cases=(
         Case(3, 6, 5),
         Case(7, 5, 3),
+        # Each size is the large one in its turn; products of "wide" numbers are large too.
+        Case(67, 2, 3),
+        Case(3, 71, 2, draw="wide"),
+        Case(2, 3, 73, draw="normal"),
+        Case(4, 3, 1, draw="wide"),
+        Case(2, 5, 0),
+        Case(1, 2, 1_200),
+        # Each remainder, for sums that are taken in steps of up to eight.
+        *(Case(2, 3, k, draw="normal") for k in range(4, 18)),
     ),
     counts=(
         Count(

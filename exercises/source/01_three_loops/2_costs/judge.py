@@ -13,7 +13,7 @@ def _costs(m: int, n: int, k: int, bytes_each: int) -> list[int]:
 
 def _sizes(rng: np.random.Generator) -> tuple[int, ...]:
     """Sizes that are all different, and neither 2 nor 4 bytes for a number."""
-    m, n, k = (int(size) for size in rng.choice(np.arange(5, 400), 3, replace=False))
+    m, n, k = (int(size) for size in rng.choice(np.arange(5, 40_000), 3, replace=False))
     return m, n, k, int(rng.choice([3, 8, 16]))
 
 
@@ -29,6 +29,9 @@ EXERCISE = Exercise(
     cases=(
         Call((64, 64, 64, 4)),
         Call((4, 6, 5, 8)),
+        Call((7, 1, 5, 2)),
+        Call((9, 4, 6, 3)),
+        Call((5, 7, 1, 4)),
         Call(draw=_sizes),
         Call(draw=_sizes),
     ),

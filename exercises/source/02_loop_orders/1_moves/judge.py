@@ -23,7 +23,7 @@ def _moves(order: str, m: int, n: int, k: int) -> list[int]:
 def _drawn(order: str):
     def draw(rng: np.random.Generator) -> tuple:
         """Three different sizes, none of them 1: a stride tells whose it is."""
-        return order, *(int(size) for size in rng.choice(np.arange(9, 500), 3, replace=False))
+        return order, *(int(size) for size in rng.choice(np.arange(9, 50_000), 3, replace=False))
 
     return draw
 

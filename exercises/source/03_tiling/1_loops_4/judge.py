@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from tiled_matmul.grader.spec import LOOPS, Case, Count, Exercise, Limits, Slip
+from tiled_matmul.grader.spec import LOOPS, Case, Count, Exercise, Limits, Slip, cover, tiled_cases
 
 T = 4
 
@@ -30,7 +28,7 @@ def _three_tiles_each(case: Case) -> int:
     a = case.m * case.k * tiles(case.n)
     b = case.k * case.n * tiles(case.m)
     c = case.m * case.n * tiles(case.k)
-    return a + b + c
+    return a + b + c + case.m * case.n  # and C once more, where it is set to zero before
 
 
 def _cut(size: int, edge: int, whole: bool = False) -> list[tuple[int, int]]:
@@ -119,7 +117,7 @@ EXERCISE = Exercise(
     entry="loops_4",
     parameters=("a", "b", "c"),
     kind="loops",
-    rules=replace(LOOPS, lists=False),  # whoever copies A and B into lists reads them once
+    rules=LOOPS,
     limits=Limits(seconds=6),
     tile=T,
     given={"T": T},
@@ -127,6 +125,8 @@ EXERCISE = Exercise(
     cases=(
         Case(8, 12, 8),
         Case(10, 11, 9),
+        *tiled_cases(T),
+        Case(7, 16, 11, draw="normal", given={"T": 5}),
     ),
     counts=(
         Count(
@@ -135,6 +135,15 @@ EXERCISE = Exercise(
             "C is right, and not by tiles: three tiles would fit into the cache that was watched, "
             "and these loops fetch the same words again and again. The three loops over tiles go "
             "outside, the three inside a tile inside.",
+        ),
+        Count(
+            "reads of A",
+            None,
+            "C is right, and elements of A are read fewer times than three tiles need: A was "
+            "copied before. Read each element where it is multiplied.",
+            "copied",
+            share=0,
+            least=lambda case: case.m * case.k * cover(case.n, _edge(case)),
         ),
         Count(
             "whole rows",
@@ -215,7 +224,7 @@ EXERCISE = Exercise(
         **{"empty ranges": 1, "lost i0": 2, "lost j0": 2, "lost i0 and j0": 2, "lost k0": 2},
         **{"last product": 1},
         **{"lost i, j and k": 2, "whole tiles": 3, "out of bounds": 3, "ragged edge": 3},
-        **{"part of k": 2, "scaled": 2, "counts": 1, "negative index": 2, "error": 1},
+        **{"part of k": 2, "scaled": 2, "counts": 1, "copied": 1, "negative index": 2, "error": 1},
         **{"uninitialised read": 1, "stale": 1, "timeout": 1, "other": 2},
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Slip
 
-from .._shared import A_GUARD, ABC, FIRST_TWICE, STORED_ONCE
+from .._shared import A_GUARD, ABC, FIRST_TWICE, NO_BARRIER, STORED_ONCE
 
 BLOCK = (8, 4)  # of 04.1, as (x, y): what confuses the two does not come out right by luck
 
@@ -26,6 +26,14 @@ EXERCISE = Exercise(
     cases=(
         Case(5, 10, 7),
         Case(3, 17, 11, draw="normal", order="shuffle", given={"BLOCK": (4, 2)}),
+        # Each size is the large one in its turn, and K is 1.
+        Case(70, 3, 5, draw="normal"),
+        Case(2, 75, 4, order="reverse"),
+        Case(3, 2, 70, draw="normal"),
+        Case(6, 9, 1, draw="wide"),
+        Case(11, 8, 2, given={"BLOCK": (3, 7)}),
+        Case(9, 13, 3, given={"BLOCK": (5, 5)}, order="reverse"),
+        Case(261, 2, 2),
     ),
     large=(Case(517, 389, 301, draw="normal"),),
     slips=(
@@ -37,6 +45,7 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
+        NO_BARRIER,
         Count(
             "global loads",
             lambda case: 2 * case.m * case.n * case.k,

@@ -7,4 +7,6 @@ from tiled_matmul.grader.spec import Case
 HIDDEN = (
     Case(20, 35, 9, order="reverse"),
     Case(5, 40, 3),
+    Case(53, 4, 2),
+    Case(1, 17, 91, draw="normal"),
 )

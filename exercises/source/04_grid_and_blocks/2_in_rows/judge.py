@@ -6,7 +6,7 @@ import numpy as np
 
 from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise
 
-from .._shared import A_GUARD, ABC, FIRST_TWICE, STORED_ONCE
+from .._shared import A_GUARD, ABC, FIRST_TWICE, NO_BARRIER, STORED_ONCE
 
 EDGE = 16
 SECTOR = 8  # floats
@@ -60,10 +60,14 @@ EXERCISE = Exercise(
     cases=(
         Case(32, 32, 8),
         Case(37, 18, 5, draw="normal", order="shuffle"),
+        Case(261, 2, 1, draw="normal"),
+        Case(3, 49, 2, order="reverse"),
+        Case(2, 3, 70, draw="normal"),
     ),
     large=(Case(517, 389, 301, draw="normal"),),
     slips=(FIRST_TWICE,),
     counts=(
+        NO_BARRIER,
         Count(
             "global load sectors",
             load_sectors,

@@ -6,4 +6,8 @@ from tiled_matmul.grader.spec import (
     Case,
 )
 
-HIDDEN = (Case(9, 9, 9),)
+HIDDEN = (
+    Case(9, 9, 9),
+    Case(6, 12, 51),
+    Case(36, 3, 9, draw="normal"),
+)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tiled_matmul.grader.spec import (
+    NO_NEEDLESS_BARRIERS,
     ONCE,
     Case,
     Exercise,
@@ -204,9 +205,13 @@ EXERCISE = Exercise(
         Case(9, 9, 9, draw="puzzle"),
         Case(9, 9, 9, draw="normal", order="reverse"),
         Case(12, 6, 9, order="shuffle"),
+        Case(6, 9, 18, draw="normal"),
+        Case(30, 3, 6, order="reverse"),
+        Case(3, 33, 3),
+        Case(3, 6, 45, draw="normal"),
     ),
     large=(Case(516, 387, 300, draw="normal"),),
-    counts=(fewest_loads(TPB), ONCE),
+    counts=(fewest_loads(TPB), ONCE, NO_NEEDLESS_BARRIERS),
     slips=(
         *_staging(),
         Slip(_one_matrix(0), "staging", ONE.format("A")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tiled_matmul.grader.spec import (
     Case,
+    tiled_cases,
 )
 
 HIDDEN = (
@@ -11,4 +12,6 @@ HIDDEN = (
     Case(5, 9, 6, order="reverse"),
     Case(1, 1, 1, draw="normal"),
     Case(3, 10, 2),
+    *tiled_cases(4, 1),
+    Case(10, 17, 50, given={"TILE": 8}),
 )

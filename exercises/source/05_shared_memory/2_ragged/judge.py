@@ -9,11 +9,14 @@ import numpy as np
 
 from tiled_matmul.grader.spec import (
     CUDA,
+    NO_NEEDLESS_BARRIERS,
+    ONCE,
     Case,
     Exercise,
     Slip,
     cover,
     square_blocks,
+    tiled_cases,
 )
 
 from .._shared import ABC, GUARDS, TILE, fewest_loads
@@ -61,9 +64,14 @@ EXERCISE = Exercise(
     cases=(
         Case(6, 7, 5),
         Case(9, 3, 7, draw="normal", order="shuffle"),
+        # Two warps a block: what orders one warp does not order these.
+        Case(13, 18, 43, draw="normal", given={"TILE": 8}, order="reverse"),
+        *tiled_cases(TILE),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),
     counts=(
+        ONCE,
+        NO_NEEDLESS_BARRIERS,
         replace(
             fewest_loads(TILE),
             message="C is right, and more is loaded than there is. Does a thread that has nothing "

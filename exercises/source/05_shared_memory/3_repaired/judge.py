@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from tiled_matmul.grader.spec import (
+    NO_NEEDLESS_BARRIERS,
+    ONCE,
     Case,
     Exercise,
     square_blocks,
+    tiled_cases,
 )
 
 from .._shared import ABC, BLOCKS, TILE, fewest_loads
@@ -26,9 +29,10 @@ EXERCISE = Exercise(
         Case(7, 5, 9, draw="normal", order="shuffle"),
         # Two warps a block: what orders one warp does not order these.
         Case(9, 10, 17, given={"TILE": 8}),
+        *tiled_cases(TILE),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),
-    counts=(fewest_loads(TILE),),
+    counts=(fewest_loads(TILE), ONCE, NO_NEEDLESS_BARRIERS),
     hints={
         **{"race": 1, "uninitialised read": 1, "divergent barrier": 3, "error": 1, "other": 1},
         **{"counts": 1, "race on the next turn": 2},

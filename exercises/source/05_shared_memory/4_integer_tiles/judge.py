@@ -6,10 +6,13 @@ import numpy as np
 
 from tiled_matmul.grader.spec import (
     CUDA,
+    NO_NEEDLESS_BARRIERS,
+    ONCE,
     Case,
     Exercise,
     Slip,
     square_blocks,
+    tiled_cases,
 )
 
 from .._shared import ABC, GUARDS, TILE, fewest_loads
@@ -41,9 +44,12 @@ EXERCISE = Exercise(
         Case(5, 9, 6, "int32", draw="thousands", order="shuffle"),
         Case(9, 3, 7, "int32", draw="wrapping", order="reverse"),
         Case(7, 6, 5, "int32", draw="full"),
+        # Two warps a block: what orders one warp does not order these.
+        Case(13, 18, 43, "int32", draw="wrapping", given={"TILE": 8}, order="reverse"),
+        *tiled_cases(TILE, dtype="int32", draw="thousands"),
     ),
     large=(Case(517, 389, 301, "int32", given={"TILE": 16}),),
-    counts=(fewest_loads(TILE),),
+    counts=(fewest_loads(TILE), ONCE, NO_NEEDLESS_BARRIERS),
     slips=(
         Slip(
             _cut_off,

@@ -6,11 +6,14 @@ import numpy as np
 
 from tiled_matmul.grader.spec import (
     CUDA,
+    NO_NEEDLESS_BARRIERS,
+    ONCE,
     Case,
     Count,
     Exercise,
-    loads_of_tiles,
+    loads_of_whole_tiles,
     square_blocks,
+    tiled_cases,
 )
 
 TILE = 16
@@ -24,8 +27,8 @@ def _different(row: np.ndarray, col: np.ndarray, pitch: int) -> int:
 
 
 def loads(case: Case) -> int:
-    """How many elements the tiles load: each of A once for each tile column of C, …"""
-    return loads_of_tiles(case.m, case.n, case.k, TILE, TILE)
+    """Return how many elements whole tiles load: each of A once for each tile column of C, …"""
+    return loads_of_whole_tiles(case, TILE, TILE, TILE)
 
 
 def load_sectors(case: Case) -> int:
@@ -69,6 +72,8 @@ EXERCISE = Exercise(
     cases=(
         Case(16, 16, 16, by_columns="a"),
         Case(33, 17, 20, draw="normal", by_columns="a", order="shuffle"),
+        *tiled_cases(TILE, deep=1, by_columns="a"),
+        Case(3, 2, 90, by_columns="a"),
     ),
     large=(Case(517, 389, 301, draw="normal", by_columns="a"),),
     counts=(
@@ -104,6 +109,8 @@ EXERCISE = Exercise(
             "lies by columns, so neighbours in x have to load from neighbouring rows of A.",
             "sectors",
         ),
+        ONCE,
+        NO_NEEDLESS_BARRIERS,
     ),
     hints={
         **{

@@ -6,6 +6,7 @@ import numpy as np
 
 from tiled_matmul.grader.spec import (
     CUDA,
+    NO_NEEDLESS_BARRIERS,
     ONCE,
     Case,
     Count,
@@ -13,8 +14,9 @@ from tiled_matmul.grader.spec import (
     Slip,
     Speed,
     cover,
+    loads_of_whole_tiles,
+    tiled_cases,
 )
-from tiled_matmul.grader.spec import loads_of_tiles as global_loads
 
 TILE, OWN = 8, 2
 
@@ -60,6 +62,7 @@ EXERCISE = Exercise(
         Case(7, 3, 17, draw="normal", order="shuffle"),
         # Two warps a block: what orders one warp does not order these.
         Case(18, 15, 20, given={"TILE": 16}, order="reverse"),
+        *tiled_cases(TILE),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 32}),),
     speed=Speed(
@@ -73,7 +76,7 @@ EXERCISE = Exercise(
     counts=(
         Count(
             "global loads",
-            lambda case: global_loads(case.m, case.n, case.k, _edge(case), _edge(case)),
+            lambda case: loads_of_whole_tiles(case, _edge(case), _edge(case), _edge(case)),
             "C is right, but it takes more from global memory than the tiles hold: multiply what "
             "lies in shared memory.",
             "sharing",
@@ -86,6 +89,7 @@ EXERCISE = Exercise(
             "with each.",
         ),
         ONCE,
+        NO_NEEDLESS_BARRIERS,
     ),
     slips=(
         Slip(

@@ -13,7 +13,7 @@ from tiled_matmul.grader.spec import loads_of_tiles as global_loads
 
 
 def _draw(rng) -> tuple:
-    m, n, k = (int(size) for size in rng.integers(1, 300, 3))
+    m, n, k = (int(size) for size in rng.integers(1, rng.choice((300, 20_000)), 3))
     rows, columns = (int(edge) for edge in rng.choice((4, 8, 16, 32, 48), 2, replace=False))
     return m, n, k, rows, columns
 
@@ -33,6 +33,7 @@ EXERCISE = Exercise(
         Call((128, 128, 16, 128, 64)),
         Call((20, 35, 9, 64, 64)),
         Call((100, 70, 20, 64, 32)),
+        Call((40_001, 50_001, 3, 20_000, 25_000)),  # a tile more for one row, and one column
         *(Call(draw=_draw) for _ in range(6)),
     ),
     slips=(

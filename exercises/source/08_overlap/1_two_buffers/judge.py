@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, cover
+from tiled_matmul.grader.spec import CUDA, NO_NEEDLESS_BARRIERS, ONCE, Case, Count, Exercise, cover
 
 from .._shared import ABC, CASES, FLOAT, LARGE, SHARED, TILE, blocks, launch, tile_edge
 
@@ -33,6 +33,7 @@ EXERCISE = Exercise(
     large=LARGE,
     counts=(
         SHARED,
+        ONCE,
         Count(
             "barriers",
             lambda case: blocks(case) * (_steps(case) + 1),
@@ -42,6 +43,7 @@ EXERCISE = Exercise(
             share=0,
         ),
         MEMORY,
+        NO_NEEDLESS_BARRIERS,
     ),
     remedies={
         "race on the next turn": "On the next turn a thread that is ahead stages already, and no "

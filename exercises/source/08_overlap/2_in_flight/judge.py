@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tiled_matmul.grader.spec import CUDA, Count, Exercise
+from tiled_matmul.grader.spec import CUDA, NO_NEEDLESS_BARRIERS, ONCE, Count, Exercise
 
 from .._shared import ABC, CASES, FLOAT, LARGE, SHARED, TILE, blocks, launch, tile_edge
 
@@ -24,6 +24,8 @@ EXERCISE = Exercise(
     since=(8, 0),
     counts=(
         SHARED,
+        ONCE,
+        NO_NEEDLESS_BARRIERS,
         Count(
             "plain global loads",
             lambda case: 0,

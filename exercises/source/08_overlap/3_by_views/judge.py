@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Slip, cover
+from tiled_matmul.grader.spec import (
+    CUDA,
+    NO_NEEDLESS_BARRIERS,
+    ONCE,
+    Case,
+    Count,
+    Exercise,
+    Slip,
+    cover,
+    tiled_cases,
+)
 
 from .._shared import ABC, DEPTH, SHARED, TILE, blocks, launch, tile_edge
 
@@ -131,6 +141,7 @@ EXERCISE = Exercise(
         Case(5, 4, 1),
         # Two warps a block: what orders one warp does not order these.
         Case(9, 10, 33, given={"TILE": 8, "DEPTH": 16}, order="reverse"),
+        *tiled_cases(DEPTH),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16, "DEPTH": 32}),),
     since=(8, 0),
@@ -148,6 +159,8 @@ EXERCISE = Exercise(
     ),
     counts=(
         SHARED,
+        ONCE,
+        NO_NEEDLESS_BARRIERS,
         Count(
             "plain global loads",
             lambda case: 0,

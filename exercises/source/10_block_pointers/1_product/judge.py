@@ -10,7 +10,7 @@ from tiled_matmul.grader.programs import (
     blocks,
     launch,
 )
-from tiled_matmul.grader.spec import TRITON, Case, Exercise, Speed
+from tiled_matmul.grader.spec import TRITON, Case, Exercise, Speed, tiled_cases
 
 from .._shared import REMEDIES
 
@@ -29,6 +29,8 @@ EXERCISE = Exercise(
         Case(20, 40, 24, "float16", given=blocks(32, 16, 32), by_columns="bc"),
         # Here sums in float16 show.
         Case(32, 19, 520, "float16", draw="wide"),
+        *tiled_cases(16, deep=1, dtype="float16"),
+        Case(21, 18, 90, "float16", draw="normal", apart=True),
     ),
     large=(Case(517, 389, 301, "float16", draw="normal", given=blocks(64, 64, 32)),),
     speed=Speed(

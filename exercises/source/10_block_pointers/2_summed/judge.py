@@ -10,7 +10,7 @@ from tiled_matmul.grader.programs import (
     blocks,
     launch,
 )
-from tiled_matmul.grader.spec import TRITON, Case, Exercise
+from tiled_matmul.grader.spec import TRITON, Case, Exercise, tiled_cases
 
 from .._shared import REMEDIES
 
@@ -28,6 +28,8 @@ EXERCISE = Exercise(
         Case(33, 17, 512, "float16", draw="wide"),
         Case(32, 32, 512, "float16", draw="positive"),
         Case(17, 20, 1030, "float16", draw="normal", given=blocks(32, 32, 32)),
+        *tiled_cases(16, deep=1, dtype="float16"),
+        Case(21, 18, 90, "float16", draw="normal", apart=True),
     ),
     large=(Case(517, 389, 301, "float16", draw="positive", given=blocks(64, 64, 32)),),
     counts=(LOADS, STEPS, STORES),

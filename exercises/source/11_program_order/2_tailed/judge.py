@@ -13,14 +13,15 @@ from tiled_matmul.grader.programs import (
     blocks,
     launch,
 )
-from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Slip, cover
+from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Slip, cover, tiled_cases
 
 
 def _whole_rows(case: Case) -> int:
     """Return how many elements are loaded where rows and columns beyond an edge wrap around."""
     block = block_of(case)
     rows, columns = cover(case.m, block["BLOCK_M"]), cover(case.n, block["BLOCK_N"])
-    return rows * columns * (block["BLOCK_M"] + block["BLOCK_N"]) * case.k
+    depth = cover(case.k, block["BLOCK_K"]) * block["BLOCK_K"]
+    return rows * columns * (block["BLOCK_M"] + block["BLOCK_N"]) * depth
 
 
 def _wrapped(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -49,6 +50,9 @@ EXERCISE = Exercise(
         Case(20, 35, 40, "float16", corner=True),
         Case(17, 40, 65, "float16", given=blocks(16, 32, 32), by_columns="a"),
         Case(18, 20, 50, "float16", draw="normal", by_columns="b"),
+        *tiled_cases(16, deep=1, dtype="float16"),
+        Case(21, 18, 90, "float16", draw="normal", apart=True),
+        Case(19, 17, 520, "float16", draw="wide"),
     ),
     large=(Case(517, 389, 301, "float16", draw="normal", given=blocks(64, 64, 32)),),
     counts=(Count("elements loaded", _whole_rows, LOADS.message), STEPS, STORES),

@@ -25,8 +25,10 @@ def _shared(m: int, n: int, k: int, stages: int) -> int:
 
 
 def _any_setting(random: np.random.Generator) -> tuple[int, ...]:
-    block = (16 * 2 ** int(x) for x in random.integers(5, size=3))
-    return *block, 2 ** int(random.integers(5)), int(random.integers(1, 7))
+    """Return a setting with whole sums, which may be counted by / or by //."""
+    m, n, k = (16 * 2 ** int(x) for x in random.integers(5, size=3))
+    most = min(4, (m * n // WARP).bit_length() - 1)
+    return m, n, k, 2 ** int(random.integers(most + 1)), int(random.integers(1, 7))
 
 
 EXERCISE = Exercise(
@@ -49,6 +51,9 @@ EXERCISE = Exercise(
         # 256 · 256 sums fill the registers of a multiprocessor, whatever the warps.
         Call((256, 256, 32, 16, 3)),
         Call((64, 256, 16, 1, 1)),
+        # 254 sums fit into a thread's registers, and 255 do not.
+        Call((64, 127, 16, 1, 1)),
+        Call((96, 85, 16, 1, 1)),
         *(Call(draw=_any_setting) for _ in range(8)),
     ),
     slips=(

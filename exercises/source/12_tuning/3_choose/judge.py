@@ -96,7 +96,7 @@ WAVES = (
 
 
 def _any_c(random: np.random.Generator) -> tuple[int, int]:
-    m, n = (int(x) for x in random.integers(64, 6000, size=2))
+    m, n = (int(x) for x in random.integers(64, random.choice((6000, 40_000)), size=2))
     return m, n
 
 

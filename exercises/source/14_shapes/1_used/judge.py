@@ -17,8 +17,8 @@ def _last(tiles: int, sms: int) -> float:
 
 
 def _any(random: np.random.Generator) -> tuple[int, ...]:
-    m, n, sms = (int(x) for x in random.integers(1, (5000, 5000, 200)))
-    block = (16 * 2 ** int(x) for x in random.integers(5, size=2))
+    m, n, sms = (int(x) for x in random.integers(1, (20_000, 20_000, 200)))
+    block = (16 * 2 ** int(x) for x in random.integers(1, 5, size=2))
     return m, n, *block, sms
 
 

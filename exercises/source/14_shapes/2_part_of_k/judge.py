@@ -7,11 +7,22 @@ from dataclasses import replace
 import numpy as np
 
 from tiled_matmul.grader.programs import (
+    BLOCKS,
+    STORES,
     block_of,
     blocks,
     launch,
 )
-from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Slip, cover
+from tiled_matmul.grader.spec import (
+    TRITON,
+    Case,
+    Count,
+    Exercise,
+    Slip,
+    cover,
+    loads_of_whole_tiles,
+    tiled_cases,
+)
 
 STRIDES = ("a_row", "a_col", "b_row", "b_col", "part", "row", "col")
 
@@ -30,8 +41,7 @@ def _share(case: Case) -> int:
 
 def _loads(case: Case) -> int:
     block = block_of(case)
-    of_a = case.m * case.k * cover(case.n, block["BLOCK_N"])
-    return of_a + case.k * case.n * cover(case.m, block["BLOCK_M"])
+    return loads_of_whole_tiles(case, *map(block.get, BLOCKS))
 
 
 def _whole(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -61,13 +71,16 @@ EXERCISE = Exercise(
     ),
     kind="triton",
     # What is counted are products of `tl.dot`.
-    rules=replace(TRITON, attributes=TRITON.attributes - {"tl.sum"}),
+    rules=TRITON,
     launch=_launch,
     cases=(
         Case(20, 35, 130, parts=4),
         Case(33, 17, 200, draw="normal", parts=3),
         # Fewer blocks of K than parts: what is left is zeros.
         Case(20, 20, 20, parts=4),
+        *tiled_cases(16, deep=1, parts=3),
+        Case(21, 18, 190, draw="normal", parts=2, apart=True),
+        Case(21, 18, 190, draw="normal", parts=1),
     ),
     large=(Case(217, 389, 1301, parts=4, given=blocks(32, 32, 32)),),
     counts=(
@@ -78,6 +91,15 @@ EXERCISE = Exercise(
             "of K out, so that each program has as many as any other, or one fewer.",
             share=0.25,
         ),
+        Count(
+            "products of a program",
+            None,
+            "The parts add up to C, and the products are made without `tl.dot`: the tensor cores "
+            "have no work.",
+            "no dot",
+            least=lambda case: 1,
+        ),
+        replace(STORES, most=lambda case: case.parts * case.m * case.n),
         Count(
             "elements loaded",
             _loads,
@@ -101,7 +123,7 @@ EXERCISE = Exercise(
     ),
     hints={
         **{"whole": 1, "overlap": 1, "forbidden": 1, "stale": 1, "unmasked tail": 2},
-        **{"not stored": 3, "stored twice": 3, "no tile": 3},
+        **{"not stored": 3, "stored twice": 3, "once": 3, "no dot": 1, "no tile": 3},
         **{"out of bounds": 2, "not read": 1, "part of k": 1, "scaled": 1, "counts": 1},
         **{"not finite": 2, "zero": 3, "error": 3, "other": 1},
     },

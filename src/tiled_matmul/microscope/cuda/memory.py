@@ -324,16 +324,18 @@ class Array:
         return stored if isinstance(self.data, list) else values.carrier(self.dtype)(stored)
 
     def put(self, value: Any, index: tuple, key: int) -> None:
-        """Store to an element, or in a local array one value to a slice."""
+        """Store to an element, or one value to a slice."""
         index = self._flat(index)
         cast = values.caster(self.dtype)
         if len(index) != self.ndim or any(type(i) is slice for i in index):
-            if self.info.space != "local" or isinstance(value, Array):
-                raise Unsupported("storing to a slice: store each element in a loop")
+            if isinstance(value, Array):
+                raise Unsupported("storing an array to a slice: store each element in a loop")
             view = self._slice(index, key)
             for place in np.ndindex(view.shape):
                 at = view.offset + sum(map(operator.mul, place, view.steps))
                 self.data[at] = cast(value)
+                if self.info.space != "local":
+                    self._note(at, key)
             return
         element = self._element(index, key)
         if element is not None:

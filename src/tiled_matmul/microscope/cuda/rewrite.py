@@ -279,6 +279,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_positive": values.positive,
         "_simt_print": _print,
         "_simt_zip": zip,
+        "_simt_enumerate": enumerate,
         "_simt_next": next,
         "_simt_iterations_of": range,
         "_simt_len": len,
@@ -299,6 +300,12 @@ def _is_dtype_type(node: ast.expr) -> bool:
         and isinstance(node.value, ast.Attribute)
         and node.value.attr == "dtype"
     )
+
+
+def _of_numbers(node: ast.expr) -> bool:
+    """Does an expression consist of numbers only?"""
+    allowed = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
+    return all(isinstance(part, allowed) for part in ast.walk(node))
 
 
 class _Translator:
@@ -432,8 +439,6 @@ class _Translator:
         return [ast.copy_location(made, node)]
 
     def do_While(self, node: ast.While) -> list[ast.stmt]:  # noqa: N802
-        if node.orelse:
-            raise self.unsupported(node, "while … else")
         test = self.test(node.test)
         loop = self.new_loop(is_while=True)
         tick = call("_simt_tick", ast.Constant(node.lineno), ast.Constant(self.source.name))
@@ -442,7 +447,8 @@ class _Translator:
         if self.shared.record:
             body.append(assign(write_name("_simt_path"), call("_simt_next", read_name(iterations))))
         body += self.block(node.body)
-        made: list[ast.stmt] = [ast.copy_location(ast.While(test, body, []), node)]
+        orelse = self.orelse(node, outside)
+        made: list[ast.stmt] = [ast.copy_location(ast.While(test, body, orelse), node)]
         if self.shared.record:
             paths = call("_simt_iterations", read_name("_simt_path"), ast.Constant(loop))
             made = [
@@ -454,11 +460,22 @@ class _Translator:
         return made
 
     def do_For(self, node: ast.For) -> list[ast.stmt]:  # noqa: N802
-        if node.orelse:
-            raise self.unsupported(node, "for … else")
-        if not isinstance(node.target, ast.Name):
-            raise self.unsupported(node, "a loop over more than one name")
+        arrays = self.arrays(node.iter)
+        if arrays:
+            return self.do_For(self.by_index(node, arrays))
         iterations, kind = self.iterations(node.iter)
+        if not isinstance(node.target, ast.Name):
+            name = read_name(self.temporary(kind))
+            first = ast.Assign([node.target], ast.copy_location(name, node))
+            node = ast.copy_location(
+                ast.For(
+                    ast.copy_location(write_name(name.id), node),
+                    node.iter,
+                    [ast.copy_location(first, node), *node.body],
+                    node.orelse,
+                ),
+                node,
+            )
         loop = self.new_loop()
         self.assigned(node.target.id, kind)
         body: list[ast.stmt] = []
@@ -467,17 +484,61 @@ class _Translator:
             body.append(assign(write_name(node.target.id), iteration))
         body += self.block(node.body)
         if not self.shared.record:
-            made = ast.For(write_name(node.target.id), iterations, body, [])
+            made = ast.For(write_name(node.target.id), iterations, body, self.block(node.orelse))
             return [ast.copy_location(made, node)]
         outside = f"_simt_outside{loop}"
         paths = call("_simt_iterations", read_name("_simt_path"), ast.Constant(loop))
         both = ast.Tuple([write_name(node.target.id), write_name("_simt_path")], ast.Store())
-        made = ast.For(both, call("_simt_zip", iterations, paths), body, [])
+        made = ast.For(both, call("_simt_zip", iterations, paths), body, self.orelse(node, outside))
         return [
             assign(write_name(outside), read_name("_simt_path")),
             ast.copy_location(made, node),
             assign(write_name("_simt_path"), read_name(outside)),
         ]
+
+    def orelse(self, node: ast.For | ast.While, outside: str) -> list[ast.stmt]:
+        """Translate what follows `else` of a loop: it is no iteration's."""
+        made = self.block(node.orelse)
+        if made and self.shared.record:
+            made = [assign(write_name("_simt_path"), read_name(outside)), *made]
+        return made
+
+    def arrays(self, node: ast.expr) -> list[ast.expr]:
+        """Return the arrays whose elements a loop takes: `a[row]`, or those of zip or enumerate."""
+        function = isinstance(node, ast.Call) and self.resolve(node.func)[1]
+        if function in (zip, enumerate) and not node.keywords:
+            parts = node.args[:1] if function is enumerate else node.args
+        else:
+            parts = [node]
+        simple = all(isinstance(part, ast.Name | ast.Subscript | ast.Attribute) for part in parts)
+        if not parts or not simple:
+            return []
+        sites = len(self.shared.sites)
+        kinds_of = [self.expression(part)[1] for part in parts]
+        del self.shared.sites[sites:]  # they are translated again
+        # A row such as a[i] looks like an element before the kernel runs.
+        return parts if all(kind in (ARRAY, OTHER, None) for kind in kinds_of) else []
+
+    def by_index(self, node: ast.For, arrays: list[ast.expr]) -> ast.For:
+        """Return a loop over the elements of arrays as a loop over their indices."""
+        index = self.temporary(SIZE)
+        called = ast.unparse(node.iter)
+        elements: list[ast.expr] = [ast.Subscript(a, read_name(index), ast.Load()) for a in arrays]
+        value: ast.expr = elements[0]
+        if called.startswith("enumerate("):
+            first = node.iter.args[1] if len(node.iter.args) > 1 else ast.Constant(0)
+            count = ast.BinOp(read_name(index), ast.Add(), first)
+            value = ast.Tuple([count, elements[0]], ast.Load())
+        elif called.startswith("zip("):
+            value = ast.Tuple(elements, ast.Load())
+        sizes = [call("len", array) for array in arrays]
+        size = sizes[0] if len(sizes) == 1 else call("min", *sizes)
+        taken = ast.Assign([node.target], value)
+        loop = ast.For(write_name(index), call("range", size), [taken, *node.body], node.orelse)
+        for part in ast.walk(loop):
+            if isinstance(part, ast.expr | ast.stmt) and not hasattr(part, "lineno"):
+                ast.copy_location(part, node)
+        return ast.fix_missing_locations(ast.copy_location(loop, node))
 
     def new_loop(self, is_while: bool = False) -> int:
         self.shared.loops.append((len(self.shared.sites), is_while))
@@ -499,16 +560,31 @@ class _Translator:
                 )
                 return (iterations if small else call("_simt_span", iterations, *where)), iteration
             return call("_simt_range", *where, *(self.typed(*end) for end in ends)), OTHER
+        if isinstance(node, ast.Call) and self.resolve(node.func)[1] in (zip, enumerate):
+            return self.together(node)
         value, kind = self.expression(node)
         part = kinds.part_of(kind)
         if part is not None:
             return value, part
         if not isinstance(kind, tuple):
-            raise self.unsupported(node, "a loop over anything but range(…) or a tuple")
+            raise self.unsupported(node, "a loop over anything but range(…), a tuple or an array")
         joined = None
         for part in kind:
             joined = join(joined, part)
         return value, joined
+
+    def together(self, node: ast.Call) -> tuple[ast.expr, Any]:
+        """Translate zip(…) or enumerate(…) of ranges and tuples."""
+        if node.keywords or not node.args:
+            raise self.unsupported(node, f"{self.text(node)} without plain arguments")
+        if self.resolve(node.func)[1] is zip:
+            parts = [self.iterations(argument) for argument in node.args]
+            made = call("_simt_zip", *(tree for tree, _ in parts))
+            return made, tuple(kind for _, kind in parts)
+        iterations, kind = self.iterations(node.args[0])
+        first = [self.expression(argument) for argument in node.args[1:]]
+        count = join(SIZE, first[0][1]) if first else SIZE
+        return call("_simt_enumerate", iterations, *(tree for tree, _ in first)), (count, kind)
 
     def is_range(self, node: ast.expr) -> bool:
         known, value = self.resolve(node)
@@ -717,6 +793,11 @@ class _Translator:
     def see_Subscript(self, node: ast.Subscript) -> tuple[ast.expr, Any]:  # noqa: N802
         value, kind = self.expression(node.value)
         part = kinds.part_of(kind)
+        if isinstance(node.slice, ast.Slice) and (part is not None or isinstance(kind, tuple)):
+            index, _ = self.index(node.slice)
+            if isinstance(kind, tuple):
+                kind = kind[self.constant_slice(node.slice)]
+            return ast.Subscript(value, index, ast.Load()), kind
         if part is not None:
             index, _ = self.index(node.slice)
             return ast.Subscript(value, index, ast.Load()), part
@@ -732,6 +813,14 @@ class _Translator:
         indices = [self.index(part) for part in parts]
         made = self.element(node, value, indices, "load", self.text(node), self.text(node.value))
         return made, ARRAY if any(kind == ARRAY for _, kind in indices) else OTHER
+
+    def constant_slice(self, node: ast.Slice) -> slice:
+        """Return a slice of a tuple, whose length Numba has to know."""
+        try:
+            ends = (node.lower, node.upper, node.step)
+            return slice(*(None if end is None else ast.literal_eval(end) for end in ends))
+        except ValueError:
+            raise self.mistyped(node, "a slice of a tuple has constant ends") from None
 
     def store(self, target: ast.Subscript, value: ast.expr, node: ast.stmt) -> ast.expr:
         array, _ = self.expression(target.value)
@@ -804,6 +893,14 @@ class _Translator:
 
     def text(self, node: ast.expr) -> str:
         return ast.unparse(as_written(copy.deepcopy(node)))
+
+    def see_NamedExpr(self, node: ast.NamedExpr) -> tuple[ast.expr, Any]:  # noqa: N802
+        name = node.target.id
+        value, kind = self.expression(node.value, name)
+        self.assigned(name, kind)
+        if self.env[name] == OTHER:
+            value, kind = self.typed(value, kind), OTHER
+        return ast.NamedExpr(write_name(name), value), kind
 
     def see_BinOp(self, node: ast.BinOp) -> tuple[ast.expr, Any]:  # noqa: N802
         left, right = self.expression(node.left), self.expression(node.right)
@@ -911,8 +1008,10 @@ class _Translator:
         return call("_simt_flag", self.compare(node)), OTHER
 
     def compare(self, node: ast.Compare) -> ast.expr:
-        for op in node.ops:
-            if isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
+        for op, side in zip(node.ops, node.comparators, strict=True):
+            among = isinstance(op, (ast.In, ast.NotIn)) and isinstance(side, ast.Tuple)
+            none = isinstance(side, ast.Constant) and side.value is None
+            if type(op) in COMPARISONS and not among and not none:
                 raise self.unsupported(node, f"a comparison by {COMPARISONS[type(op)]}")
         sides = [self.expression(value) for value in (node.left, *node.comparators)]
         signs = {is_unsigned(kind) for _, kind in sides}
@@ -970,6 +1069,11 @@ class _Translator:
             return self.plain(node, value)
         if node.keywords and not is_device_function(value):
             raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
+        if value is divmod and len(node.args) == 2:
+            sides = [self.expression(argument) for argument in node.args]
+            parts = [self.binary(node, op, *sides) for op in (ast.FloorDiv(), ast.Mod())]
+            made = ast.Tuple([part for part, _ in parts], ast.Load())
+            return made, tuple(kind for _, kind in parts)
         table = functions()
         if hashable(value) and value in table:
             arguments = [self.expression(argument) for argument in node.args]
@@ -1033,9 +1137,12 @@ class _Translator:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         operands = [self.expression(argument) for argument in node.args]
         keywords = {k.arg: self.expression(k.value) for k in node.keywords}
+        defaults = dict(zip(reversed(names), reversed(function.__defaults__ or ()), strict=False))
         for parameter in names[len(operands) :]:
             if parameter in keywords:
                 operands.append(keywords.pop(parameter))
+            elif parameter in defaults:
+                operands.append(self.constant(node, defaults[parameter]))
         if keywords or len(operands) != len(names):
             raise self.mistyped(
                 node, f"{function.__name__} takes ({', '.join(names)}), got {self.text(node)}"
@@ -1166,6 +1273,8 @@ class _Translator:
         for part in parts:
             if isinstance(part, ast.Constant):
                 continue
+            if isinstance(part, ast.BinOp) and _of_numbers(part):
+                continue  # Python computes it before Numba sees it
             if isinstance(part, (ast.Name, ast.Attribute)) and self.feature(part) is None:
                 root = part
                 while isinstance(root, ast.Attribute):

@@ -1,0 +1,490 @@
+"""What an answer may say: every statement, name and attribute of it is looked at before it runs.
+
+Three kinds of answers do not run. What would defeat the exercise is refused (FORBIDDEN): a
+library's product, the grader, the outside world. What cannot work is told for what it is (WRONG):
+a misspelt name, a barrier that is not called. What is harmless and yet unknown here is no mark
+(NOT_YET). In a sandbox safety does not depend on this list.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator, Sequence
+
+from tiled_matmul.grader.messages import sentence
+from tiled_matmul.grader.spec import COURSE, CUDA, MODULES, PLACES, PYTHON_KINDS, Exercise
+
+UNKNOWN = {  # statements and expressions that no exercise's answer needs
+    ast.AsyncFunctionDef: "async def",
+    ast.AsyncFor: "async for",
+    ast.AsyncWith: "async with",
+    ast.Await: "await",
+    ast.With: "with",
+}
+NOT_IN_KERNELS = {  # what neither Numba nor Triton compiles in a kernel
+    ast.ClassDef: "class",
+    ast.Lambda: "lambda",
+    ast.Try: "try",
+    ast.Global: "global",
+    ast.Nonlocal: "nonlocal",
+    ast.Yield: "yield",
+    ast.YieldFrom: "yield",
+    ast.Delete: "del",
+    ast.Match: "match",
+    ast.Import: "import",
+    ast.ImportFrom: "import",
+    ast.GeneratorExp: "generator expression",
+    ast.DictComp: "dictionary comprehension",
+    ast.SetComp: "set comprehension",
+    ast.Dict: "dictionary",
+    ast.Set: "set",
+}
+LIBRARIES = ("torch", "np", "numpy", "scipy", "cupy", "cublas", "operator", "numba", "tiled_matmul")
+PRODUCTS = (
+    *("matmul", "dot", "mm", "bmm", "addmm", "einsum", "tensordot", "inner", "gemm", "vdot"),
+    *("linalg", "multi_dot", "dot_scaled", "vecdot", "matvec", "vecmat"),
+)
+LOOP = "library: sum"
+MEANT = {  # a name that is near the one that was meant, and the message that says which
+    **dict.fromkeys(
+        ("cuda.syncthread", "cuda.syncthreads_", "cuda.sync_threads", "cuda.barrier"),
+        "forbidden: barrier",
+    ),
+    "cuda.synchronize": "forbidden: synchronize",
+    "cuda.shared_array": "forbidden: shared array",
+    "cuda.local_array": "forbidden: local array",
+    **dict.fromkeys(
+        (f"{m}.{t}" for m in ("cuda", "np") for t in ("int", "int_", "float", "float_")),
+        "forbidden: type",
+    ),
+    **dict.fromkeys(
+        (f"cuda.{t}" for t in ("int32", "int64", "float32", "float64")), "forbidden: type"
+    ),
+    "cuda.syncwarp": "forbidden: warp barrier",
+    **dict.fromkeys(("cuda.threadfence", "cuda.threadfence_block"), "forbidden: fence"),
+    "cuda.atomic.*": "forbidden: atomic",
+    **dict.fromkeys(("sum", "np.sum", "map"), LOOP),
+    **dict.fromkeys(
+        (f"np.{make}" for make in ("zeros", "empty", "ones", "array")), "forbidden: array"
+    ),
+}
+INSTEAD = ("forbidden: warp barrier", "forbidden: fence", "forbidden: atomic")
+NO_CALLS = {  # members that are not functions
+    "shape": "forbidden: shape is a pair",
+    "dtype": "forbidden: dtype",
+    "size": "forbidden: size",
+    "ndim": "forbidden: ndim",
+}
+MAKES = ("cuda.shared.array", "cuda.local.array")
+LAUNCH = {  # the launch cell's names for its sizes, and how a kernel reads them
+    "BLOCK": "cuda.blockDim.x` and `cuda.blockDim.y",
+    "GRID": "cuda.gridDim.x` and `cuda.gridDim.y",
+}
+REACH = (
+    *("getattr", "setattr", "delattr", "hasattr", "eval", "exec", "compile", "open", "globals"),
+    *("locals", "vars", "dir", "input", "type", "object", "super", "breakpoint", "memoryview"),
+    *("get_ipython", "exit", "quit", "BaseException", "SystemExit", "KeyboardInterrupt"),
+)
+FIELDS = re.compile(r"\{[^{}]*[._\[]")  # of str.format: one that asks for an attribute
+OPTIONS = frozenset(
+    ("device", "fastmath", "inline", "opt", "lineinfo", "debug", "cache", "max_registers")
+    + ("launch_bounds", "forceinline", "maxsize", "typed", "noinline", "do_not_specialize")
+)
+CALLED = ("syncthreads", "commit_copies")
+
+
+class Refused(Exception):
+    """An answer uses what it may not; the message names it, its line, and what to write instead."""
+
+    status, diagnosis = "FORBIDDEN", "forbidden"
+
+
+class Product(Refused):
+    """An answer calls a library's product instead of computing it."""
+
+    diagnosis = "library"
+
+
+class Mistake(Refused):
+    """An answer that cannot work as it is written."""
+
+    status = "WRONG"
+
+
+class NotYet(Refused):
+    """A harmless answer that uses what the grader does not know."""
+
+    status, diagnosis = "NOT_YET", "unknown"
+
+
+def quoted(source: str, node: ast.AST) -> str:
+    """Return the text of a node on one line, at most 60 characters of it."""
+    text = ast.get_source_segment(source, node) or ast.unparse(node)
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def describe(source: str, node: ast.AST) -> str:
+    """Return a node's text and line, for messages."""
+    return f"`{quoted(source, node)}` in line {node.lineno}"
+
+
+def named(tree: ast.AST) -> set[str]:
+    """Return all names that are bound in a tree: assigned, imported, defined or parameters."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            names.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            names.add(node.rest)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+    return names
+
+
+def check(
+    exercise: Exercise, statements: Sequence[ast.stmt], aliases: dict[str, str], source: str
+) -> None:
+    """Return if these statements of an answer may run; else raise Refused.
+
+    `aliases` holds what imported names stand for: {"ceil": "math.ceil"}.
+    """
+    _Reader(exercise, statements, aliases, source).read()
+
+
+def dotted(node: ast.AST) -> str | None:
+    """Return "cuda.shared.array" for an expression of such dotted names, None for any other."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    return ".".join([node.id, *reversed(parts)])
+
+
+class _Reader:
+    """Reads the statements of one answer."""
+
+    def __init__(
+        self,
+        exercise: Exercise,
+        statements: Sequence[ast.stmt],
+        aliases: dict[str, str],
+        source: str,
+    ) -> None:
+        self.exercise, self.rules, self.source = exercise, exercise.rules, source
+        self.statements, self.aliases = statements, aliases
+        self.kernel = exercise.kind not in PYTHON_KINDS
+        self.outer = {name for top in statements for name in _outer(top)}
+        self.members = set(self.rules.members)
+        for top in statements:  # what the methods of a class set, and those methods
+            for one in ast.walk(top):
+                if isinstance(one, ast.ClassDef):
+                    self.members |= {n for n in named(one) if not n.startswith("_")}
+                elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
+                    self.members |= {one.attr} if self.of_self(one) else set()
+
+    def read(self) -> None:
+        for top in self.statements:
+            self.parameters = [a.arg for a in top.args.args] if _is_function(top) else []
+            self.in_kernel = self.kernel and _is_function(top)
+            self.bound = named(top) | self.outer
+            self.inner: set[int] = set()  # the beginnings of longer dotted names
+            skipped = {id(part) for part in self.annotations(top)}
+            for node in ast.walk(top):
+                if id(node) not in skipped:
+                    self.look_at(node)
+
+    def annotations(self, top: ast.AST) -> Iterator[ast.AST]:
+        """Yield all parts of the annotations that are taken out before the answer runs."""
+        for node in ast.walk(top):
+            for field in ("annotation", "returns"):
+                there = getattr(node, field, None)
+                if there is not None and (field == "returns" or self.exercise.kind != "triton"):
+                    yield from ast.walk(there)
+
+    def at(self, node: ast.AST) -> str:
+        return describe(self.source, node)
+
+    def look_at(self, node: ast.AST) -> None:
+        construct = UNKNOWN.get(type(node))
+        if construct is None and self.in_kernel:
+            construct = NOT_IN_KERNELS.get(type(node))
+        if construct is not None:
+            raise NotYet(sentence("unknown: construct", construct=construct, at=self.at(node)))
+        if isinstance(getattr(node, "op", None), ast.MatMult):
+            if self.kernel:
+                raise Product(sentence("library: kernel", at=self.at(node), instead=self.instead()))
+            raise Product(sentence("library: operator", at=self.at(node)))
+        method = getattr(self, f"see_{type(node).__name__}", None)
+        if method is not None:
+            method(node)
+
+    def instead(self) -> str:
+        triton = self.exercise.kind == "triton"
+        return sentence("library: dot") if triton else sentence("library: loop")
+
+    # Names that are bound.
+
+    def bind(self, name: str, node: ast.AST) -> None:
+        if name.startswith("_simt") or (name.startswith("__") and name.strip("_")):
+            raise Refused(sentence("forbidden: underscore", name=name))
+        taken = {*MODULES.values(), *COURSE, "torch"} - set(self.aliases)
+        if name in taken and (name in self.rules.modules or name in self.rules.names):
+            line = getattr(node, "lineno", "?")
+            raise Refused(sentence("forbidden: meaning", name=name, line=line))
+
+    def see_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
+        if not node.name.startswith("__") or not self.in_class(node):
+            self.bind(node.name, node)
+        for decorator in node.decorator_list:
+            self.decorator(decorator)
+
+    def in_class(self, node: ast.FunctionDef) -> bool:
+        return any(
+            node in one.body
+            for top in self.statements
+            for one in ast.walk(top)
+            if isinstance(one, ast.ClassDef)
+        )
+
+    def see_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
+        self.bind(node.name, node)
+        if node.keywords or node.bases or node.decorator_list:
+            raise NotYet(sentence("unknown: class", at=self.at(node)))
+
+    def see_arg(self, node: ast.arg) -> None:
+        self.bind(node.arg, node)
+
+    def see_ExceptHandler(self, node: ast.ExceptHandler) -> None:  # noqa: N802
+        if node.name:
+            self.bind(node.name, node)
+
+    def see_MatchAs(self, node: ast.MatchAs) -> None:  # noqa: N802
+        if node.name:
+            self.bind(node.name, node)
+
+    see_MatchStar = see_MatchAs  # noqa: N815
+
+    def see_MatchMapping(self, node: ast.MatchMapping) -> None:  # noqa: N802
+        if node.rest:
+            self.bind(node.rest, node)
+
+    def see_MatchClass(self, node: ast.MatchClass) -> None:  # noqa: N802
+        for name in node.kwd_attrs:
+            if name not in self.members:
+                raise NotYet(sentence("unknown: attribute", name=name, at=self.at(node)))
+
+    def see_Global(self, node: ast.Global) -> None:  # noqa: N802
+        for name in node.names:
+            self.bind(name, node)
+
+    see_Nonlocal = see_Global  # noqa: N815
+
+    def decorator(self, node: ast.expr) -> None:
+        call = isinstance(node, ast.Call)
+        name = self.meaning(dotted(node.func if call else node) or "")
+        if name not in self.rules.decorators:
+            raise NotYet(sentence("unknown: decorator", at=self.at(node)))
+        for value in [*node.args, *(k.value for k in node.keywords)] if call else []:
+            if not all(isinstance(n, ast.Constant | ast.Tuple | ast.Load) for n in ast.walk(value)):
+                raise Refused(sentence("forbidden: decorator option", at=self.at(node)))
+        options = {k.arg for k in node.keywords} if call else set()
+        plain = call and any(type(getattr(a, "value", 0)) is not str for a in node.args)
+        if not options <= OPTIONS or (plain and self.kernel):
+            raise Refused(sentence("forbidden: decorator option", at=self.at(node)))
+
+    def meaning(self, name: str) -> str:
+        """Return a dotted name with its root written out, if that was imported."""
+        root, dot, rest = name.partition(".")
+        return f"{self.aliases.get(root, root)}{dot}{rest}"
+
+    # Expressions.
+
+    def see_Constant(self, node: ast.Constant) -> None:  # noqa: N802
+        large = type(node.value) is int and node.value.bit_length() > 64
+        if large and self.kernel:
+            raise Mistake(sentence("forbidden: large number", at=self.at(node)))
+
+    def see_Name(self, node: ast.Name) -> None:  # noqa: N802
+        if not isinstance(node.ctx, ast.Load):
+            self.bind(node.id, node)
+            return
+        name = self.aliases.get(node.id, node.id)
+        if "." in name:
+            self.module_attribute(name, node)
+        elif not self.readable(name):
+            self.refuse_name(name, node)
+
+    def readable(self, name: str) -> bool:
+        if name in REACH or (name.startswith("__") and name.strip("_")):
+            return False
+        known = self.rules.names | self.rules.modules | self.rules.decorators
+        return name in known or name in self.bound or name in self.exercise.given
+
+    def see_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
+        inner = id(node) in self.inner
+        self.inner.add(id(node.value))
+        name = dotted(node)
+        root = name.partition(".")[0] if name else ""
+        whole = self.meaning(name) if name else ""
+        if not isinstance(node.ctx, ast.Load):
+            if not self.of_self(node):
+                raise NotYet(sentence("unknown: attribute assigned", at=self.at(node)))
+        elif name and whole.partition(".")[0] in self.rules.modules:
+            if not (inner and self.prefix(whole)):
+                self.module_attribute(whole, node)
+        elif node.attr.startswith("_"):
+            raise Refused(sentence("forbidden: reach", at=self.at(node)))
+        elif node.attr in PRODUCTS or (name and not self.readable(self.aliases.get(root, root))):
+            self.refuse_name(whole or node.attr, node)
+        elif node.attr not in self.members:
+            raise NotYet(sentence("unknown: attribute", name=node.attr, at=self.at(node)))
+
+    def of_self(self, node: ast.Attribute) -> bool:
+        """Does a method of a class set an attribute of its own object?"""
+        owner = isinstance(node.value, ast.Name) and node.value.id
+        methods = [
+            f
+            for top in self.statements
+            for one in ast.walk(top)
+            if isinstance(one, ast.ClassDef)
+            for f in one.body
+            if isinstance(f, ast.FunctionDef) and f.args.args
+        ]
+        mine = any(f.args.args[0].arg == owner and node in ast.walk(f) for f in methods)
+        return mine and not node.attr.startswith("_")
+
+    def prefix(self, name: str) -> bool:
+        """Is it the beginning of a longer name that is looked at by itself, as "cuda.shared"?"""
+        return any(known.startswith(f"{name}.") for known in self.rules.attributes)
+
+    def module_attribute(self, name: str, node: ast.AST) -> None:
+        """Return if "math.ceil" may be used; what comes behind it (`….type`) is a member."""
+        if name in self.rules.attributes | self.rules.decorators:
+            return
+        head, _, last = name.rpartition(".")
+        if last in PRODUCTS:
+            self.refuse_name(name, node)
+        if f"{head}.*" in self.rules.attributes and not last.startswith("_"):
+            return
+        behind = head in self.rules.attributes or f"{head.rpartition('.')[0]}.*" in (
+            self.rules.attributes
+        )
+        if behind and last in self.members:
+            return
+        self.refuse_name(name, node)
+
+    def refuse_name(self, name: str, node: ast.AST) -> None:
+        """Raise Refused for a name that is not known, with what was meant if that is plain."""
+        root, _, rest = name.partition(".")
+        at = self.at(node)
+        last = name.rpartition(".")[2]
+        if last in PRODUCTS:
+            key = "library: kernel" if self.kernel else "library: function"
+            raise Product(sentence(key, at=at, instead=self.instead()))
+        if root in REACH or "__" in name:
+            raise Refused(sentence("forbidden: reach", at=at))
+        if root in LIBRARIES and root not in self.rules.modules:
+            key = "library: module in a kernel" if self.kernel else "library: module"
+            message = sentence(key, at=at, name=root)
+            if f"tl.{last}" in self.rules.attributes:
+                message = f"{message} {sentence('library: same name', name=last)}"
+            raise Product(message)
+        if self.exercise.kind == "cuda" and f"cuda.{name}" in self.rules.attributes:
+            raise Mistake(sentence("forbidden: called", at=at, name=name))
+        if self.exercise.kind == "cuda" and root in LAUNCH:
+            raise Mistake(sentence("forbidden: launch", at=at, name=root, instead=LAUNCH[root]))
+        if name in [f"cuda.{place}" for place in PLACES]:
+            raise Mistake(sentence("forbidden: axes", at=at, name=name))
+        for near in (name, f"{name.rpartition('.')[0]}.*"):
+            if near in MEANT and (self.kernel or MEANT[near] != LOOP):
+                message = sentence("forbidden: meant", at=at, meant=sentence(MEANT[near]))
+                if MEANT[near] == LOOP:
+                    raise Product(message)
+                raise (Refused if MEANT[near] in INSTEAD else Mistake)(message)
+        alike = [known for known in self.rules.attributes if known.lower() == name.lower()]
+        if alike:
+            raise Mistake(sentence("forbidden: spelled", at=at, name=alike[0]))
+        if rest:
+            raise NotYet(sentence("unknown: name", at=at, name=name))
+        if hasattr(builtins, name) and not self.kernel:
+            raise NotYet(sentence("unknown: name", at=at, name=name))
+        own = self.rules.names - CUDA.names if self.exercise.kind == "cuda" else frozenset()
+        given = ", ".join(sorted({*self.exercise.given, *self.parameters, *own}))
+        if name in COURSE:
+            raise Refused(sentence("forbidden: other exercise", at=at, name=name, given=given))
+        raise Mistake(sentence("forbidden: unknown", at=at, name=name, given=given))
+
+    # Mistakes that can be told before anything runs.
+
+    def see_Compare(self, node: ast.Compare) -> None:  # noqa: N802
+        for side in (node.left, *node.comparators):
+            if isinstance(side, ast.Attribute) and side.attr == "shape" and not _same(node):
+                raise Mistake(sentence("forbidden: shape compared", at=self.at(node)))
+
+    def see_Expr(self, node: ast.Expr) -> None:  # noqa: N802
+        name = dotted(node.value)
+        if name and self.kernel and name.rpartition(".")[2] in CALLED:
+            raise Mistake(sentence("forbidden: not called", at=self.at(node), name=name))
+
+    def see_Call(self, node: ast.Call) -> None:  # noqa: N802
+        name = dotted(node.func) or ""
+        member = isinstance(node.func, ast.Attribute) and node.func.attr
+        if member in ("format", "format_map") and not self.plain_format(node.func):
+            raise Refused(sentence("forbidden: reach", at=self.at(node)))
+        if not self.kernel:
+            return
+        if name in self.rules.attributes and name.rpartition(".")[2] in ("x", "y", "z"):
+            raise Mistake(sentence("forbidden: number called", at=self.at(node)))
+        if member in NO_CALLS:
+            meant = sentence(NO_CALLS[member])
+            raise Mistake(sentence("forbidden: member called", at=self.at(node), meant=meant))
+        if name in MAKES and len(node.args) > 2 and self.exercise.kind == "cuda":
+            raise Mistake(sentence("forbidden: two numbers", at=self.at(node), name=name))
+        types = [*node.args[1:], *(keyword.value for keyword in node.keywords)]
+        plain = [x.id for x in types if isinstance(x, ast.Name) and x.id in ("float", "int")]
+        if name in MAKES and plain:
+            raise Mistake(sentence("forbidden: python type", at=self.at(node), name=plain[0]))
+        if name in self.parameters:
+            raise Mistake(sentence("forbidden: not a function", at=self.at(node), name=name))
+
+    def plain_format(self, node: ast.Attribute) -> bool:
+        text = node.value
+        known = isinstance(text, ast.Constant) and isinstance(text.value, str)
+        return known and not FIELDS.search(text.value)
+
+
+def _same(node: ast.Compare) -> bool:
+    """Does it ask whether two shapes are equal?"""
+    return all(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
+
+
+def _outer(top: ast.stmt) -> set[str]:
+    """Return the names that a top-level statement binds for the others."""
+    return {top.name} if isinstance(top, ast.FunctionDef | ast.ClassDef) else named(top)
+
+
+def _is_function(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef)
+
+
+def doubts(exercise: Exercise, source: str) -> list[str]:
+    """Return what looks like a mistake and may be none; it is said if the answer is wrong."""
+    out = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Compare):
+            continue
+        for middle in node.comparators[:-1]:
+            if isinstance(middle, ast.BinOp) and isinstance(middle.op, ast.BitAnd | ast.BitOr):
+                out.append(sentence("forbidden: precedence", at=describe(source, node)))
+    return out
