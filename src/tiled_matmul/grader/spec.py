@@ -178,8 +178,9 @@ class Rules:
 
 
 SLACK = 3.0
-COST = {"values": 0.1, "loops": 0.1, "cuda": 0.5, "triton": 2.0}
-"""Seconds of a processor that the course's own answers of a kind take at most, for all cases."""
+COST = {"values": 0.1, "loops": 0.2, "cuda": 1.0, "triton": 2.0}
+"""Seconds of a processor that the course's own answer takes for all cases, where its limits name no
+`cost`."""
 
 
 @dataclass(frozen=True)
@@ -187,12 +188,13 @@ class Limits:
     """What one answer may take: seconds for each case and in all, bytes of memory and of output.
 
     A case's seconds are its process's own, of a processor; on a clock it may take SLACK times as
-    long, so that a busy machine is nobody's fault. The same holds for all cases together: None for
-    `in_all` is ten times COST, and five seconds more.
+    long, so that a busy machine is nobody's fault. The same holds for all cases together: they
+    may take ten times the `cost` of the course's own answer, and five seconds more.
     On a GPU `build_seconds` are for compiling it, `gpu_seconds` for a launch and for a timing.
     """
 
     seconds: float = 8.0
+    cost: float | None = None
     in_all: float | None = None
     memory: int = 4 << 30
     output: int = 64 << 10
@@ -271,7 +273,9 @@ class Exercise:
     @property
     def in_all(self) -> float:
         """The seconds of a processor that all cases together may take."""
-        return 5 + 10 * COST[self.kind] if self.limits.in_all is None else self.limits.in_all
+        if self.limits.in_all is not None:
+            return self.limits.in_all
+        return 5 + 10 * (self.limits.cost or COST[self.kind])
 
     @property
     def chapter(self) -> str:
