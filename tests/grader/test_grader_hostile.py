@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import pickle
+import resource
 import socket
 import sys
 import threading
@@ -876,9 +877,21 @@ def test_26_a_result_that_is_too_deep_is_nonsense():
 
 def test_21_many_slow_cases_end_together():
     slow = "def pair(n):\n    for i in range(10 ** 7):\n        n += 0\n    return [n, n + 1]"
-    many = dataclasses.replace(PAIR, cases=(Call((3,)),) * 60, limits=Limits(in_all=0.3))
+    many = dataclasses.replace(PAIR, cases=(Call((3,)),) * 60, limits=Limits(in_all=2))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     verdict = judge(many, slow)
-    assert verdict.status == "TIMEOUT" and "over 0.3 s together" in verdict.message
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert verdict.status == "TIMEOUT" and "over 2 s together" in verdict.message
+    assert after.ru_utime - before.ru_utime < 2 + 1 + 1  # whole seconds are counted, and the start
+
+
+def test_21_an_answer_that_waits_has_no_more_than_all_its_time():
+    waits = "import time\ndef pair(n):\n    time.sleep(5)\n    return [n, n + 1]"
+    many = dataclasses.replace(PAIR, cases=(Call((3,)),) * 60, limits=Limits(in_all=0.5))
+    began = time.monotonic()
+    verdict = judge(many, waits, gated=False)
+    assert verdict.status == "TIMEOUT" and "over 0.5 s together" in verdict.message
+    assert time.monotonic() - began < 0.5 * spec.SLACK + 1
 
 
 def test_21_seconds_are_of_processor_time_so_a_busy_machine_costs_no_marks():

@@ -196,7 +196,8 @@ def test_the_teachers_formats_agree(tmp_path):
     assert files["csv"].read_text().count("bob.ipynb") == len(asked)
     assert f'tests="{len(asked)}" failures="{len(asked)}"' in files["junit"].read_text()
     assert "ann&#x27;s" in files["html"].read_text()
-    assert sorted(os.listdir(tmp_path)) == ["in", *sorted(path.name for path in files.values())]
+    written = sorted(path.name for path in files.values())
+    assert sorted(os.listdir(tmp_path)) == ["in", *written, "state"]
 
 
 def test_nbval_explains_and_decides_nothing(capsys, tmp_path):

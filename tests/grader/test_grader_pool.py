@@ -97,7 +97,7 @@ def test_what_a_killed_grader_leaves_the_next_one_removes(tmp_path):
         live.stdout.readline()
         (at_work,) = os.listdir(tmp_path)
         assert at_work != here
-        other = tmp_path / "tiled-matmul-grade-link"
+        other = tmp_path / f"{pool.SCRATCH}link"
         other.symlink_to(tmp_path / at_work)
         assert grader(tmp_path, "free").wait(60) == 0
         assert sorted(os.listdir(tmp_path)) == sorted([at_work, other.name])

@@ -6,10 +6,8 @@ marker and its place decide, and a notice says which one was graded.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
+from tiled_matmul.grader import reading
 from tiled_matmul.grader.folders import exercises
+from tiled_matmul.grader.reading import Unreadable
 from tiled_matmul.grader.spec import Exercise
 
-MAX_BYTES = 10 << 20
-MAX_CELLS = 2000
 KINDS = ("code", "markdown", "raw")
 MARKER = re.compile(r"^[ \t]*#\s*exercise\s+(\d\d\.\d{1,2})\b", re.IGNORECASE | re.MULTILINE)
 FOLDER = ROOT / "exercises"
@@ -41,10 +39,6 @@ def printable(text: str, lines: bool = False) -> str:
     """
     text = UNPRINTABLE.sub("?", text)
     return text if lines else re.sub("[\t\n]", "?", text)
-
-
-class Unreadable(ValueError):
-    """The file is not an exercise notebook. The message, one line, says what it is instead."""
 
 
 @dataclass(frozen=True)
@@ -92,41 +86,9 @@ class Submission:
 
 def read_cells(path: str | os.PathLike) -> tuple[list[Cell], dict]:
     """Return (cells, metadata) of a notebook. Raises Unreadable if the file is not a notebook."""
-    text = text_of(Path(path))
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        raise Unreadable("not a notebook: it is not JSON") from None
-    if not isinstance(data, dict) or not isinstance(data.get("cells"), list):
-        raise Unreadable("not a notebook: it has no list of cells")
-    if len(data["cells"]) > MAX_CELLS:
-        raise Unreadable(f"{len(data['cells']):,} cells; at most {MAX_CELLS:,} are read")
-    metadata = data.get("metadata")
+    data = reading.notebook(path)
     cells = [_cell(number, cell) for number, cell in enumerate(data["cells"], start=1)]
-    return cells, metadata if isinstance(metadata, dict) else {}
-
-
-def text_of(path: Path) -> str:
-    """Return a notebook's text. Raises Unreadable for a special file or one that is too large."""
-    try:
-        with open(path, "rb", opener=_no_wait) as file:
-            state = os.fstat(file.fileno())
-            if not stat.S_ISREG(state.st_mode):
-                raise Unreadable("not a notebook: it is not a regular file")
-            if state.st_size > MAX_BYTES:
-                size = f"{state.st_size / (1 << 20):,.0f} MB"
-                raise Unreadable(f"{size}; at most {MAX_BYTES >> 20} MB are read")
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise Unreadable(f"cannot be read: {error.strerror or type(error).__name__}") from None
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"not UTF-8 at byte {error.start}") from None
-
-
-def _no_wait(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return cells, data["metadata"]
 
 
 def _cell(number: int, cell: Any) -> Cell:

@@ -95,10 +95,13 @@ def ask(
     exercise: Exercise, worker: pool.Worker, header: dict, blobs: list[bytes], most: int
 ) -> tuple[dict, list[bytes]]:
     """Return a worker's reply to a request; raise Stop if the answer fails there."""
+    seconds = min(exercise.limits.seconds, exercise.in_all)
     try:
-        reply, data = worker.ask(header, blobs, exercise.limits.seconds, most)
-    except pool.TooSlow:
-        message = sentence("timeout: case", seconds=exercise.limits.seconds)
+        reply, data = worker.ask(header, blobs, seconds, most)
+    except pool.TooSlow as slow:
+        message = sentence("timeout: case", seconds=seconds)
+        if slow.in_all:
+            message = sentence("timeout: all cases", seconds=exercise.in_all)
         raise Stop("TIMEOUT", "timeout", message) from None
     except pool.Died as died:
         raise Stop("CRASH", "crash", sentence("crash: ended", reason=died)) from None
@@ -149,6 +152,7 @@ def _compilers(message: str) -> str:
 def define(exercise: Exercise, source: str, worker: pool.Worker) -> None:
     """Have a worker define the answer; raise Stop if that fails."""
     header = {"source": source, "given": dict(exercise.given), "entry": exercise.entry}
+    header["in_all"] = exercise.in_all
     reply, _ = ask(exercise, worker, header, [], 0)
     if reply != {"defined": True}:
         raise invalid_reply()

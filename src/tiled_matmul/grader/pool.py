@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import importlib.util
+import math
 import os
 import secrets
 import selectors
@@ -29,7 +30,7 @@ USERS = range(1 << 30, 1 << 31)  # a user drawn for each sandbox: one's processe
 POLL_S = 0.25
 GRACE_S = 1.0
 LAST_WAIT_S = 60.0
-SCRATCH = "tiled-matmul-grade-"
+SCRATCH = "tiled-matmul-worker-"  # not -grade-: older versions hold no lock on theirs
 LIBRARIES = ("numpy", "numba", "torch", "triton")
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -43,7 +44,11 @@ class Died(Exception):
 
 
 class TooSlow(Exception):
-    """The worker gave no reply in time."""
+    """The worker gave no reply in time: to this request, or `in_all` to those of an answer."""
+
+    def __init__(self, seconds: float, in_all: bool) -> None:
+        super().__init__(f"no reply within {seconds:g} s")
+        self.in_all = in_all
 
 
 class NoWorker(Exception):
@@ -227,6 +232,7 @@ class Worker:
         self.command, self.environment = command, environment or {}
         self.output = bytearray()
         self.dropped = 0
+        self.until = math.inf
 
     def __enter__(self) -> Worker:
         bwrap = sandbox.find_bwrap() if self.confined else None
@@ -318,13 +324,17 @@ class Worker:
         """Send a request, return its reply. Raises Died, TooSlow or wire.BadMessage.
 
         A worker ends itself after `seconds` of a processor; on the clock it has SLACK times as
-        long. Another program has `seconds`.
+        long. Another program has `seconds`. With "in_all" in the header, this request and those
+        that follow have so many seconds together.
         """
         own = self.command is None
         header = header | {"seconds": seconds} if own else header
         request = memoryview(wire.encode(header, blobs))
         reader = wire.Reader(max_bytes)
-        deadline = time.monotonic() + seconds * (SLACK if own else 1)
+        began = time.monotonic()
+        if "in_all" in header:
+            self.until = began + SLACK * header["in_all"]
+        deadline = min(began + seconds * (SLACK if own else 1), self.until)
         stdin, stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
         ended = 0.0
         with selectors.DefaultSelector() as selector:
@@ -338,7 +348,7 @@ class Worker:
                 ready = [key for key, _ in selector.select(max(0, min(left, POLL_S)))]
                 come = any(key.fd == self.reply for key in ready)
                 if left <= 0 and not (come and left > -GRACE_S):
-                    raise TooSlow(f"no reply within {seconds:g} s")
+                    raise TooSlow(seconds, deadline == self.until)
                 for key in ready:
                     if key.fd == stdin:
                         try:
@@ -355,14 +365,14 @@ class Worker:
                     else:
                         data = self._read(self.reply)
                         if data == b"":
-                            raise self._end(seconds)
+                            raise self._end(seconds, began)
                         if data and (message := reader.feed(data)) is not None:
                             return message
                 # A process that keeps the pipe open after the worker has ended may not answer.
                 if self.process.poll() is not None:
                     ended = ended or time.monotonic()
                     if time.monotonic() - ended > GRACE_S:
-                        raise self._end(seconds)
+                        raise self._end(seconds, began)
 
     @property
     def printed(self) -> str:
@@ -386,10 +396,11 @@ class Worker:
             self.dropped += len(data) - len(data[:room])
         return data != b""
 
-    def _end(self, seconds: float) -> Died | TooSlow:
+    def _end(self, seconds: float, began: float) -> Died | TooSlow:
+        took = time.monotonic() - began
         how = self._how()
         if how.endswith(signal.SIGXCPU.name):
-            return TooSlow(f"no reply within {seconds:g} s")
+            return TooSlow(seconds, in_all=took < seconds)
         return Died(how, self.printed)
 
     def _how(self) -> str:

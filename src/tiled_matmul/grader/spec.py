@@ -178,6 +178,9 @@ class Rules:
 
 
 SLACK = 3.0
+COST = {"values": 0.1, "loops": 0.2, "cuda": 1.0, "triton": 2.0}
+"""Seconds of a processor that the course's own answer takes for all cases, where its limits name no
+`cost`."""
 
 
 @dataclass(frozen=True)
@@ -185,12 +188,14 @@ class Limits:
     """What one answer may take: seconds for each case and in all, bytes of memory and of output.
 
     A case's seconds are its process's own, of a processor; on a clock it may take SLACK times as
-    long, so that a busy machine is nobody's fault.
+    long, so that a busy machine is nobody's fault. The same holds for all cases together: they
+    may take ten times the `cost` of the course's own answer, and five seconds more.
     On a GPU `build_seconds` are for compiling it, `gpu_seconds` for a launch and for a timing.
     """
 
     seconds: float = 8.0
-    in_all: float = 60.0
+    cost: float | None = None
+    in_all: float | None = None
     memory: int = 4 << 30
     output: int = 64 << 10
     processes: int = 16
@@ -264,6 +269,13 @@ class Exercise:
         """Return how many points there are, with those for speed where it is timed."""
         speed = self.speed_on(cc)
         return self.points + (speed.points if speed is not None else 0)
+
+    @property
+    def in_all(self) -> float:
+        """The seconds of a processor that all cases together may take."""
+        if self.limits.in_all is not None:
+            return self.limits.in_all
+        return 5 + 10 * (self.limits.cost or COST[self.kind])
 
     @property
     def chapter(self) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from tiled_matmul.files import replace_text
-from tiled_matmul.grader import cells, practice
+from tiled_matmul.grader import cells, practice, reading
 from tiled_matmul.grader.folders import exercises
 from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.messages import sentence
@@ -145,8 +145,9 @@ def _key(path: Path, name: str, seed: int | None, gpu: bool) -> str | None:
     """Return a digest that identifies a submission and the way it is graded."""
     digest = hashlib.sha256(f"{name}\0{_edition()}\0{seed}\0{gpu}\0".encode())
     try:
-        digest.update(cells.text_of(path).encode())
-    except cells.Unreadable:
+        with reading.opened(path) as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    except reading.Unreadable:
         return None
     return digest.hexdigest()
 

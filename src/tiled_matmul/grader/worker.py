@@ -43,9 +43,12 @@ def main() -> None:
     space, answer, constants = dict(given), {}, {}
     _limit(request)
     wire.send(out, {"ready": True})
+    end = math.inf
     while (received := wire.read_from(requests.read, MOST_BYTES)) is not None:
         header, blobs = received
-        _allow(header["seconds"])
+        if "in_all" in header:
+            end = _used() + header["in_all"]
+        _allow_until(min(_used() + header["seconds"], end))
         try:
             if "source" in header:
                 answer, constants = header, header["given"]
@@ -124,11 +127,16 @@ def _give_up_rights(request: dict) -> None:
         os.setuid(user)
 
 
-def _allow(seconds: float) -> None:
-    """Limit this process to `seconds` more of processor time."""
+def _used() -> float:
+    """Return the seconds of a processor that this process has taken."""
     used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _allow_until(seconds: float) -> None:
+    """Limit this process to so many seconds of a processor since its start."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    most = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    most = math.ceil(seconds)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tiled_matmul.grader.spec import CUDA, NO_NEEDLESS_BARRIERS, ONCE, Count, Exercise
+from tiled_matmul.grader.spec import CUDA, NO_NEEDLESS_BARRIERS, ONCE, Count, Exercise, Limits
 
 from .._shared import ABC, CASES, FLOAT, LARGE, SHARED, TILE, blocks, launch, tile_edge
 
@@ -16,6 +16,7 @@ EXERCISE = Exercise(
     parameters=ABC,
     kind="cuda",
     rules=replace(CUDA, names=CUDA.names | {"copy_async", "commit_copies", "wait_copies"}),
+    limits=Limits(cost=1.5),
     tile=TILE,
     given={"TILE": TILE},
     launch=launch,

@@ -14,6 +14,7 @@ from tiled_matmul.grader.spec import (
     Case,
     Count,
     Exercise,
+    Limits,
     Slip,
     cover,
     tiled_cases,
@@ -132,6 +133,7 @@ EXERCISE = Exercise(
     rules=replace(
         CUDA, names=CUDA.names | {"tile", "copy_tile_async", "commit_copies", "wait_copies"}
     ),
+    limits=Limits(cost=2),
     tile=TILE,
     given={"TILE": TILE, "DEPTH": DEPTH},
     launch=launch,
