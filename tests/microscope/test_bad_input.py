@@ -419,17 +419,13 @@ class Thing:
         ("yield 1", "Yield"),
         ("a, *b = 1, 2, 3", "Starred"),
         ("a = (*out, 1)", "Starred"),
-        ("if (n := 3) > 2: out[0] = n", "NamedExpr"),
         (["match out[0]:", "    case 1:", "        pass"], "Match"),
-        (["for i in range(3):", "    pass", "else:", "    pass"], "for … else"),
-        (["while out[0] > 1:", "    pass", "else:", "    pass"], "while … else"),
-        (["for x in out:", "    pass"], "a loop over anything but range"),
-        (["for i, x in enumerate(out):", "    pass"], "a loop over"),
+        (["for x in print():", "    pass"], "a loop over anything but range"),
         ("a = out @ out", "@"),
         ("out.flags = 1", "assignment to"),
         ("a = out.mean()", r"method .mean\(\)"),
         ("a = out.flags", "attribute .flags"),
-        ("a = out is None", "a comparison by is"),
+        ("a = out is out", "a comparison by is"),
         ("a = 3 in out", "a comparison by in"),
         ("a = plain(3)", r"plain\(\), a plain function: decorate it"),
         ("a = Thing()", "Thing"),
@@ -509,7 +505,7 @@ def test_values_of_the_wrong_kind(statement, match):
 
 
 def test_a_store_to_a_slice():
-    refused(written("out[1:3] = 1"), Unsupported, "storing to a slice", out())
+    refused(written("out[1:3] = out[0:2]"), Unsupported, "storing an array to a slice", out())
 
 
 def test_a_kernel_that_returns_a_value():

@@ -133,7 +133,11 @@ def test_a_form_that_numba_refuses_is_refused(name, tmp_path):
 
 COMPILE = """
 import json, sys
-from numba import cuda, float32, types
+from types import SimpleNamespace
+from numba import cuda, float32
+from numba.cuda import dispatcher
+# For a call of a device function Numba asks the driver, and there may be none.
+dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
 out = {}
 for name, text in json.load(sys.stdin).items():
     space = {"__name__": "forms"}
@@ -162,8 +166,5 @@ def test_numba_compiles_the_forms_and_no_others():
     )
     assert done.returncode == 0, done.stderr[-2000:]
     errors = json.loads(done.stdout.splitlines()[-1])
-    # Some forms of calls ask for the GPU's driver while they are compiled.
-    errors = {name: error for name, error in errors.items() if "CudaSupportError" not in error}
-    assert len(errors) > len(texts) - 4
     failed = {name: error for name, error in errors.items() if error}
     assert failed.keys() == REFUSED.keys(), failed

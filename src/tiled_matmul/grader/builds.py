@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -29,18 +30,25 @@ def build(kind: str, space: dict, request: dict) -> tuple[dict, list[bytes]]:
     if "entry" not in request:
         return _own_cuda(cc) if kind == "cuda" else _own_triton(cc)
     if kind == "cuda":
-        with _compiler():
+        with _compiler(cc):
             return _cuda(_defined_again(space, request["entry"]), request, cc)
     return _triton(space[request["entry"]], request, cc)
 
 
 @contextmanager
-def _compiler() -> Iterator[None]:
-    """Let `cuda.jit` be Numba's own, where kernels run in the interpreter."""
-    from numba import cuda
-    from numba.cuda import decorators
+def _compiler(cc: tuple[int, int]) -> Iterator[None]:
+    """Let `cuda.jit` be Numba's own, where kernels run in the interpreter.
 
-    with patch.object(cuda, "jit", decorators.jit):
+    For a call of a device function Numba asks the driver which GPU it is; there may be none.
+    """
+    from numba import cuda
+    from numba.cuda import decorators, dispatcher
+
+    device = SimpleNamespace(compute_capability=cc)
+    with (
+        patch.object(cuda, "jit", decorators.jit),
+        patch.object(dispatcher, "get_current_device", lambda: device),
+    ):
         yield
 
 
@@ -55,7 +63,7 @@ def _own_cuda(cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
     """Compile a kernel of the course's, to show that this machine can."""
     from numba import cuda
 
-    with _compiler():
+    with _compiler(cc):
 
         @cuda.jit
         def copy(a, b, c):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,8 @@ def grade_command(args: argparse.Namespace) -> int:
         )
     reports = []
     for path in args.paths:
-        reports.append(practice.grade(path, confined, args.seed, args.gpu))
+        jobs = min(4, os.cpu_count() or 1)
+        reports.append(practice.grade(path, confined, args.seed, args.gpu, jobs=jobs))
         print("\n".join(practice.lines(reports[-1])), flush=True)
         if args.nbval and "error" not in reports[-1]:
             print("\n".join(_explained(path, reports[-1])), flush=True)
@@ -188,8 +190,6 @@ def _explained(path: Path, report: dict) -> list[str]:
 
 def teacher_command(args: argparse.Namespace) -> int:
     """Grade a folder. Status 0: all could be graded, whatever the marks; 1: the grader failed."""
-    import os
-
     from tiled_matmul.grader import journal, on_gpu, pool, practice, teacher
     from tiled_matmul.machine import sandbox
 

@@ -55,7 +55,6 @@ MORE = ("at ", "by thread ", "and Read access ", "and Write access ")  # a repor
 PLACE = re.compile(r" at \S.*?\+0x[0-9a-f]+(?: in (\S+):(\d+))?")  # a symbol, a file, a line
 MOST_LOG, MOST_TEXT, MOST_OF_REPORT = 1 << 20, 4000, 500
 SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+)", re.MULTILINE)
-NO_DRIVER = "CudaSupportError"
 USUAL = (9, 0)  # the compute capability to compile for where there is no GPU
 LOCK = threading.Lock()
 NOT_LAUNCHED = (
@@ -211,8 +210,6 @@ def compiles(exercise: Exercise, worker: pool.Worker) -> None:
     try:
         _built(exercise, exercise.cases[0], worker, USUAL)
     except Stop as stop:
-        if NO_DRIVER in str(stop):
-            return  # for some calls Numba asks the driver, which is not on this machine
         with pool.Worker(exercise.kind, exercise.limits, worker.confined) as fresh:
             try:
                 _can_build(exercise, fresh, USUAL)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -156,13 +157,15 @@ def grade(
     seed: int | None = None,
     gpu: bool = False,
     sanitize: bool = False,
+    jobs: int = 1,
 ) -> dict[str, Any]:
     """Return a submission as the JSON report holds it; an unreadable file has an "error" there.
 
     With `gpu`, kernels are launched and timed on this machine's GPU as well, and with `sanitize`
-    also run under compute-sanitizer where that is installed.
+    also run under compute-sanitizer where that is installed. Without, `jobs` exercises are graded
+    at a time.
     """
-    return _printable(_graded(path, confined, seed, gpu, sanitize))
+    return _printable(_graded(path, confined, seed, gpu, sanitize, 1 if gpu else jobs))
 
 
 def _printable(value: Any) -> Any:
@@ -175,7 +178,12 @@ def _printable(value: Any) -> Any:
 
 
 def _graded(
-    path: str | os.PathLike, confined: bool, seed: int | None, gpu: bool, sanitize: bool
+    path: str | os.PathLike,
+    confined: bool,
+    seed: int | None,
+    gpu: bool,
+    sanitize: bool,
+    jobs: int,
 ) -> dict[str, Any]:
     report: dict[str, Any] = {"path": cells.printable(str(path)), "exercises": []}
     try:
@@ -185,14 +193,17 @@ def _graded(
     if submission.notices:
         report["notices"] = list(submission.notices)
     with on_gpu.Gpu() if gpu else contextlib.nullcontext() as device:
-        for answer in submission.answers:
+
+        def verdict(answer: cells.Found) -> Verdict:
             if answer.source is None:
                 cc = device.cc if device is not None else None
-                verdict = plain_verdict(answer.exercise, answer.status, answer.message, cc=cc)
-            else:
-                options = {"confined": confined, "seed": seed, "gpu": device, "sanitize": sanitize}
-                verdict = judge(answer.exercise, answer.source, **options)
-            report["exercises"].append(verdict.as_json())
+                return plain_verdict(answer.exercise, answer.status, answer.message, cc=cc)
+            options = {"confined": confined, "seed": seed, "gpu": device, "sanitize": sanitize}
+            return judge(answer.exercise, answer.source, **options)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            verdicts = pool.map(verdict, submission.answers)
+            report["exercises"] = [one.as_json() for one in verdicts]
     return report
 
 

@@ -444,15 +444,17 @@ NO_NEEDLESS_BARRIERS = Count(
 )
 
 
-FAR, FAR_K = 256, 1_024  # beyond what a byte holds; for K, beyond a hundred tiles
+FAR = 256  # beyond what a byte holds
 
 
-def tiled_cases(edge: int, numbers: int = 0, deep: int = 5, **how: Any) -> tuple[Case, ...]:
+def tiled_cases(
+    edge: int, numbers: int = 0, deep: int = 5, far_k: int = 1_024, **how: Any
+) -> tuple[Case, ...]:
     """Return the cases that every kernel with tiles of this edge has to pass.
 
     K has each remainder, behind `deep` tiles and more; it is smaller than a tile, and 1; M, N and K
-    in turn are far larger than the other two. `numbers` changes all sizes, so that hidden cases are
-    of the same kind; `how` holds the fields of each case.
+    (beyond `far_k`) in turn are far larger than the other two. `numbers` changes all sizes, so that
+    hidden cases are of the same kind; `how` holds the fields of each case.
     """
     random = np.random.default_rng(numbers)
     sizes = []
@@ -461,7 +463,7 @@ def tiled_cases(edge: int, numbers: int = 0, deep: int = 5, **how: Any) -> tuple
         sizes.append((*random.integers(1, min(edge, 8) + 3, 2).tolist(), steps * edge + rest))
     sizes += [(edge + 1, 2, 1), (2, edge + 1, max(1, edge - 1))]
     far = [int(size) for size in FAR + random.integers(1, 2 * edge, 3)]
-    sizes += [(far[0], 2, 3), (2, far[1], edge), (1, 3, FAR_K - FAR + far[2])]
+    sizes += [(far[0], 2, 3), (2, far[1], edge), (1, 3, far_k - FAR + far[2])]
     orders = ("forward", "reverse", "shuffle")
     return tuple(
         Case(*size, **({"order": orders[i % 3], "draw": ("integers", "normal")[i % 2]} | how))

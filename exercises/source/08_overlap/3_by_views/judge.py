@@ -143,6 +143,9 @@ EXERCISE = Exercise(
         Case(5, 4, 1),
         # Two warps a block: what orders one warp does not order these.
         Case(9, 10, 33, given={"TILE": 8, "DEPTH": 16}, order="reverse"),
+        # DEPTH may be any multiple of TILE.
+        Case(6, 7, 41, given={"TILE": 4, "DEPTH": 12}),
+        Case(9, 10, 21, given={"TILE": 8, "DEPTH": 8}),
         *tiled_cases(DEPTH),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16, "DEPTH": 32}),),
