@@ -185,6 +185,7 @@ def functions() -> dict[Any, Callable]:
         bool: bool,
         round: values.rounded,
         pow: values.power,
+        sum: values.total,
     }
     for name, function in values.MATH.items():
         table[getattr(math, name)] = function

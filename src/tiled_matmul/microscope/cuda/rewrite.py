@@ -36,12 +36,16 @@ from tiled_matmul.microscope.cuda.kinds import (
     SHAPE,
     SIZE,
     STRIDES,
+    Many,
+    Row,
     is_int,
     is_large,
+    is_tuple,
     is_unsigned,
     join,
     widened,
 )
+from tiled_matmul.microscope.cuda.loops import Loops
 from tiled_matmul.microscope.cuda.names import (
     ATOMIC_OPERANDS,
     BARRIERS,
@@ -51,7 +55,6 @@ from tiled_matmul.microscope.cuda.names import (
     LANE_FUNCTIONS,
     LANE_VALUES,
     OPERANDS,
-    RANGES,
     SMALL,
     STANDINS,
     Access,
@@ -62,12 +65,12 @@ from tiled_matmul.microscope.cuda.names import (
     numba_dtype,
 )
 from tiled_matmul.microscope.cuda.program import Program, Site
+from tiled_matmul.microscope.cuda.shapes import Shapes, part_at, stored
 from tiled_matmul.microscope.cuda.source import Source, parameters, python_function, read
 from tiled_matmul.microscope.cuda.trees import (
     assign,
     call,
     lane_attribute,
-    lane_method,
     read_name,
     write_name,
 )
@@ -77,7 +80,7 @@ SUM = SMALL + 24  # bits assumed for sums of such values
 ROUNDS = 8
 
 WRAPPING = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
-COMPARISONS = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+COMPARISONS = {ast.Is: "is", ast.IsNot: "is not"}
 BINARY = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -265,6 +268,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_flag": values.flag,
         "_simt_index": values.index,
         "_simt_divide": values.divide,
+        "_simt_divmod": divmod,
         "_simt_quotient": lambda x, y: x // y if y else 0,
         "_simt_remainder": lambda x, y: x % y if y else 0,
         "_simt_power": values.power,
@@ -279,6 +283,9 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_positive": values.positive,
         "_simt_print": _print,
         "_simt_zip": zip,
+        "_simt_enumerate": enumerate,
+        "_simt_alike": values.alike,
+        "_simt_length": values.length,
         "_simt_next": next,
         "_simt_iterations_of": range,
         "_simt_len": len,
@@ -301,7 +308,7 @@ def _is_dtype_type(node: ast.expr) -> bool:
     )
 
 
-class _Translator:
+class _Translator(Loops, Shapes):
     """The translation of one function, repeated until the kinds of its names no longer change."""
 
     def __init__(self, shared: _Shared, function: Callable, source: Source, known: tuple) -> None:
@@ -315,11 +322,7 @@ class _Translator:
                 f"({', '.join(self.parameters)}), got {len(known)}"
             )
         self.env: dict[str, Any] = dict(zip(self.parameters, known, strict=True))
-        self.locals = set(self.parameters) | {
-            node.id
-            for node in ast.walk(source.tree)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
+        self.locals = {*self.parameters, *stored(source.tree)}
         self.waits = False
         self.ignored: ast.expr | None = None  # a statement that is nothing but this expression
 
@@ -431,89 +434,6 @@ class _Translator:
         made = ast.If(test, self.block(node.body), self.block(node.orelse))
         return [ast.copy_location(made, node)]
 
-    def do_While(self, node: ast.While) -> list[ast.stmt]:  # noqa: N802
-        if node.orelse:
-            raise self.unsupported(node, "while … else")
-        test = self.test(node.test)
-        loop = self.new_loop(is_while=True)
-        tick = call("_simt_tick", ast.Constant(node.lineno), ast.Constant(self.source.name))
-        body: list[ast.stmt] = [ast.Expr(tick)]
-        iterations, outside = f"_simt_iterations{loop}", f"_simt_outside{loop}"
-        if self.shared.record:
-            body.append(assign(write_name("_simt_path"), call("_simt_next", read_name(iterations))))
-        body += self.block(node.body)
-        made: list[ast.stmt] = [ast.copy_location(ast.While(test, body, []), node)]
-        if self.shared.record:
-            paths = call("_simt_iterations", read_name("_simt_path"), ast.Constant(loop))
-            made = [
-                assign(write_name(outside), read_name("_simt_path")),
-                assign(write_name(iterations), paths),
-                *made,
-                assign(write_name("_simt_path"), read_name(outside)),
-            ]
-        return made
-
-    def do_For(self, node: ast.For) -> list[ast.stmt]:  # noqa: N802
-        if node.orelse:
-            raise self.unsupported(node, "for … else")
-        if not isinstance(node.target, ast.Name):
-            raise self.unsupported(node, "a loop over more than one name")
-        iterations, kind = self.iterations(node.iter)
-        loop = self.new_loop()
-        self.assigned(node.target.id, kind)
-        body: list[ast.stmt] = []
-        if is_int(kind) and self.env[node.target.id] == OTHER:
-            iteration = self.typed(read_name(node.target.id), kind)
-            body.append(assign(write_name(node.target.id), iteration))
-        body += self.block(node.body)
-        if not self.shared.record:
-            made = ast.For(write_name(node.target.id), iterations, body, [])
-            return [ast.copy_location(made, node)]
-        outside = f"_simt_outside{loop}"
-        paths = call("_simt_iterations", read_name("_simt_path"), ast.Constant(loop))
-        both = ast.Tuple([write_name(node.target.id), write_name("_simt_path")], ast.Store())
-        made = ast.For(both, call("_simt_zip", iterations, paths), body, [])
-        return [
-            assign(write_name(outside), read_name("_simt_path")),
-            ast.copy_location(made, node),
-            assign(write_name("_simt_path"), read_name(outside)),
-        ]
-
-    def new_loop(self, is_while: bool = False) -> int:
-        self.shared.loops.append((len(self.shared.sites), is_while))
-        return len(self.shared.loops) - 1
-
-    def iterations(self, node: ast.expr) -> tuple[ast.expr, Any]:
-        """Return (the iterable of a for loop, the kind of its elements)."""
-        if isinstance(node, ast.Call) and self.is_range(node.func):
-            if node.keywords or not 1 <= len(node.args) <= 3:
-                raise self.mistyped(node, "range takes one to three numbers")
-            ends = [self.expression(argument) for argument in node.args]
-            where = ast.Constant(node.lineno), ast.Constant(self.source.name)
-            ints = all(is_int(kind) for _, kind in ends)
-            iteration = kinds.of_iterations([kind for _, kind in ends]) if ints else OTHER
-            if iteration != OTHER:
-                iterations = call("_simt_iterations_of", *(end for end, _ in ends))
-                small = all(
-                    isinstance(end, ast.Constant) and abs(end.value) < 1 << 16 for end, _ in ends
-                )
-                return (iterations if small else call("_simt_span", iterations, *where)), iteration
-            return call("_simt_range", *where, *(self.typed(*end) for end in ends)), OTHER
-        value, kind = self.expression(node)
-        part = kinds.part_of(kind)
-        if part is not None:
-            return value, part
-        if not isinstance(kind, tuple):
-            raise self.unsupported(node, "a loop over anything but range(…) or a tuple")
-        joined = None
-        for part in kind:
-            joined = join(joined, part)
-        return value, joined
-
-    def is_range(self, node: ast.expr) -> bool:
-        known, value = self.resolve(node)
-        return known and hashable(value) and value in RANGES
-
     def do_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:  # noqa: N802
         if node.value is None:
             return [ast.copy_location(ast.Pass(), node)]
@@ -522,7 +442,8 @@ class _Translator:
     def do_Assign(self, node: ast.Assign) -> list[ast.stmt]:  # noqa: N802
         if len(node.targets) == 1:
             return self.assign(node.targets[0], node.value, node)
-        value, kind = self.expression(node.value)
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        value, kind = self.expression(node.value, *names[:1])
         name = self.temporary(kind)
         made: list[ast.stmt] = [assign(write_name(name), value)]
         for target in node.targets:
@@ -558,6 +479,8 @@ class _Translator:
     def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
         if isinstance(target, ast.Name):
             made, kind = self.expression(value, name=target.id)
+            if isinstance(kind, tuple) and Row in map(type, kind):
+                raise self.unsupported(node, f"{target.id} for several elements of arrays")
             if is_int(kind) and kind < 64 and self.adds_to(target.id, value):
                 kind = kinds.bits(SUM, kind)
             self.assigned(target.id, kind)
@@ -566,11 +489,13 @@ class _Translator:
             return [ast.copy_location(assign(write_name(target.id), made), node)]
         if isinstance(target, ast.Subscript):
             return [ast.copy_location(ast.Expr(self.store(target, value, node)), node)]
-        if isinstance(target, ast.Tuple):
+        if isinstance(target, (ast.Tuple, ast.List)):
             return self.unpack(target, value, node)
         raise self.unsupported(node, f"an assignment to {ast.unparse(target)}")
 
-    def unpack(self, target: ast.Tuple, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+    def unpack(
+        self, target: ast.Tuple | ast.List, value: ast.expr, node: ast.stmt
+    ) -> list[ast.stmt]:
         for part in target.elts:
             if isinstance(part, ast.Starred):
                 raise self.unsupported(part, "Starred")
@@ -585,8 +510,8 @@ class _Translator:
         else:
             made, kind = self.expression(value)
         if not isinstance(kind, tuple):
-            part = kinds.part_of(kind)
-            kind = (OTHER if part is None else part,) * len(target.elts)
+            part = kinds.part_of(kind) if isinstance(kind, Many) else kind and OTHER
+            kind = (part,) * len(target.elts)
         if len(kind) != len(target.elts):
             raise self.mistyped(node, f"{len(kind)} values for {len(target.elts)} names")
         names = [self.temporary(part) for part in kind]
@@ -665,9 +590,11 @@ class _Translator:
         raise self.unsupported(node, f"{self.text(node)}, a {type(value).__name__},")
 
     def see_Name(self, node: ast.Name) -> tuple[ast.expr, Any]:  # noqa: N802
-        if node.id in self.locals:
-            return read_name(node.id), self.env.get(node.id)
-        return self.outside(node)
+        kind = self.env.get(node.id)
+        if isinstance(kind, Row):
+            index = read_name(node.id), SIZE
+            return self.element(node, kind.array, [index], "load", kind.text, kind.text), OTHER
+        return (read_name(node.id), kind) if node.id in self.locals else self.outside(node)
 
     def outside(self, node: ast.expr) -> tuple[ast.expr, Any]:
         """Translate a name, plain or dotted, from outside the function."""
@@ -716,22 +643,30 @@ class _Translator:
 
     def see_Subscript(self, node: ast.Subscript) -> tuple[ast.expr, Any]:  # noqa: N802
         value, kind = self.expression(node.value)
-        part = kinds.part_of(kind)
-        if part is not None:
-            index, _ = self.index(node.slice)
-            return ast.Subscript(value, index, ast.Load()), part
-        if isinstance(kind, tuple):
-            index, _ = self.index(node.slice)
-            if isinstance(node.slice, ast.Constant) and -len(kind) <= node.slice.value < len(kind):
-                part = kind[node.slice.value]
-            else:
-                for each in kind:
-                    part = join(part, each)
-            return ast.Subscript(value, index, ast.Load()), part
+        if is_tuple(kind):
+            return self.part(node, value, kind)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         indices = [self.index(part) for part in parts]
         made = self.element(node, value, indices, "load", self.text(node), self.text(node.value))
         return made, ARRAY if any(kind == ARRAY for _, kind in indices) else OTHER
+
+    def part(self, node: ast.Subscript, value: ast.expr, kind: Any) -> tuple[ast.expr, Any]:
+        """Translate an element or a slice of a tuple."""
+        place = self.constant_place(node.slice)
+        if isinstance(node.slice, ast.Slice):
+            if place is None:
+                raise self.mistyped(
+                    node, f"a tuple is cut at constants only: give numbers in {self.text(node)}"
+                )
+            ends = [ast.Constant(end) for end in (place.start, place.stop, place.step)]
+            made = ast.Subscript(value, call("_simt_slice", *ends), ast.Load())
+            return made, kind if isinstance(kind, Many) else kind[place]
+        if isinstance(kind, tuple) and place is not None:
+            if (part := part_at(kind, place)) is None and place not in range(-len(kind), len(kind)):
+                raise self.mistyped(node, f"{self.text(node)} of a tuple of {len(kind)}")
+            return ast.Subscript(value, ast.Constant(place), ast.Load()), part
+        index, _ = self.index(node.slice)
+        return ast.Subscript(self.alike(value, kind), index, ast.Load()), kinds.part_of(kind)
 
     def store(self, target: ast.Subscript, value: ast.expr, node: ast.stmt) -> ast.expr:
         array, _ = self.expression(target.value)
@@ -813,8 +748,14 @@ class _Translator:
 
     def binary(self, node: ast.AST, op: ast.operator, left: tuple, right: tuple) -> tuple:
         (x, x_kind), (y, y_kind) = left, right
-        if isinstance(x_kind, tuple) and isinstance(y_kind, tuple) and isinstance(op, ast.Add):
-            return ast.BinOp(x, op, y), x_kind + y_kind
+        if is_tuple(x_kind) and is_tuple(y_kind) and isinstance(op, ast.Add):
+            if isinstance(x_kind, tuple) and isinstance(y_kind, tuple):
+                return ast.BinOp(x, op, y), x_kind + y_kind
+            kind = join(x_kind, y_kind)
+            return self.alike(ast.BinOp(x, op, y), kind), kind
+        if is_tuple(x_kind) and isinstance(op, ast.Mult) and isinstance(y, ast.Constant):
+            kind = x_kind * y.value if isinstance(x_kind, tuple) else x_kind
+            return ast.BinOp(x, op, y), kind
         if is_int(x_kind) and is_int(y_kind):
             if is_unsigned(x_kind) and is_unsigned(y_kind):
                 if kinds.stays_unsigned(op, y, x_kind, y_kind):
@@ -911,10 +852,15 @@ class _Translator:
         return call("_simt_flag", self.compare(node)), OTHER
 
     def compare(self, node: ast.Compare) -> ast.expr:
-        for op in node.ops:
-            if isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
+        sides = [self.expression(node.left)]
+        for op, left, right in zip(
+            node.ops, (node.left, *node.comparators), node.comparators, strict=False
+        ):
+            named = isinstance(op, (ast.Is, ast.IsNot))
+            if named and not self.is_single(left) and not self.is_single(right):
                 raise self.unsupported(node, f"a comparison by {COMPARISONS[type(op)]}")
-        sides = [self.expression(value) for value in (node.left, *node.comparators)]
+            inside = isinstance(op, (ast.In, ast.NotIn))
+            sides.append(self.members(right) if inside else self.expression(right))
         signs = {is_unsigned(kind) for _, kind in sides}
         if not all(is_int(kind) and (kind < 54 or len(signs) == 1) for _, kind in sides):
             # Compared with a float32, a Python int would be rounded to float32, and Numba compares
@@ -925,6 +871,12 @@ class _Translator:
             ]
         left, *right = (side for side, _ in sides)
         return ast.Compare(left, node.ops, right)
+
+    def is_single(self, node: ast.expr) -> bool:
+        """Return whether this is None, True or False, the values that `is` compares with."""
+        value = node.value if isinstance(node, ast.Constant) else self.resolve(node)[1]
+        constant = isinstance(node, ast.Constant) or self.resolve(node)[0]
+        return constant and (value is None or isinstance(value, bool))
 
     def test(self, node: ast.expr) -> ast.expr:
         """Return the tree of a condition, of which only the truth matters."""
@@ -968,8 +920,12 @@ class _Translator:
             return self.cast(node, dtype)
         if value in (print, breakpoint):
             return self.plain(node, value)
+        if self.is_range(node.func):
+            return self.range_of(node)
         if node.keywords and not is_device_function(value):
             raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
+        if value is divmod and len(node.args) == 2:
+            return self.quotient_and_remainder(*map(self.expression, node.args))
         table = functions()
         if hashable(value) and value in table:
             arguments = [self.expression(argument) for argument in node.args]
@@ -1008,6 +964,15 @@ class _Translator:
             )
         raise self.unsupported(node, f"{self.text(node.func)}()")
 
+    def quotient_and_remainder(self, left: tuple, right: tuple) -> tuple[ast.expr, Any]:
+        (x, m), (y, n) = left, right
+        if is_int(m) and is_int(n) and max(m, n) < 64 and not (is_unsigned(m) or is_unsigned(n)):
+            kind = tuple(self.whole(op, x, y, m, n)[1] for op in (ast.FloorDiv(), ast.Mod()))
+            return call("_simt_divmod", x, y), kind
+        function = self.shared.constant(values.quotient_and_remainder)
+        kind = None if None in (m, n) else OTHER
+        return call(function, self.typed(x, m), self.typed(y, n)), (kind, kind)
+
     def plain(self, node: ast.Call, function: Callable) -> tuple[ast.expr, Any]:
         if node.keywords:
             raise self.unsupported(node, f"a keyword in a call of {function.__name__}")
@@ -1033,9 +998,13 @@ class _Translator:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         operands = [self.expression(argument) for argument in node.args]
         keywords = {k.arg: self.expression(k.value) for k in node.keywords}
+        given = function.__defaults__ or ()
+        defaults = dict(zip(names[len(names) - len(given) :], given, strict=True))
         for parameter in names[len(operands) :]:
             if parameter in keywords:
                 operands.append(keywords.pop(parameter))
+            elif parameter in defaults:
+                operands.append(self.constant(node, defaults[parameter]))
         if keywords or len(operands) != len(names):
             raise self.mistyped(
                 node, f"{function.__name__} takes ({', '.join(names)}), got {self.text(node)}"
@@ -1142,59 +1111,6 @@ class _Translator:
         if axes == 1:
             return parts[0], SIZE
         return ast.Tuple(parts, ast.Load()), (SIZE,) * axes
-
-    def array(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
-        options = dict(zip(("shape", "dtype", "alignment", "more"), node.args, strict=False))
-        options |= {keyword.arg: keyword.value for keyword in node.keywords}
-        if not {"shape", "dtype"} <= set(options) <= {"shape", "dtype", "alignment"}:
-            raise self.mistyped(node, f"cuda.{feature} takes shape, dtype and alignment")
-        self.check_constant(options["shape"], feature)
-        shape, _ = self.expression(options["shape"])
-        dtype, _ = self.expression(options["dtype"])
-        alignment = self.expression(options["alignment"])[0] if "alignment" in options else None
-        where = read_name(self.shared.constant((self.function, node.lineno, node.col_offset)))
-        name = name or "shared array" if feature == "shared.array" else name or "local array"
-        if feature == "local.array":
-            return lane_method("local", ast.Constant(name), shape, dtype), ARRAY
-        return lane_method(
-            "shared", where, ast.Constant(name), shape, dtype, alignment or ast.Constant(None)
-        ), ARRAY
-
-    def check_constant(self, node: ast.expr, feature: str) -> None:
-        """Raise TypingError unless the shape consists of constants, as Numba requires."""
-        parts = node.elts if isinstance(node, ast.Tuple) else [node]
-        for part in parts:
-            if isinstance(part, ast.Constant):
-                continue
-            if isinstance(part, (ast.Name, ast.Attribute)) and self.feature(part) is None:
-                root = part
-                while isinstance(root, ast.Attribute):
-                    root = root.value
-                if isinstance(root, ast.Name) and (
-                    root.id not in self.locals or self.is_named_constant(root.id)
-                ):
-                    continue
-            raise self.mistyped(
-                node,
-                f"the shape of cuda.{feature} must be a constant: {self.text(part)} is computed; "
-                "give a number, or a name that is defined outside of the kernel",
-            )
-
-    def is_named_constant(self, name: str) -> bool:
-        """Return whether this local name is assigned only once, from a number."""
-        assigned = [
-            node
-            for node in ast.walk(self.source.tree)
-            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-        ]
-        plain = [
-            node
-            for node in ast.walk(self.source.tree)
-            if isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Constant)
-            and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
-        ]
-        return name not in self.parameters and len(assigned) == 1 == len(plain)
 
     def atomic(self, node: ast.Call, name: str) -> tuple[ast.expr, Any]:
         from tiled_matmul.microscope.cuda.memory import ATOMICS

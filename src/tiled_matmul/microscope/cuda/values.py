@@ -157,6 +157,30 @@ def int64(value: int, make: Callable = int) -> Any:
     return make(value)
 
 
+def alike(parts: tuple) -> tuple:
+    """Return a tuple of values of one type, with int64 for Python's ints.
+
+    Raises TypingError if the types differ: Numba then knows no type for an unknown element.
+    """
+    if all(isinstance(part, tuple) for part in parts):
+        if len({len(part) for part in parts}) > 1:
+            raise TypingError("the parts of a tuple differ in length: write them one by one")
+        return tuple(zip(*map(alike, zip(*parts, strict=True)), strict=True))
+    parts = tuple(i64(part) if type(part) is int else part for part in parts)
+    dtypes = [dtype_of(part) for part in parts if isinstance(part, (int, np.generic))]
+    if len({"i" if dtype.kind in "iu" else dtype for dtype in dtypes}) > 1:
+        names = ", ".join(str(dtype) for dtype in dtypes)
+        raise TypingError(f"the elements of a tuple differ in type ({names}): cast them to one")
+    return parts
+
+
+def length(array: Any) -> int:
+    """Return the number of a loop's iterations over an array. Raises TypingError for a number."""
+    if isinstance(array, (int, float, np.generic)):
+        raise TypingError(f"a loop over {array!r}: write range({array})")
+    return len(array)
+
+
 def shift_left(x: Any, y: Any) -> Any:
     """Return x << y in x's type, 64 bits wide."""
     _integers("<<", x, y)
@@ -311,6 +335,19 @@ def _extreme(choose: Callable, values: tuple) -> Any:
         # As fmin and fmax on a GPU, which ignore NaN.
         first = y if x != x else x if y != y else choose(x, y)
     return first
+
+
+def total(parts: tuple, start: Any = 0) -> Any:
+    """Return sum(parts, start)."""
+    result = i64(start) if type(start) is int else start
+    for part in parts:
+        result = result + (i64(part) if type(part) is int else part)
+    return result
+
+
+def quotient_and_remainder(x: Any, y: Any) -> tuple:
+    """Return divmod(x, y)."""
+    return x // y, x % y
 
 
 def absolute(value: Any) -> Any:
