@@ -112,13 +112,14 @@ class Loops:
     def range_of(self, node: ast.Call) -> tuple[ast.expr, Any]:
         """Translate a range that is a value: `k in range(4)`, `steps = range(4)`."""
         ends, kind = self.ends_of_range(node)
-        trees = [end if is_int(each) else call("_simt_index", end) for end, each in ends]
+        trees = [end if is_int(each) else call("_simt_truncate", end) for end, each in ends]
         return call("_simt_iterations_of", *trees), Many(63 if kind == OTHER else kind)
 
     def together(self, node: ast.Call, function: type) -> tuple[ast.expr, Any]:
         """Translate enumerate(…) or zip(…) of a for loop."""
         if node.keywords or (function is enumerate and len(node.args) not in (1, 2)):
-            raise self.mistyped(node, f"{self.text(node)}: write enumerate(values, 1), zip(x, y)")
+            name = function.__name__
+            raise self.mistyped(node, f"{name} takes its arguments by position, as in {name}(t, 1)")
         if function is zip:
             parts = [self.iterations(argument) for argument in node.args]
             return call("_simt_zip", *(tree for tree, _ in parts)), tuple(k for _, k in parts)
@@ -141,5 +142,6 @@ class Loops:
         if is_tuple(kind):
             return self.alike(made, kind), kind
         if kind is not None:
-            raise self.unsupported(node, "`in` with anything but a tuple or range(…)")
+            what = "`in` with anything but a tuple or range(…)"
+            raise self.unsupported(node, what, "== in a loop over the elements")
         return made, kind

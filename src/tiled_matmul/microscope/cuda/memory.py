@@ -215,7 +215,9 @@ class Array:
         return self.shape[0]
 
     def __iter__(self):
-        raise Unsupported("a loop over an array's rows: loop over range(len(array))")
+        raise Unsupported(
+            "the rows of an array as values: index it in a loop over range(len(array))"
+        )
 
     def __bool__(self) -> bool:
         raise TypingError("an array is neither true nor false")

@@ -19,6 +19,7 @@ import copy
 import functools
 import itertools
 import linecache
+import math
 import operator
 import types
 from collections.abc import Callable, Iterable
@@ -30,6 +31,8 @@ import numpy as np
 from tiled_matmul.microscope.cuda import kinds, values
 from tiled_matmul.microscope.cuda.copies import Copy
 from tiled_matmul.microscope.cuda.errors import StepLimit, TypingError, Unsupported
+from tiled_matmul.microscope.cuda.hints import instead
+from tiled_matmul.microscope.cuda.inner import Inner
 from tiled_matmul.microscope.cuda.kinds import (
     ARRAY,
     OTHER,
@@ -111,7 +114,7 @@ class _Shared:
     sites: list[Site] = field(default_factory=list)
     space: dict[str, Any] = field(default_factory=dict)
     compiled: dict[tuple, _Compiled] = field(default_factory=dict)
-    open: list[Callable] = field(default_factory=list)
+    open: list[Any] = field(default_factory=list)  # the functions being translated
     fences: bool = False
     loops: list[tuple[int, bool]] = field(default_factory=list)  # as in program.Paths
     outside: dict[tuple, Any] = field(default_factory=dict)  # what (function, a, b) was, for `a.b`
@@ -168,7 +171,8 @@ def _rewritten(
         shared.loops,
         shared.fences,
     )
-    files = {used.__code__.co_filename for used, _ in shared.compiled}
+    used = [each for each, _ in shared.compiled if isinstance(each, types.FunctionType)]
+    files = {each.__code__.co_filename for each in used}
     return program, shared.outside, {file: linecache.getlines(file) for file in files}
 
 
@@ -205,9 +209,19 @@ def _compile(shared: _Shared, function: Callable, known: tuple) -> _Compiled:
     source = read(function)
     if function in shared.open:
         raise Unsupported(f"{source.name} calls itself; kernels here have no recursion")
-    shared.open.append(function)
+    names = parameters(function)
+    if len(known) != len(names):
+        raise TypingError(
+            f"{source.name} takes {len(names)} arguments ({', '.join(names)}), got {len(known)}"
+        )
+    return _made(shared, key, _Translator(shared, function, source, names, known))
+
+
+def _made(shared: _Shared, key: tuple, translator: _Translator) -> _Compiled:
+    """Return what `shared.compiled` keeps under `key`, a function and the kinds it is given."""
+    source = translator.source
+    shared.open.append(key[0])
     try:
-        translator = _Translator(shared, function, source, known)
         tree = translator.translate()
     finally:
         shared.open.pop()
@@ -223,9 +237,17 @@ def _compile(shared: _Shared, function: Callable, known: tuple) -> _Compiled:
     return made
 
 
+def _shown(value: Any) -> str:
+    """Return a value's text as on a GPU, with six decimal places for floats."""
+    if isinstance(value, tuple) and type(value) is tuple:
+        return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
+    if hasattr(value, "shape") and not isinstance(value, np.generic):
+        raise Unsupported("print of an array: print its elements in a loop")
+    return f"{value:f}" if isinstance(value, np.floating) else str(value)
+
+
 def _print(*given: Any) -> None:
-    """Print as on a GPU, with six decimal places for floats."""
-    print(*(f"{value:f}" if isinstance(value, np.floating) else value for value in given))
+    print(*map(_shown, given))
 
 
 def _helpers(max_steps: int) -> dict[str, Any]:
@@ -247,7 +269,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         return (tick(line, name) or iteration for iteration in iterations)
 
     def typed_range(line: int, name: str, *ends: Any) -> Any:
-        iterations = span(range(*(values.index(end) for end in ends)), line, name)
+        iterations = span(range(*map(values.truncate, ends)), line, name)
         if any(values.dtype_of(end) == values.UINT64 for end in ends):
             return map(values.u64, iterations)
         return map(values.i64, iterations)
@@ -267,6 +289,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_i64": lambda value: value if type(value) is values.i64 else values.i64(value),
         "_simt_flag": values.flag,
         "_simt_index": values.index,
+        "_simt_truncate": values.truncate,  # Numba takes floats as the ends of a range
         "_simt_divide": values.divide,
         "_simt_divmod": divmod,
         "_simt_quotient": lambda x, y: x // y if y else 0,
@@ -285,6 +308,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_zip": zip,
         "_simt_enumerate": enumerate,
         "_simt_alike": values.alike,
+        "_simt_beside": values.beside_literal,
         "_simt_length": values.length,
         "_simt_next": next,
         "_simt_iterations_of": range,
@@ -308,21 +332,20 @@ def _is_dtype_type(node: ast.expr) -> bool:
     )
 
 
-class _Translator(Loops, Shapes):
+class _Translator(Loops, Shapes, Inner):
     """The translation of one function, repeated until the kinds of its names no longer change."""
 
-    def __init__(self, shared: _Shared, function: Callable, source: Source, known: tuple) -> None:
+    def __init__(
+        self, shared: _Shared, function: Callable, source: Source, names: list[str], known: tuple
+    ) -> None:
         self.shared = shared
         self.function = function
         self.source = source
-        self.parameters = parameters(function)
-        if len(known) != len(self.parameters):
-            raise TypingError(
-                f"{source.name} takes {len(self.parameters)} arguments "
-                f"({', '.join(self.parameters)}), got {len(known)}"
-            )
-        self.env: dict[str, Any] = dict(zip(self.parameters, known, strict=True))
+        self.parameters = names
+        self.env: dict[str, Any] = dict(zip(names, known, strict=True))
         self.locals = {*self.parameters, *stored(source.tree)}
+        self.inner: dict[str, ast.FunctionDef] = {}
+        self.lambdas: dict[ast.Lambda, ast.FunctionDef] = {}
         self.waits = False
         self.ignored: ast.expr | None = None  # a statement that is nothing but this expression
 
@@ -378,8 +401,12 @@ class _Translator(Loops, Shapes):
                 out.append(new)
         return out
 
-    def unsupported(self, node: ast.AST, what: str) -> Unsupported:
-        return Unsupported(f"{what} is not supported in a kernel, {self.source.place(node)}")
+    def unsupported(self, node: ast.AST, what: str, better: str = "") -> Unsupported:
+        """Return the error for a construct; `better` says what to write, if `instead` does not."""
+        return Unsupported(
+            f"{what} is not supported in a kernel, {self.source.place(node)} "
+            f"(instead: {better or instead(node)})"
+        )
 
     def mistyped(self, node: ast.AST, what: str) -> TypingError:
         return TypingError(f"{what}, {self.source.place(node)}")
@@ -440,6 +467,8 @@ class _Translator(Loops, Shapes):
         return self.assign(node.target, node.value, node)
 
     def do_Assign(self, node: ast.Assign) -> list[ast.stmt]:  # noqa: N802
+        if isinstance(node.value, ast.Lambda) and isinstance(node.targets[0], ast.Name):
+            return self.named_lambda(node.targets[0].id, node.value)
         if len(node.targets) == 1:
             return self.assign(node.targets[0], node.value, node)
         names = [target.id for target in node.targets if isinstance(target, ast.Name)]
@@ -456,7 +485,7 @@ class _Translator(Loops, Shapes):
             value = ast.BinOp(ast.copy_location(read_name(target.id), node), node.op, node.value)
             return self.assign(target, ast.copy_location(value, node), node)
         if not isinstance(target, ast.Subscript):
-            raise self.unsupported(node, "an assignment to an attribute")
+            raise self.unsupported(node, "an assignment to an attribute", "an element, x[i]")
         # The array and its indices are evaluated once and used twice.
         made: list[ast.stmt] = []
         array, kind = self.expression(target.value)
@@ -480,7 +509,8 @@ class _Translator(Loops, Shapes):
         if isinstance(target, ast.Name):
             made, kind = self.expression(value, name=target.id)
             if isinstance(kind, tuple) and Row in map(type, kind):
-                raise self.unsupported(node, f"{target.id} for several elements of arrays")
+                what = f"{target.id} for elements of several arrays"
+                raise self.unsupported(node, what, "a name for each, for x, y in zip(…)")
             if is_int(kind) and kind < 64 and self.adds_to(target.id, value):
                 kind = kinds.bits(SUM, kind)
             self.assigned(target.id, kind)
@@ -491,7 +521,8 @@ class _Translator(Loops, Shapes):
             return [ast.copy_location(ast.Expr(self.store(target, value, node)), node)]
         if isinstance(target, (ast.Tuple, ast.List)):
             return self.unpack(target, value, node)
-        raise self.unsupported(node, f"an assignment to {ast.unparse(target)}")
+        what = f"an assignment to {ast.unparse(target)}"
+        raise self.unsupported(node, what, "a name, or an element, x[i]")
 
     def unpack(
         self, target: ast.Tuple | ast.List, value: ast.expr, node: ast.stmt
@@ -586,14 +617,18 @@ class _Translator(Loops, Shapes):
             made = ast.Tuple([part for part, _ in parts], ast.Load())
             return made, tuple(kind for _, kind in parts)
         if isinstance(value, np.ndarray):
-            raise self.unsupported(node, "an array from outside: pass it as an argument;")
-        raise self.unsupported(node, f"{self.text(node)}, a {type(value).__name__},")
+            what = f"{self.text(node)}, an array from outside,"
+            raise self.unsupported(node, what, "an argument of the kernel")
+        what = f"{self.text(node)}, a {type(value).__name__},"
+        raise self.unsupported(node, what, "a number, a tuple of numbers, or an argument")
 
     def see_Name(self, node: ast.Name) -> tuple[ast.expr, Any]:  # noqa: N802
         kind = self.env.get(node.id)
         if isinstance(kind, Row):
             index = read_name(node.id), SIZE
             return self.element(node, kind.array, [index], "load", kind.text, kind.text), OTHER
+        if node.id in self.inner:
+            raise self.unsupported(node, f"{node.id}, a function, as a value", "a call")
         return (read_name(node.id), kind) if node.id in self.locals else self.outside(node)
 
     def outside(self, node: ast.expr) -> tuple[ast.expr, Any]:
@@ -605,7 +640,7 @@ class _Translator(Loops, Shapes):
                 return lane_attribute(attribute, ast.Load()), kinds.Natural(count)
             if feature in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
                 return lane_attribute(feature, ast.Load()), OTHER
-            raise self.unsupported(node, f"cuda.{feature}")
+            raise self.unsupported(node, f"cuda.{feature}", "a call, or one of its axes, .x")
         known, value = self.resolve(node)
         if not known:
             raise self.mistyped(node, f"{self.text(node)} is not defined")
@@ -631,15 +666,34 @@ class _Translator(Loops, Shapes):
         elif node.attr in ("x", "y", "z"):
             kind = SIZE
         elif node.attr != "dtype":
-            raise self.unsupported(node, f"attribute .{node.attr}")
+            raise self.unsupported(node, f"attribute .{node.attr}", ".shape, .size or .ndim")
         return ast.Attribute(value, node.attr, ast.Load()), kind
 
+    def see_JoinedStr(self, node: ast.JoinedStr) -> tuple[ast.expr, Any]:  # noqa: N802
+        if not all(isinstance(part, ast.Constant) for part in node.values):
+            raise self.unsupported(node, f"JoinedStr ({self.text(node)})")
+        return ast.Constant("".join(part.value for part in node.values)), OTHER
+
     def see_Tuple(self, node: ast.Tuple) -> tuple[ast.expr, Any]:  # noqa: N802
+        if any(isinstance(part, ast.Starred) for part in node.elts):
+            return self.joined(node)
         parts = [self.expression(part) for part in node.elts]
         # The joined kind of a tuple's parts may not distinguish uint64 from int64.
         parts = [(self.typed(*part), OTHER) if is_unsigned(part[1]) else part for part in parts]
         made = ast.Tuple([part for part, _ in parts], ast.Load())
         return made, tuple(kind for _, kind in parts)
+
+    def joined(self, node: ast.Tuple) -> tuple[ast.expr, Any]:
+        """Translate `(*x, 1)` as `x + (1,)`."""
+        pieces = []
+        for part in node.elts:
+            if isinstance(part, ast.Starred):
+                pieces.append(self.expression(part.value))
+                if pieces[-1][1] is not None and not is_tuple(pieces[-1][1]):
+                    raise self.unsupported(part, f"Starred ({self.text(part)})")
+            else:
+                pieces.append(self.see_Tuple(ast.Tuple([part], ast.Load())))
+        return functools.reduce(lambda x, y: self.binary(node, ast.Add(), x, y), pieces)
 
     def see_Subscript(self, node: ast.Subscript) -> tuple[ast.expr, Any]:  # noqa: N802
         value, kind = self.expression(node.value)
@@ -778,7 +832,7 @@ class _Translator(Loops, Shapes):
         if type(op) in bitwise:
             return call("_simt_bit", read_name(bitwise[type(op)]), x, y), OTHER
         if isinstance(op, ast.MatMult):
-            raise self.unsupported(node, "@")
+            raise self.unsupported(node, "@", "a loop that adds the products")
         return ast.BinOp(x, op, y), OTHER
 
     def wrapped(self, op: ast.operator, x: ast.expr, y: ast.expr, m: int, n: int) -> tuple:
@@ -893,10 +947,19 @@ class _Translator(Loops, Shapes):
     def see_IfExp(self, node: ast.IfExp) -> tuple[ast.expr, Any]:  # noqa: N802
         test = self.test(node.test)
         yes, no = self.expression(node.body), self.expression(node.orelse)
+        yes, no = self.beside(yes, node.orelse), self.beside(no, node.body)
         kind = join(yes[1], no[1])
         if kind == OTHER:
             yes, no = (self.typed(*yes), OTHER), (self.typed(*no), OTHER)
         return ast.IfExp(test, yes[0], no[0]), kind
+
+    def beside(self, value: tuple[ast.expr, Any], other: ast.expr) -> tuple[ast.expr, Any]:
+        """Give a value the type that it has if the other branch is a literal number."""
+        if not isinstance(other, ast.Constant) or type(other.value) not in (int, float):
+            return value
+        if value[1] is None or (is_int(value[1]) and type(other.value) is int):
+            return value
+        return call("_simt_beside", self.typed(*value), other), OTHER
 
     # Calls.
 
@@ -904,6 +967,8 @@ class _Translator(Loops, Shapes):
         feature = self.feature(node.func)
         if feature is not None:
             return self.cuda_call(node, feature, name)
+        if isinstance(node.func, ast.Name) and node.func.id in self.inner:
+            return self.inner_call(node)
         known, value = self.resolve(node.func)
         if not known:
             if _is_dtype_type(node.func) and len(node.args) == 1 and not node.keywords:
@@ -911,7 +976,11 @@ class _Translator(Loops, Shapes):
                 value, _ = self.expression(node.args[0])
                 return call(self.shared.constant(values.cast), dtype, value), OTHER
             if isinstance(node.func, ast.Attribute):
+                if node.func.attr == "fill" and len(node.args) == 1:
+                    return self.fill(node)
                 raise self.unsupported(node, f"method .{node.func.attr}()")
+            if isinstance(node.func, ast.Lambda):
+                raise self.unsupported(node.func, "Lambda")
             raise self.mistyped(node, f"{self.text(node.func)} is not defined")
         if id(value) in STANDINS:
             return self.standin(node, STANDINS[id(value)][1])
@@ -924,6 +993,9 @@ class _Translator(Loops, Shapes):
             return self.range_of(node)
         if node.keywords and not is_device_function(value):
             raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
+        if value is math.log and len(node.args) != 1:
+            what = "math.log takes one value in a kernel; write math.log2, or log(x) / log(base)"
+            raise self.mistyped(node, what)
         if value is divmod and len(node.args) == 2:
             return self.quotient_and_remainder(*map(self.expression, node.args))
         table = functions()
@@ -958,11 +1030,17 @@ class _Translator(Loops, Shapes):
         if is_device_function(value):
             return self.device_call(node, value)
         if isinstance(value, types.FunctionType):
-            raise self.unsupported(
-                node,
-                f"{value.__name__}(), a plain function: decorate it with @cuda.jit(device=True);",
-            )
+            what = f"{value.__name__}(), a plain function,"
+            raise self.unsupported(node, what, "decorate it with @cuda.jit(device=True)")
         raise self.unsupported(node, f"{self.text(node.func)}()")
+
+    def fill(self, node: ast.Call) -> tuple[ast.expr, Any]:
+        """Translate `array.fill(value)` as `array[...] = value`."""
+        array, _ = self.expression(node.func.value)
+        value = self.typed(*self.expression(node.args[0]))
+        text, called = self.text(node), self.text(node.func.value)
+        everything = [(ast.Constant(...), ARRAY)]
+        return self.element(node, array, everything, "store", text, called, value), OTHER
 
     def quotient_and_remainder(self, left: tuple, right: tuple) -> tuple[ast.expr, Any]:
         (x, m), (y, n) = left, right
@@ -1009,16 +1087,28 @@ class _Translator(Loops, Shapes):
             raise self.mistyped(
                 node, f"{function.__name__} takes ({', '.join(names)}), got {self.text(node)}"
             )
+        return self.enter(operands, lambda known: _compile(self.shared, function, known))
+
+    def compile(self, source: Source, names: list[str], known: tuple) -> _Compiled:
+        """Return a function that is defined in this one, compiled."""
+        key = (source.tree, known)
+        if key not in self.shared.compiled:
+            translator = _Translator(self.shared, self.function, source, names, known)
+            translator.inner = dict(self.inner)
+            return _made(self.shared, key, translator)
+        return self.shared.compiled[key]
+
+    def enter(self, operands: list[tuple], compiled_for: Callable) -> tuple[ast.expr, Any]:
+        """Translate the call of a device function; `compiled_for` takes its arguments' kinds."""
         if any(kind is None for _, kind in operands):
             return ast.Constant(None), None
-        known = tuple(widened(kind) for _, kind in operands)
-        compiled = _compile(self.shared, function, known)
+        compiled = compiled_for(tuple(widened(kind) for _, kind in operands))
         path: ast.expr = read_name("_simt_path")
         if self.shared.record:
-            iterations = call("_simt_iterations", path, ast.Constant(self.new_loop()))
-            path = call("_simt_next", iterations)
-        arguments = [tree for tree, _ in operands]
-        made: ast.expr = call(compiled.name, read_name("_simt_lane"), path, *arguments)
+            path = call("_simt_next", self.paths(self.new_loop()))
+        made: ast.expr = call(
+            compiled.name, read_name("_simt_lane"), path, *(tree for tree, _ in operands)
+        )
         if compiled.waits:
             self.waits = True
             made = ast.YieldFrom(made)

@@ -249,8 +249,8 @@ def index(value: Any) -> int:
         return int(value)
     if isinstance(value, np.floating):
         raise TypingError(
-            f"an index must be an integer, and this is {value.dtype} ({value!r}); / gives a float "
-            "even for integers, and // does not"
+            f"an index must be an integer, and this is {value.dtype} ({value!r}); /, math.floor and "
+            "math.ceil give a float even for integers, and // does not"
         )
     raise TypingError(f"an index must be an integer, got {value!r}")
 
@@ -325,6 +325,26 @@ def maximum(*values: Any) -> Any:
     return _extreme(max, values)
 
 
+def propagating(extreme: Callable) -> Callable:
+    """Return numpy's maximum or minimum, which gives NaN if one value is, in the float's type."""
+
+    def call(x: Any, y: Any) -> Any:
+        floats = [value for value in (x, y) if isinstance(value, np.floating)]
+        if len(floats) == 1:
+            x, y = (type(floats[0])(value) for value in (x, y))
+        return x + y if x != x or y != y else extreme(x, y)
+
+    return call
+
+
+def beside_literal(value: Any, literal: Any) -> Any:
+    """Return `a` of `a if … else 0.0` in the type that Numba gives it: at least the literal's."""
+    if not isinstance(value, (int, np.generic)):
+        return value
+    is_float = isinstance(literal, float) or isinstance(value, np.floating)
+    return f64(value) if is_float else wide(value)
+
+
 def _extreme(choose: Callable, values: tuple) -> Any:
     if len(values) == 1 and isinstance(values[0], tuple):
         values = values[0]
@@ -365,7 +385,9 @@ def to_int(value: Any) -> Any:
 
 
 def to_float(value: Any) -> Any:
-    """Return float(value): float32 stays float32, an integer becomes float64."""
+    """Return float(value): float32 stays float32, an integer or a text becomes float64."""
+    if isinstance(value, str):
+        return f64(value)
     return value if isinstance(value, np.floating) else f64(int(value))
 
 
@@ -373,7 +395,8 @@ def rounded(value: Any, digits: Any = None) -> Any:
     """Return round(value): int64 without `digits`, else the float's type."""
     if digits is None:
         return _to_int64(np.rint(f64(value)))
-    return type(wide(value, f32(0)))(round(float(value), int(digits)))
+    kind = type(value) if isinstance(value, np.floating) else f64
+    return kind(round(float(value), int(digits)))
 
 
 def divide(x: int, y: int) -> np.float64:
@@ -407,11 +430,6 @@ def reals(function: Callable) -> Callable:
     return call
 
 
-def cut(function: Callable) -> Callable:
-    """Return floor, ceil or trunc for kernels: they convert a float to int64."""
-    return lambda value: _to_int64(value if value * 0 != 0 else f64(function(float(value))))
-
-
 def predicate(function: Callable) -> Callable:
     """Return a function of `math` whose result is a bool, for kernels."""
     return lambda value: flag(function(float(value)))
@@ -425,7 +443,8 @@ def _math_functions() -> dict[str, Callable]:
         *("radians", "degrees"),
     )
     table: dict[str, Callable] = {name: reals(getattr(math, name)) for name in names}
-    table |= {name: cut(getattr(math, name)) for name in ("floor", "ceil", "trunc")}
+    # On a GPU these give floats, unlike Python's.
+    table |= {name: reals(getattr(np, name)) for name in ("floor", "ceil", "trunc")}
     table |= {name: predicate(getattr(math, name)) for name in ("isnan", "isinf", "isfinite")}
     return table
 
@@ -438,7 +457,7 @@ def fma(x: Any, y: Any, z: Any) -> Any:
     from fractions import Fraction
 
     x, y, z = (wide(value, value) for value in (x, y, z))
-    kind = np.result_type(x, y, z).type
+    kind = np.result_type(x, y, z, f16).type  # at least a float
     if not all(math.isfinite(value) for value in (x, y, z)):
         return kind(x) * kind(y) + kind(z)
     exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
