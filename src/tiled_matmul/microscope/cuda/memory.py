@@ -216,7 +216,7 @@ class Array:
 
     def __iter__(self):
         raise Unsupported(
-            "the rows of an array as values: index it in a loop over range(len(array))"
+            "an array as several values: write its elements, x[0], x[1], or loop over it"
         )
 
     def __bool__(self) -> bool:

@@ -249,8 +249,8 @@ def index(value: Any) -> int:
         return int(value)
     if isinstance(value, np.floating):
         raise TypingError(
-            f"an index must be an integer, and this is {value.dtype} ({value!r}); /, math.floor and "
-            "math.ceil give a float even for integers, and // does not"
+            f"an index must be an integer, and this is {value.dtype} ({value!r}); /, math.floor "
+            "and math.ceil give a float even for integers, and // does not"
         )
     raise TypingError(f"an index must be an integer, got {value!r}")
 
