@@ -53,6 +53,7 @@ CALLS = {
 METHODS = {
     "reshape": "an index computed from the other indices",
     "transpose": ".T",
+    "format": "several values in print, print('x', x)",
 }
 OTHERWISE = "arithmetic, if, for and while on numbers and elements of arrays"
 

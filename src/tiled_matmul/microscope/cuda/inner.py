@@ -42,13 +42,15 @@ class Inner:
             self.lambdas[node] = ast.copy_location(made, node)
         return self.do_FunctionDef(self.lambdas[node])
 
-    def captured(self, tree: ast.FunctionDef) -> list[str]:
+    def captured(self, tree: ast.FunctionDef, *callers: ast.FunctionDef) -> list[str]:
         """Return the variables of this kernel that a function inside of it uses, itself or not."""
+        if tree in callers:
+            return []
         own = {*names_of(tree), *stored(tree)}
         names = {node.id for node in own_nodes(tree) if isinstance(node, ast.Name)} - own
         found = names & self.locals - set(self.inner)
         for name in names & set(self.inner):
-            further = set(self.captured(self.inner[name]))
+            further = set(self.captured(self.inner[name], tree, *callers))
             if further & own:
                 what = f"{min(further & own)}, which {name} takes from the kernel,"
                 raise self.unsupported(tree, what, f"another name in {tree.name}")

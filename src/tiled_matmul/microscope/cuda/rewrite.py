@@ -68,7 +68,7 @@ from tiled_matmul.microscope.cuda.names import (
     numba_dtype,
 )
 from tiled_matmul.microscope.cuda.program import Program, Site
-from tiled_matmul.microscope.cuda.shapes import Shapes, part_at, stored
+from tiled_matmul.microscope.cuda.shapes import Shapes, folded, part_at, stored
 from tiled_matmul.microscope.cuda.source import Source, parameters, python_function, read
 from tiled_matmul.microscope.cuda.trees import (
     assign,
@@ -508,6 +508,10 @@ class _Translator(Loops, Shapes, Inner):
     def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
         if isinstance(target, ast.Name):
             made, kind = self.expression(value, name=target.id)
+            before = self.env.get(target.id)
+            if isinstance(kind, tuple) and isinstance(before, tuple) and len(kind) != len(before):
+                what = f"{target.id} for tuples of different lengths"
+                raise self.unsupported(node, what, "a name for each")
             if isinstance(kind, tuple) and Row in map(type, kind):
                 what = f"{target.id} for elements of several arrays"
                 raise self.unsupported(node, what, "a name for each, for x, y in zip(…)")
@@ -802,14 +806,17 @@ class _Translator(Loops, Shapes, Inner):
 
     def binary(self, node: ast.AST, op: ast.operator, left: tuple, right: tuple) -> tuple:
         (x, x_kind), (y, y_kind) = left, right
+        if isinstance(op, ast.Mod) and isinstance(getattr(x, "value", None), str):
+            raise self.unsupported(node, "% with a text", "several values, print('x', x)")
         if is_tuple(x_kind) and is_tuple(y_kind) and isinstance(op, ast.Add):
             if isinstance(x_kind, tuple) and isinstance(y_kind, tuple):
                 return ast.BinOp(x, op, y), x_kind + y_kind
             kind = join(x_kind, y_kind)
             return self.alike(ast.BinOp(x, op, y), kind), kind
-        if is_tuple(x_kind) and isinstance(op, ast.Mult) and isinstance(y, ast.Constant):
-            kind = x_kind * y.value if isinstance(x_kind, tuple) else x_kind
-            return ast.BinOp(x, op, y), kind
+        if is_tuple(x_kind) or is_tuple(y_kind):
+            if (value := folded(node)) is None:
+                raise self.mistyped(node, "a tuple takes + with a tuple, and no other arithmetic")
+            return self.constant(node, value)
         if is_int(x_kind) and is_int(y_kind):
             if is_unsigned(x_kind) and is_unsigned(y_kind):
                 if kinds.stays_unsigned(op, y, x_kind, y_kind):

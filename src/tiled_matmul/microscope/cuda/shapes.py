@@ -34,13 +34,13 @@ def is_store(node: ast.Name) -> bool:
     return isinstance(node.ctx, ast.Store)
 
 
-def _folded(node: ast.expr) -> Any:
+def folded(node: ast.AST) -> Any:
     """Return the value of `2 * 4` or `(4, 5)[1]`, which Python itself computes, else None."""
     if any(isinstance(each, (ast.Name, ast.Call, ast.Yield)) for each in ast.walk(node)):
         return None
     try:
         code = compile(ast.Expression(node), "", "eval")
-    except (SyntaxError, ValueError):
+    except (SyntaxError, TypeError, ValueError):
         return None
     return eval(code) if FOLDED >= {step.opname for step in dis.get_instructions(code)} else None
 
@@ -66,7 +66,7 @@ class Shapes:
         It knows numbers, what Python computes of numbers, names from outside the kernel, and local
         names for such values; it does not compute with names. `names` are those looked up already.
         """
-        value = _folded(node)
+        value = folded(node)
         if isinstance(node, ast.Name) and node.id not in self.locals:
             value = self.lookup(node.id)[1]
         elif isinstance(node, ast.Name) and node.id not in names:
@@ -128,7 +128,7 @@ class Shapes:
             return known
         parts = node.elts if isinstance(node, ast.Tuple) else [node]
         part = next(part for part in parts if self.constant_of(part) is None)
-        value = self.resolve(part)[1] if self.dotted(part) else _folded(part)
+        value = self.resolve(part)[1] if self.dotted(part) else folded(part)
         if isinstance(value, (bool, float, str, np.generic)):
             kind = type(value).__name__
             raise self.mistyped(

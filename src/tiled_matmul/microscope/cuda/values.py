@@ -245,6 +245,8 @@ def power(x: Any, y: Any) -> Any:
 
 def index(value: Any) -> int:
     """Return an index as a Python int. Raises TypingError for a float."""
+    if isinstance(value, Typed) and value.dtype == BOOL:
+        raise TypingError("an index must be an integer, and this is a bool: write int(…) around it")
     if isinstance(value, (int, np.integer)):
         return int(value)
     if isinstance(value, np.floating):
