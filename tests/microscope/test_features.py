@@ -898,7 +898,7 @@ def test_math_and_casts_in_a_kernel():
         out[1] = float32(0.1)
         out[2] = int(x[1] * 10) + round(x[1]) + math.floor(x[1])
         out[3] = min(x[0], x[1], 1.0) + max(x[0], x[1]) + abs(-x[1])
-        out[4] = np.sqrt(x[0]) + float64(3)
+        out[4] = math.sqrt(x[0]) + float64(3)
         out[5] = x[1] ** 2 + pow(2, 3)
 
     x = np.array([4.0, 2.5])

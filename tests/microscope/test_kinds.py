@@ -235,4 +235,5 @@ def test_what_may_wrap_around_is_masked():
 
 def test_shapes_are_never_negative_and_strides_may_be():
     assert kinds.part_of(SHAPE) == Natural(31) and kinds.part_of(STRIDES) == 31
-    assert kinds.part_of(OTHER) is None and kinds.part_of((3, 4)) is None
+    assert kinds.part_of((3, 4)) == 4 and kinds.part_of((3, OTHER)) == OTHER
+    assert kinds.join(SHAPE, (3, 40)) == kinds.Many(40) and kinds.join(SHAPE, OTHER) == OTHER

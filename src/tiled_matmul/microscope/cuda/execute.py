@@ -134,6 +134,7 @@ class Runner:
             f"{tuple(self.block_place(self.number))}, {program.place(site)}"
         )
         memory.where = lambda: (self.number, self.thread)
+        memory.elements = self.paths.elements
         self.lanes = [
             Lane(thread, Dim3(*place), self)
             for thread, place in enumerate(

@@ -2,18 +2,20 @@
 
 An int is the number of bits, up to 63, that a Python int, which stands for an int64, may need. A
 `Natural` is never negative. An `Unsigned` of up to 64 bits stands for a uint64. OTHER is a typed
-scalar, ARRAY an array, SHAPE and STRIDES those of an array, and a tuple holds the kinds of its
-parts. None: never assigned.
+scalar, ARRAY an array, and a tuple holds the kinds of its parts. `Many` is a tuple of unknown
+length: SHAPE and STRIDES are those of an array. None: never assigned.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+from dataclasses import dataclass
 from typing import Any
 
 from tiled_matmul.microscope.cuda.names import SMALL
 
-OTHER, ARRAY, SHAPE, STRIDES = "scalar", "array", "shape", "strides"
+OTHER, ARRAY = "scalar", "array"
 
 
 class Natural(int):
@@ -33,7 +35,23 @@ class Unsigned(Natural):
     """Bits of a uint64."""
 
 
+@dataclass(frozen=True)
+class Many:
+    """A tuple or range of unknown length; `part` is the kind of each element."""
+
+    part: Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """The index of an element of `array`, a name, that stands for the element itself."""
+
+    array: str
+    text: str
+
+
 SIZE = Natural(SMALL)
+SHAPE, STRIDES = Many(SIZE), Many(SMALL)
 
 
 def is_int(kind: Any) -> bool:
@@ -53,9 +71,18 @@ def is_large(kind: Any) -> bool:
     return isinstance(kind, int) and kind > 24
 
 
+def is_tuple(kind: Any) -> bool:
+    return isinstance(kind, (tuple, Many))
+
+
 def part_of(kind: Any) -> Any:
-    """Return the kind of an element of a shape or of strides, or None for other kinds."""
-    return {SHAPE: SIZE, STRIDES: SMALL}.get(kind) if isinstance(kind, str) else None
+    """Return the kind of a value that may be any element of a tuple."""
+    return kind.part if isinstance(kind, Many) else functools.reduce(join, kind, None)
+
+
+def has_other(kind: Any) -> bool:
+    """Return whether this is OTHER or a tuple with such a part."""
+    return any(map(has_other, kind)) if isinstance(kind, tuple) else kind == OTHER
 
 
 def bits(count: int, like: Any) -> Any:
@@ -80,6 +107,8 @@ def join(x: Any, y: Any) -> Any:
         return bits(max(int(x), int(y)), x if is_natural(y) else y)
     if isinstance(x, tuple) and isinstance(y, tuple) and len(x) == len(y):
         return tuple(join(a, b) for a, b in zip(x, y, strict=True))
+    if Many in (type(x), type(y)) and is_tuple(x) and is_tuple(y):
+        return Many(join(part_of(x), part_of(y)))
     return OTHER
 
 

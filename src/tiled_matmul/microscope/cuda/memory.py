@@ -8,6 +8,7 @@ holds array, byte address and width.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from array import array
@@ -92,6 +93,7 @@ class Memory:
         self.arrays: list[ArrayInfo] = []
         self.describe: Callable[[int], str] = str
         self.where: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self.elements: Callable[[int], Iterable[int]] = itertools.repeat  # the keys of a slice's
         self._shared: dict[tuple, ArrayInfo] = {}
         self._shared_end = 0
 
@@ -213,7 +215,9 @@ class Array:
         return self.shape[0]
 
     def __iter__(self):
-        raise Unsupported("a loop over an array's rows: loop over range(len(array))")
+        raise Unsupported(
+            "an array as several values: write its elements, x[0], x[1], or loop over it"
+        )
 
     def __bool__(self) -> bool:
         raise TypingError("an array is neither true nor false")
@@ -324,23 +328,33 @@ class Array:
         return stored if isinstance(self.data, list) else values.carrier(self.dtype)(stored)
 
     def put(self, value: Any, index: tuple, key: int) -> None:
-        """Store to an element, or one value to a slice."""
+        """Store to an element, or to a slice one value or a tuple's."""
         index = self._flat(index)
-        cast = values.caster(self.dtype)
         if len(index) != self.ndim or any(type(i) is slice for i in index):
-            if isinstance(value, Array):
-                raise Unsupported("storing an array to a slice: store each element in a loop")
-            view = self._slice(index, key)
-            for place in np.ndindex(view.shape):
-                at = view.offset + sum(map(operator.mul, place, view.steps))
-                self.data[at] = cast(value)
-                if self.info.space != "local":
-                    self._note(at, key)
+            self._slice(index, key).fill(value, key)
             return
         element = self._element(index, key)
         if element is not None:
-            self.data[element] = cast(value)
+            self.data[element] = values.caster(self.dtype)(value)
             self._note(element, key)
+
+    def fill(self, value: Any, key: int) -> None:
+        """Store a value to each element, or a tuple's values to those of a row, one by one."""
+        if isinstance(value, Array):
+            raise Unsupported("storing an array to a slice: store each element in a loop")
+        if not isinstance(value, tuple):
+            kept = itertools.repeat(value)
+        elif self.ndim != 1 or len(value) != self.size:
+            shape = list(self.shape)
+            raise TypingError(f"a slice of shape {shape} takes a number, got {len(value)} values")
+        else:
+            kept = iter(values.alike(value))
+        cast = values.caster(self.dtype)
+        keys = itertools.repeat(key) if self._record() is None else self.memory.elements(key)
+        for place, one, each in zip(np.ndindex(self.shape), kept, keys, strict=False):
+            element = self.offset + sum(map(operator.mul, place, self.steps))
+            self.data[element] = cast(one)
+            self._note(element, each)
 
     def atomic(self, name: str, index: tuple, operands: tuple, key: int) -> Any:
         """Do an atomic operation on an element and return its old value."""

@@ -72,6 +72,11 @@ FEATURES = (
 )
 
 
+# Functions of math that Numba has not for a GPU under numpy's name, as np.sqrt.
+NOT_OF_NUMPY = (
+    *("exp", "expm1", "log1p", "sqrt", "fabs", "floor", "ceil", "trunc", "isinf", "isfinite"),
+)
+
 RANGES: set[Callable] = {range}  # the functions that loops iterate over; `kit.unroll` adds its own
 
 
@@ -182,13 +187,16 @@ def functions() -> dict[Any, Callable]:
         abs: values.absolute,
         int: values.to_int,
         float: values.to_float,
-        bool: bool,
+        bool: values.flag,
         round: values.rounded,
         pow: values.power,
+        sum: values.total,
+        np.maximum: values.propagating(values.maximum),
+        np.minimum: values.propagating(values.minimum),
     }
     for name, function in values.MATH.items():
         table[getattr(math, name)] = function
         twin = values.ufunc(name)
-        if twin is not None and twin.nin == 1 and twin.nout == 1:
+        if twin is not None and twin.nin == 1 and twin.nout == 1 and name not in NOT_OF_NUMPY:
             table[twin] = function
     return table

@@ -58,13 +58,21 @@ class Paths:
             yield known[iteration]
             iteration += 1
 
+    def elements(self, key: int) -> Iterator[int]:
+        """Yield the key of each element that a store to a slice, with this key, writes.
+
+        Such a store counts as a loop at its own place, whose number is ~site.
+        """
+        path, site = key - key % self.sites, key % self.sites
+        return (element + site for element in self.iterations(path, ~site))
+
     def program_order(self, key: int) -> tuple[tuple[int, int, int], ...]:
         """Return a sort key that puts access keys into the order of a thread's execution."""
         path, site = divmod(key, self.sites)
         steps = [(2 * site, 0, 0)]
         while path:
             path, loop, iteration = self.parents[path]
-            before, is_while = self.loops[loop]
+            before, is_while = self.loops[loop] if loop >= 0 else (~loop, False)
             place = 2 * before - 1  # between the sites before it and those in it
             if is_while and steps[-1][0] < place:
                 # A site before a while loop with an iteration's path belongs to the condition,

@@ -19,6 +19,7 @@ import copy
 import functools
 import itertools
 import linecache
+import math
 import operator
 import types
 from collections.abc import Callable, Iterable
@@ -30,18 +31,24 @@ import numpy as np
 from tiled_matmul.microscope.cuda import kinds, values
 from tiled_matmul.microscope.cuda.copies import Copy
 from tiled_matmul.microscope.cuda.errors import StepLimit, TypingError, Unsupported
+from tiled_matmul.microscope.cuda.hints import instead
+from tiled_matmul.microscope.cuda.inner import Inner
 from tiled_matmul.microscope.cuda.kinds import (
     ARRAY,
     OTHER,
     SHAPE,
     SIZE,
     STRIDES,
+    Many,
+    Row,
     is_int,
     is_large,
+    is_tuple,
     is_unsigned,
     join,
     widened,
 )
+from tiled_matmul.microscope.cuda.loops import Loops
 from tiled_matmul.microscope.cuda.names import (
     ATOMIC_OPERANDS,
     BARRIERS,
@@ -51,7 +58,6 @@ from tiled_matmul.microscope.cuda.names import (
     LANE_FUNCTIONS,
     LANE_VALUES,
     OPERANDS,
-    RANGES,
     SMALL,
     STANDINS,
     Access,
@@ -62,12 +68,12 @@ from tiled_matmul.microscope.cuda.names import (
     numba_dtype,
 )
 from tiled_matmul.microscope.cuda.program import Program, Site
+from tiled_matmul.microscope.cuda.shapes import Shapes, folded, part_at, stored
 from tiled_matmul.microscope.cuda.source import Source, parameters, python_function, read
 from tiled_matmul.microscope.cuda.trees import (
     assign,
     call,
     lane_attribute,
-    lane_method,
     read_name,
     write_name,
 )
@@ -77,7 +83,7 @@ SUM = SMALL + 24  # bits assumed for sums of such values
 ROUNDS = 8
 
 WRAPPING = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
-COMPARISONS = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+COMPARISONS = {ast.Is: "is", ast.IsNot: "is not"}
 BINARY = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -108,7 +114,7 @@ class _Shared:
     sites: list[Site] = field(default_factory=list)
     space: dict[str, Any] = field(default_factory=dict)
     compiled: dict[tuple, _Compiled] = field(default_factory=dict)
-    open: list[Callable] = field(default_factory=list)
+    open: list[Any] = field(default_factory=list)  # the functions being translated
     fences: bool = False
     loops: list[tuple[int, bool]] = field(default_factory=list)  # as in program.Paths
     outside: dict[tuple, Any] = field(default_factory=dict)  # what (function, a, b) was, for `a.b`
@@ -165,7 +171,8 @@ def _rewritten(
         shared.loops,
         shared.fences,
     )
-    files = {used.__code__.co_filename for used, _ in shared.compiled}
+    used = [each for each, _ in shared.compiled if isinstance(each, types.FunctionType)]
+    files = {each.__code__.co_filename for each in used}
     return program, shared.outside, {file: linecache.getlines(file) for file in files}
 
 
@@ -202,9 +209,19 @@ def _compile(shared: _Shared, function: Callable, known: tuple) -> _Compiled:
     source = read(function)
     if function in shared.open:
         raise Unsupported(f"{source.name} calls itself; kernels here have no recursion")
-    shared.open.append(function)
+    names = parameters(function)
+    if len(known) != len(names):
+        raise TypingError(
+            f"{source.name} takes {len(names)} arguments ({', '.join(names)}), got {len(known)}"
+        )
+    return _made(shared, key, _Translator(shared, function, source, names, known))
+
+
+def _made(shared: _Shared, key: tuple, translator: _Translator) -> _Compiled:
+    """Return what `shared.compiled` keeps under `key`, a function and the kinds it is given."""
+    source = translator.source
+    shared.open.append(key[0])
     try:
-        translator = _Translator(shared, function, source, known)
         tree = translator.translate()
     finally:
         shared.open.pop()
@@ -220,9 +237,17 @@ def _compile(shared: _Shared, function: Callable, known: tuple) -> _Compiled:
     return made
 
 
+def _shown(value: Any) -> str:
+    """Return a value's text as on a GPU, with six decimal places for floats."""
+    if isinstance(value, tuple) and type(value) is tuple:
+        return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
+    if hasattr(value, "shape") and not isinstance(value, np.generic):
+        raise Unsupported("print of an array: print its elements in a loop")
+    return f"{value:f}" if isinstance(value, np.floating) else str(value)
+
+
 def _print(*given: Any) -> None:
-    """Print as on a GPU, with six decimal places for floats."""
-    print(*(f"{value:f}" if isinstance(value, np.floating) else value for value in given))
+    print(*map(_shown, given))
 
 
 def _helpers(max_steps: int) -> dict[str, Any]:
@@ -244,7 +269,7 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         return (tick(line, name) or iteration for iteration in iterations)
 
     def typed_range(line: int, name: str, *ends: Any) -> Any:
-        iterations = span(range(*(values.index(end) for end in ends)), line, name)
+        iterations = span(range(*map(values.truncate, ends)), line, name)
         if any(values.dtype_of(end) == values.UINT64 for end in ends):
             return map(values.u64, iterations)
         return map(values.i64, iterations)
@@ -264,7 +289,9 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_i64": lambda value: value if type(value) is values.i64 else values.i64(value),
         "_simt_flag": values.flag,
         "_simt_index": values.index,
+        "_simt_truncate": values.truncate,  # Numba takes floats as the ends of a range
         "_simt_divide": values.divide,
+        "_simt_divmod": divmod,
         "_simt_quotient": lambda x, y: x // y if y else 0,
         "_simt_remainder": lambda x, y: x % y if y else 0,
         "_simt_power": values.power,
@@ -280,6 +307,9 @@ def _helpers(max_steps: int) -> dict[str, Any]:
         "_simt_print": _print,
         "_simt_zip": zip,
         "_simt_enumerate": enumerate,
+        "_simt_alike": values.alike,
+        "_simt_beside": values.beside_literal,
+        "_simt_length": values.length,
         "_simt_next": next,
         "_simt_iterations_of": range,
         "_simt_len": len,
@@ -302,31 +332,20 @@ def _is_dtype_type(node: ast.expr) -> bool:
     )
 
 
-def _of_numbers(node: ast.expr) -> bool:
-    """Does an expression consist of numbers only?"""
-    allowed = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
-    return all(isinstance(part, allowed) for part in ast.walk(node))
-
-
-class _Translator:
+class _Translator(Loops, Shapes, Inner):
     """The translation of one function, repeated until the kinds of its names no longer change."""
 
-    def __init__(self, shared: _Shared, function: Callable, source: Source, known: tuple) -> None:
+    def __init__(
+        self, shared: _Shared, function: Callable, source: Source, names: list[str], known: tuple
+    ) -> None:
         self.shared = shared
         self.function = function
         self.source = source
-        self.parameters = parameters(function)
-        if len(known) != len(self.parameters):
-            raise TypingError(
-                f"{source.name} takes {len(self.parameters)} arguments "
-                f"({', '.join(self.parameters)}), got {len(known)}"
-            )
-        self.env: dict[str, Any] = dict(zip(self.parameters, known, strict=True))
-        self.locals = set(self.parameters) | {
-            node.id
-            for node in ast.walk(source.tree)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
+        self.parameters = names
+        self.env: dict[str, Any] = dict(zip(names, known, strict=True))
+        self.locals = {*self.parameters, *stored(source.tree)}
+        self.inner: dict[str, ast.FunctionDef] = {}
+        self.lambdas: dict[ast.Lambda, ast.FunctionDef] = {}
         self.waits = False
         self.ignored: ast.expr | None = None  # a statement that is nothing but this expression
 
@@ -382,8 +401,12 @@ class _Translator:
                 out.append(new)
         return out
 
-    def unsupported(self, node: ast.AST, what: str) -> Unsupported:
-        return Unsupported(f"{what} is not supported in a kernel, {self.source.place(node)}")
+    def unsupported(self, node: ast.AST, what: str, better: str = "") -> Unsupported:
+        """Return the error for a construct; `better` says what to write, if `instead` does not."""
+        return Unsupported(
+            f"{what} is not supported in a kernel, {self.source.place(node)} "
+            f"(instead: {better or instead(node)})"
+        )
 
     def mistyped(self, node: ast.AST, what: str) -> TypingError:
         return TypingError(f"{what}, {self.source.place(node)}")
@@ -438,167 +461,18 @@ class _Translator:
         made = ast.If(test, self.block(node.body), self.block(node.orelse))
         return [ast.copy_location(made, node)]
 
-    def do_While(self, node: ast.While) -> list[ast.stmt]:  # noqa: N802
-        test = self.test(node.test)
-        loop = self.new_loop(is_while=True)
-        tick = call("_simt_tick", ast.Constant(node.lineno), ast.Constant(self.source.name))
-        body: list[ast.stmt] = [ast.Expr(tick)]
-        iterations, outside = f"_simt_iterations{loop}", f"_simt_outside{loop}"
-        if self.shared.record:
-            body.append(assign(write_name("_simt_path"), call("_simt_next", read_name(iterations))))
-        body += self.block(node.body)
-        orelse = self.orelse(node, outside)
-        made: list[ast.stmt] = [ast.copy_location(ast.While(test, body, orelse), node)]
-        if self.shared.record:
-            paths = call("_simt_iterations", read_name("_simt_path"), ast.Constant(loop))
-            made = [
-                assign(write_name(outside), read_name("_simt_path")),
-                assign(write_name(iterations), paths),
-                *made,
-                assign(write_name("_simt_path"), read_name(outside)),
-            ]
-        return made
-
-    def do_For(self, node: ast.For) -> list[ast.stmt]:  # noqa: N802
-        arrays = self.arrays(node.iter)
-        if arrays:
-            return self.do_For(self.by_index(node, arrays))
-        iterations, kind = self.iterations(node.iter)
-        if not isinstance(node.target, ast.Name):
-            name = read_name(self.temporary(kind))
-            first = ast.Assign([node.target], ast.copy_location(name, node))
-            node = ast.copy_location(
-                ast.For(
-                    ast.copy_location(write_name(name.id), node),
-                    node.iter,
-                    [ast.copy_location(first, node), *node.body],
-                    node.orelse,
-                ),
-                node,
-            )
-        loop = self.new_loop()
-        self.assigned(node.target.id, kind)
-        body: list[ast.stmt] = []
-        if is_int(kind) and self.env[node.target.id] == OTHER:
-            iteration = self.typed(read_name(node.target.id), kind)
-            body.append(assign(write_name(node.target.id), iteration))
-        body += self.block(node.body)
-        if not self.shared.record:
-            made = ast.For(write_name(node.target.id), iterations, body, self.block(node.orelse))
-            return [ast.copy_location(made, node)]
-        outside = f"_simt_outside{loop}"
-        paths = call("_simt_iterations", read_name("_simt_path"), ast.Constant(loop))
-        both = ast.Tuple([write_name(node.target.id), write_name("_simt_path")], ast.Store())
-        made = ast.For(both, call("_simt_zip", iterations, paths), body, self.orelse(node, outside))
-        return [
-            assign(write_name(outside), read_name("_simt_path")),
-            ast.copy_location(made, node),
-            assign(write_name("_simt_path"), read_name(outside)),
-        ]
-
-    def orelse(self, node: ast.For | ast.While, outside: str) -> list[ast.stmt]:
-        """Translate what follows `else` of a loop: it is no iteration's."""
-        made = self.block(node.orelse)
-        if made and self.shared.record:
-            made = [assign(write_name("_simt_path"), read_name(outside)), *made]
-        return made
-
-    def arrays(self, node: ast.expr) -> list[ast.expr]:
-        """Return the arrays whose elements a loop takes: `a[row]`, or those of zip or enumerate."""
-        function = isinstance(node, ast.Call) and self.resolve(node.func)[1]
-        if function in (zip, enumerate) and not node.keywords:
-            parts = node.args[:1] if function is enumerate else node.args
-        else:
-            parts = [node]
-        simple = all(isinstance(part, ast.Name | ast.Subscript | ast.Attribute) for part in parts)
-        if not parts or not simple:
-            return []
-        sites = len(self.shared.sites)
-        kinds_of = [self.expression(part)[1] for part in parts]
-        del self.shared.sites[sites:]  # they are translated again
-        # A row such as a[i] looks like an element before the kernel runs.
-        return parts if all(kind in (ARRAY, OTHER, None) for kind in kinds_of) else []
-
-    def by_index(self, node: ast.For, arrays: list[ast.expr]) -> ast.For:
-        """Return a loop over the elements of arrays as a loop over their indices."""
-        index = self.temporary(SIZE)
-        called = ast.unparse(node.iter)
-        elements: list[ast.expr] = [ast.Subscript(a, read_name(index), ast.Load()) for a in arrays]
-        value: ast.expr = elements[0]
-        if called.startswith("enumerate("):
-            first = node.iter.args[1] if len(node.iter.args) > 1 else ast.Constant(0)
-            count = ast.BinOp(read_name(index), ast.Add(), first)
-            value = ast.Tuple([count, elements[0]], ast.Load())
-        elif called.startswith("zip("):
-            value = ast.Tuple(elements, ast.Load())
-        sizes = [call("len", array) for array in arrays]
-        size = sizes[0] if len(sizes) == 1 else call("min", *sizes)
-        taken = ast.Assign([node.target], value)
-        loop = ast.For(write_name(index), call("range", size), [taken, *node.body], node.orelse)
-        for part in ast.walk(loop):
-            if isinstance(part, ast.expr | ast.stmt) and not hasattr(part, "lineno"):
-                ast.copy_location(part, node)
-        return ast.fix_missing_locations(ast.copy_location(loop, node))
-
-    def new_loop(self, is_while: bool = False) -> int:
-        self.shared.loops.append((len(self.shared.sites), is_while))
-        return len(self.shared.loops) - 1
-
-    def iterations(self, node: ast.expr) -> tuple[ast.expr, Any]:
-        """Return (the iterable of a for loop, the kind of its elements)."""
-        if isinstance(node, ast.Call) and self.is_range(node.func):
-            if node.keywords or not 1 <= len(node.args) <= 3:
-                raise self.mistyped(node, "range takes one to three numbers")
-            ends = [self.expression(argument) for argument in node.args]
-            where = ast.Constant(node.lineno), ast.Constant(self.source.name)
-            ints = all(is_int(kind) for _, kind in ends)
-            iteration = kinds.of_iterations([kind for _, kind in ends]) if ints else OTHER
-            if iteration != OTHER:
-                iterations = call("_simt_iterations_of", *(end for end, _ in ends))
-                small = all(
-                    isinstance(end, ast.Constant) and abs(end.value) < 1 << 16 for end, _ in ends
-                )
-                return (iterations if small else call("_simt_span", iterations, *where)), iteration
-            return call("_simt_range", *where, *(self.typed(*end) for end in ends)), OTHER
-        if isinstance(node, ast.Call) and self.resolve(node.func)[1] in (zip, enumerate):
-            return self.together(node)
-        value, kind = self.expression(node)
-        part = kinds.part_of(kind)
-        if part is not None:
-            return value, part
-        if not isinstance(kind, tuple):
-            raise self.unsupported(node, "a loop over anything but range(…), a tuple or an array")
-        joined = None
-        for part in kind:
-            joined = join(joined, part)
-        return value, joined
-
-    def together(self, node: ast.Call) -> tuple[ast.expr, Any]:
-        """Translate zip(…) or enumerate(…) of ranges and tuples."""
-        if node.keywords or not node.args:
-            raise self.unsupported(node, f"{self.text(node)} without plain arguments")
-        if self.resolve(node.func)[1] is zip:
-            parts = [self.iterations(argument) for argument in node.args]
-            made = call("_simt_zip", *(tree for tree, _ in parts))
-            return made, tuple(kind for _, kind in parts)
-        iterations, kind = self.iterations(node.args[0])
-        first = [self.expression(argument) for argument in node.args[1:]]
-        count = join(SIZE, first[0][1]) if first else SIZE
-        return call("_simt_enumerate", iterations, *(tree for tree, _ in first)), (count, kind)
-
-    def is_range(self, node: ast.expr) -> bool:
-        known, value = self.resolve(node)
-        return known and hashable(value) and value in RANGES
-
     def do_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:  # noqa: N802
         if node.value is None:
             return [ast.copy_location(ast.Pass(), node)]
         return self.assign(node.target, node.value, node)
 
     def do_Assign(self, node: ast.Assign) -> list[ast.stmt]:  # noqa: N802
+        if isinstance(node.value, ast.Lambda) and isinstance(node.targets[0], ast.Name):
+            return self.named_lambda(node.targets[0].id, node.value)
         if len(node.targets) == 1:
             return self.assign(node.targets[0], node.value, node)
-        value, kind = self.expression(node.value)
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        value, kind = self.expression(node.value, *names[:1])
         name = self.temporary(kind)
         made: list[ast.stmt] = [assign(write_name(name), value)]
         for target in node.targets:
@@ -611,7 +485,7 @@ class _Translator:
             value = ast.BinOp(ast.copy_location(read_name(target.id), node), node.op, node.value)
             return self.assign(target, ast.copy_location(value, node), node)
         if not isinstance(target, ast.Subscript):
-            raise self.unsupported(node, "an assignment to an attribute")
+            raise self.unsupported(node, "an assignment to an attribute", "an element, x[i]")
         # The array and its indices are evaluated once and used twice.
         made: list[ast.stmt] = []
         array, kind = self.expression(target.value)
@@ -634,6 +508,13 @@ class _Translator:
     def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
         if isinstance(target, ast.Name):
             made, kind = self.expression(value, name=target.id)
+            before = self.env.get(target.id)
+            if isinstance(kind, tuple) and isinstance(before, tuple) and len(kind) != len(before):
+                what = f"{target.id} for tuples of different lengths"
+                raise self.unsupported(node, what, "a name for each")
+            if isinstance(kind, tuple) and Row in map(type, kind):
+                what = f"{target.id} for elements of several arrays"
+                raise self.unsupported(node, what, "a name for each, for x, y in zip(…)")
             if is_int(kind) and kind < 64 and self.adds_to(target.id, value):
                 kind = kinds.bits(SUM, kind)
             self.assigned(target.id, kind)
@@ -642,11 +523,14 @@ class _Translator:
             return [ast.copy_location(assign(write_name(target.id), made), node)]
         if isinstance(target, ast.Subscript):
             return [ast.copy_location(ast.Expr(self.store(target, value, node)), node)]
-        if isinstance(target, ast.Tuple):
+        if isinstance(target, (ast.Tuple, ast.List)):
             return self.unpack(target, value, node)
-        raise self.unsupported(node, f"an assignment to {ast.unparse(target)}")
+        what = f"an assignment to {ast.unparse(target)}"
+        raise self.unsupported(node, what, "a name, or an element, x[i]")
 
-    def unpack(self, target: ast.Tuple, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+    def unpack(
+        self, target: ast.Tuple | ast.List, value: ast.expr, node: ast.stmt
+    ) -> list[ast.stmt]:
         for part in target.elts:
             if isinstance(part, ast.Starred):
                 raise self.unsupported(part, "Starred")
@@ -661,8 +545,8 @@ class _Translator:
         else:
             made, kind = self.expression(value)
         if not isinstance(kind, tuple):
-            part = kinds.part_of(kind)
-            kind = (OTHER if part is None else part,) * len(target.elts)
+            part = kinds.part_of(kind) if isinstance(kind, Many) else kind and OTHER
+            kind = (part,) * len(target.elts)
         if len(kind) != len(target.elts):
             raise self.mistyped(node, f"{len(kind)} values for {len(target.elts)} names")
         names = [self.temporary(part) for part in kind]
@@ -737,13 +621,19 @@ class _Translator:
             made = ast.Tuple([part for part, _ in parts], ast.Load())
             return made, tuple(kind for _, kind in parts)
         if isinstance(value, np.ndarray):
-            raise self.unsupported(node, "an array from outside: pass it as an argument;")
-        raise self.unsupported(node, f"{self.text(node)}, a {type(value).__name__},")
+            what = f"{self.text(node)}, an array from outside,"
+            raise self.unsupported(node, what, "an argument of the kernel")
+        what = f"{self.text(node)}, a {type(value).__name__},"
+        raise self.unsupported(node, what, "a number, a tuple of numbers, or an argument")
 
     def see_Name(self, node: ast.Name) -> tuple[ast.expr, Any]:  # noqa: N802
-        if node.id in self.locals:
-            return read_name(node.id), self.env.get(node.id)
-        return self.outside(node)
+        kind = self.env.get(node.id)
+        if isinstance(kind, Row):
+            index = read_name(node.id), SIZE
+            return self.element(node, kind.array, [index], "load", kind.text, kind.text), OTHER
+        if node.id in self.inner:
+            raise self.unsupported(node, f"{node.id}, a function, as a value", "a call")
+        return (read_name(node.id), kind) if node.id in self.locals else self.outside(node)
 
     def outside(self, node: ast.expr) -> tuple[ast.expr, Any]:
         """Translate a name, plain or dotted, from outside the function."""
@@ -754,7 +644,7 @@ class _Translator:
                 return lane_attribute(attribute, ast.Load()), kinds.Natural(count)
             if feature in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
                 return lane_attribute(feature, ast.Load()), OTHER
-            raise self.unsupported(node, f"cuda.{feature}")
+            raise self.unsupported(node, f"cuda.{feature}", "a call, or one of its axes, .x")
         known, value = self.resolve(node)
         if not known:
             raise self.mistyped(node, f"{self.text(node)} is not defined")
@@ -780,47 +670,61 @@ class _Translator:
         elif node.attr in ("x", "y", "z"):
             kind = SIZE
         elif node.attr != "dtype":
-            raise self.unsupported(node, f"attribute .{node.attr}")
+            raise self.unsupported(node, f"attribute .{node.attr}", ".shape, .size or .ndim")
         return ast.Attribute(value, node.attr, ast.Load()), kind
 
+    def see_JoinedStr(self, node: ast.JoinedStr) -> tuple[ast.expr, Any]:  # noqa: N802
+        if not all(isinstance(part, ast.Constant) for part in node.values):
+            raise self.unsupported(node, f"JoinedStr ({self.text(node)})")
+        return ast.Constant("".join(part.value for part in node.values)), OTHER
+
     def see_Tuple(self, node: ast.Tuple) -> tuple[ast.expr, Any]:  # noqa: N802
+        if any(isinstance(part, ast.Starred) for part in node.elts):
+            return self.joined(node)
         parts = [self.expression(part) for part in node.elts]
         # The joined kind of a tuple's parts may not distinguish uint64 from int64.
         parts = [(self.typed(*part), OTHER) if is_unsigned(part[1]) else part for part in parts]
         made = ast.Tuple([part for part, _ in parts], ast.Load())
         return made, tuple(kind for _, kind in parts)
 
+    def joined(self, node: ast.Tuple) -> tuple[ast.expr, Any]:
+        """Translate `(*x, 1)` as `x + (1,)`."""
+        pieces = []
+        for part in node.elts:
+            if isinstance(part, ast.Starred):
+                pieces.append(self.expression(part.value))
+                if pieces[-1][1] is not None and not is_tuple(pieces[-1][1]):
+                    raise self.unsupported(part, f"Starred ({self.text(part)})")
+            else:
+                pieces.append(self.see_Tuple(ast.Tuple([part], ast.Load())))
+        return functools.reduce(lambda x, y: self.binary(node, ast.Add(), x, y), pieces)
+
     def see_Subscript(self, node: ast.Subscript) -> tuple[ast.expr, Any]:  # noqa: N802
         value, kind = self.expression(node.value)
-        part = kinds.part_of(kind)
-        if isinstance(node.slice, ast.Slice) and (part is not None or isinstance(kind, tuple)):
-            index, _ = self.index(node.slice)
-            if isinstance(kind, tuple):
-                kind = kind[self.constant_slice(node.slice)]
-            return ast.Subscript(value, index, ast.Load()), kind
-        if part is not None:
-            index, _ = self.index(node.slice)
-            return ast.Subscript(value, index, ast.Load()), part
-        if isinstance(kind, tuple):
-            index, _ = self.index(node.slice)
-            if isinstance(node.slice, ast.Constant) and -len(kind) <= node.slice.value < len(kind):
-                part = kind[node.slice.value]
-            else:
-                for each in kind:
-                    part = join(part, each)
-            return ast.Subscript(value, index, ast.Load()), part
+        if is_tuple(kind):
+            return self.part(node, value, kind)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         indices = [self.index(part) for part in parts]
         made = self.element(node, value, indices, "load", self.text(node), self.text(node.value))
         return made, ARRAY if any(kind == ARRAY for _, kind in indices) else OTHER
 
-    def constant_slice(self, node: ast.Slice) -> slice:
-        """Return a slice of a tuple, whose length Numba has to know."""
-        try:
-            ends = (node.lower, node.upper, node.step)
-            return slice(*(None if end is None else ast.literal_eval(end) for end in ends))
-        except ValueError:
-            raise self.mistyped(node, "a slice of a tuple has constant ends") from None
+    def part(self, node: ast.Subscript, value: ast.expr, kind: Any) -> tuple[ast.expr, Any]:
+        """Translate an element or a slice of a tuple."""
+        place = self.constant_place(node.slice)
+        if isinstance(node.slice, ast.Slice):
+            if place is None:
+                raise self.mistyped(
+                    node, f"a tuple is cut at constants only: give numbers in {self.text(node)}"
+                )
+            ends = [ast.Constant(end) for end in (place.start, place.stop, place.step)]
+            made = ast.Subscript(value, call("_simt_slice", *ends), ast.Load())
+            return made, kind if isinstance(kind, Many) else kind[place]
+        if isinstance(kind, tuple) and place is not None:
+            if (part := part_at(kind, place)) is None and place not in range(-len(kind), len(kind)):
+                raise self.mistyped(node, f"{self.text(node)} of a tuple of {len(kind)}")
+            return ast.Subscript(value, ast.Constant(place), ast.Load()), part
+        index, _ = self.index(node.slice)
+        return ast.Subscript(self.alike(value, kind), index, ast.Load()), kinds.part_of(kind)
 
     def store(self, target: ast.Subscript, value: ast.expr, node: ast.stmt) -> ast.expr:
         array, _ = self.expression(target.value)
@@ -894,14 +798,6 @@ class _Translator:
     def text(self, node: ast.expr) -> str:
         return ast.unparse(as_written(copy.deepcopy(node)))
 
-    def see_NamedExpr(self, node: ast.NamedExpr) -> tuple[ast.expr, Any]:  # noqa: N802
-        name = node.target.id
-        value, kind = self.expression(node.value, name)
-        self.assigned(name, kind)
-        if self.env[name] == OTHER:
-            value, kind = self.typed(value, kind), OTHER
-        return ast.NamedExpr(write_name(name), value), kind
-
     def see_BinOp(self, node: ast.BinOp) -> tuple[ast.expr, Any]:  # noqa: N802
         left, right = self.expression(node.left), self.expression(node.right)
         made = self.binary(node, node.op, left, right)
@@ -910,8 +806,17 @@ class _Translator:
 
     def binary(self, node: ast.AST, op: ast.operator, left: tuple, right: tuple) -> tuple:
         (x, x_kind), (y, y_kind) = left, right
-        if isinstance(x_kind, tuple) and isinstance(y_kind, tuple) and isinstance(op, ast.Add):
-            return ast.BinOp(x, op, y), x_kind + y_kind
+        if isinstance(op, ast.Mod) and isinstance(getattr(x, "value", None), str):
+            raise self.unsupported(node, "% with a text", "several values, print('x', x)")
+        if is_tuple(x_kind) and is_tuple(y_kind) and isinstance(op, ast.Add):
+            if isinstance(x_kind, tuple) and isinstance(y_kind, tuple):
+                return ast.BinOp(x, op, y), x_kind + y_kind
+            kind = join(x_kind, y_kind)
+            return self.alike(ast.BinOp(x, op, y), kind), kind
+        if is_tuple(x_kind) or is_tuple(y_kind):
+            if (value := folded(node)) is None:
+                raise self.mistyped(node, "a tuple takes + with a tuple, and no other arithmetic")
+            return self.constant(node, value)
         if is_int(x_kind) and is_int(y_kind):
             if is_unsigned(x_kind) and is_unsigned(y_kind):
                 if kinds.stays_unsigned(op, y, x_kind, y_kind):
@@ -934,7 +839,7 @@ class _Translator:
         if type(op) in bitwise:
             return call("_simt_bit", read_name(bitwise[type(op)]), x, y), OTHER
         if isinstance(op, ast.MatMult):
-            raise self.unsupported(node, "@")
+            raise self.unsupported(node, "@", "a loop that adds the products")
         return ast.BinOp(x, op, y), OTHER
 
     def wrapped(self, op: ast.operator, x: ast.expr, y: ast.expr, m: int, n: int) -> tuple:
@@ -1008,12 +913,15 @@ class _Translator:
         return call("_simt_flag", self.compare(node)), OTHER
 
     def compare(self, node: ast.Compare) -> ast.expr:
-        for op, side in zip(node.ops, node.comparators, strict=True):
-            among = isinstance(op, (ast.In, ast.NotIn)) and isinstance(side, ast.Tuple)
-            none = isinstance(side, ast.Constant) and side.value is None
-            if type(op) in COMPARISONS and not among and not none:
+        sides = [self.expression(node.left)]
+        for op, left, right in zip(
+            node.ops, (node.left, *node.comparators), node.comparators, strict=False
+        ):
+            named = isinstance(op, (ast.Is, ast.IsNot))
+            if named and not self.is_single(left) and not self.is_single(right):
                 raise self.unsupported(node, f"a comparison by {COMPARISONS[type(op)]}")
-        sides = [self.expression(value) for value in (node.left, *node.comparators)]
+            inside = isinstance(op, (ast.In, ast.NotIn))
+            sides.append(self.members(right) if inside else self.expression(right))
         signs = {is_unsigned(kind) for _, kind in sides}
         if not all(is_int(kind) and (kind < 54 or len(signs) == 1) for _, kind in sides):
             # Compared with a float32, a Python int would be rounded to float32, and Numba compares
@@ -1024,6 +932,12 @@ class _Translator:
             ]
         left, *right = (side for side, _ in sides)
         return ast.Compare(left, node.ops, right)
+
+    def is_single(self, node: ast.expr) -> bool:
+        """Return whether this is None, True or False, the values that `is` compares with."""
+        value = node.value if isinstance(node, ast.Constant) else self.resolve(node)[1]
+        constant = isinstance(node, ast.Constant) or self.resolve(node)[0]
+        return constant and (value is None or isinstance(value, bool))
 
     def test(self, node: ast.expr) -> ast.expr:
         """Return the tree of a condition, of which only the truth matters."""
@@ -1040,10 +954,19 @@ class _Translator:
     def see_IfExp(self, node: ast.IfExp) -> tuple[ast.expr, Any]:  # noqa: N802
         test = self.test(node.test)
         yes, no = self.expression(node.body), self.expression(node.orelse)
+        yes, no = self.beside(yes, node.orelse), self.beside(no, node.body)
         kind = join(yes[1], no[1])
         if kind == OTHER:
             yes, no = (self.typed(*yes), OTHER), (self.typed(*no), OTHER)
         return ast.IfExp(test, yes[0], no[0]), kind
+
+    def beside(self, value: tuple[ast.expr, Any], other: ast.expr) -> tuple[ast.expr, Any]:
+        """Give a value the type that it has if the other branch is a literal number."""
+        if not isinstance(other, ast.Constant) or type(other.value) not in (int, float):
+            return value
+        if value[1] is None or (is_int(value[1]) and type(other.value) is int):
+            return value
+        return call("_simt_beside", self.typed(*value), other), OTHER
 
     # Calls.
 
@@ -1051,6 +974,8 @@ class _Translator:
         feature = self.feature(node.func)
         if feature is not None:
             return self.cuda_call(node, feature, name)
+        if isinstance(node.func, ast.Name) and node.func.id in self.inner:
+            return self.inner_call(node)
         known, value = self.resolve(node.func)
         if not known:
             if _is_dtype_type(node.func) and len(node.args) == 1 and not node.keywords:
@@ -1058,7 +983,11 @@ class _Translator:
                 value, _ = self.expression(node.args[0])
                 return call(self.shared.constant(values.cast), dtype, value), OTHER
             if isinstance(node.func, ast.Attribute):
+                if node.func.attr == "fill" and len(node.args) == 1:
+                    return self.fill(node)
                 raise self.unsupported(node, f"method .{node.func.attr}()")
+            if isinstance(node.func, ast.Lambda):
+                raise self.unsupported(node.func, "Lambda")
             raise self.mistyped(node, f"{self.text(node.func)} is not defined")
         if id(value) in STANDINS:
             return self.standin(node, STANDINS[id(value)][1])
@@ -1067,13 +996,15 @@ class _Translator:
             return self.cast(node, dtype)
         if value in (print, breakpoint):
             return self.plain(node, value)
+        if self.is_range(node.func):
+            return self.range_of(node)
         if node.keywords and not is_device_function(value):
             raise self.unsupported(node, f"a keyword in a call of {self.text(node.func)}")
+        if value is math.log and len(node.args) != 1:
+            what = "math.log takes one value in a kernel; write math.log2, or log(x) / log(base)"
+            raise self.mistyped(node, what)
         if value is divmod and len(node.args) == 2:
-            sides = [self.expression(argument) for argument in node.args]
-            parts = [self.binary(node, op, *sides) for op in (ast.FloorDiv(), ast.Mod())]
-            made = ast.Tuple([part for part, _ in parts], ast.Load())
-            return made, tuple(kind for _, kind in parts)
+            return self.quotient_and_remainder(*map(self.expression, node.args))
         table = functions()
         if hashable(value) and value in table:
             arguments = [self.expression(argument) for argument in node.args]
@@ -1106,11 +1037,26 @@ class _Translator:
         if is_device_function(value):
             return self.device_call(node, value)
         if isinstance(value, types.FunctionType):
-            raise self.unsupported(
-                node,
-                f"{value.__name__}(), a plain function: decorate it with @cuda.jit(device=True);",
-            )
+            what = f"{value.__name__}(), a plain function,"
+            raise self.unsupported(node, what, "decorate it with @cuda.jit(device=True)")
         raise self.unsupported(node, f"{self.text(node.func)}()")
+
+    def fill(self, node: ast.Call) -> tuple[ast.expr, Any]:
+        """Translate `array.fill(value)` as `array[...] = value`."""
+        array, _ = self.expression(node.func.value)
+        value = self.typed(*self.expression(node.args[0]))
+        text, called = self.text(node), self.text(node.func.value)
+        everything = [(ast.Constant(...), ARRAY)]
+        return self.element(node, array, everything, "store", text, called, value), OTHER
+
+    def quotient_and_remainder(self, left: tuple, right: tuple) -> tuple[ast.expr, Any]:
+        (x, m), (y, n) = left, right
+        if is_int(m) and is_int(n) and max(m, n) < 64 and not (is_unsigned(m) or is_unsigned(n)):
+            kind = tuple(self.whole(op, x, y, m, n)[1] for op in (ast.FloorDiv(), ast.Mod()))
+            return call("_simt_divmod", x, y), kind
+        function = self.shared.constant(values.quotient_and_remainder)
+        kind = None if None in (m, n) else OTHER
+        return call(function, self.typed(x, m), self.typed(y, n)), (kind, kind)
 
     def plain(self, node: ast.Call, function: Callable) -> tuple[ast.expr, Any]:
         if node.keywords:
@@ -1137,7 +1083,8 @@ class _Translator:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         operands = [self.expression(argument) for argument in node.args]
         keywords = {k.arg: self.expression(k.value) for k in node.keywords}
-        defaults = dict(zip(reversed(names), reversed(function.__defaults__ or ()), strict=False))
+        given = function.__defaults__ or ()
+        defaults = dict(zip(names[len(names) - len(given) :], given, strict=True))
         for parameter in names[len(operands) :]:
             if parameter in keywords:
                 operands.append(keywords.pop(parameter))
@@ -1147,16 +1094,28 @@ class _Translator:
             raise self.mistyped(
                 node, f"{function.__name__} takes ({', '.join(names)}), got {self.text(node)}"
             )
+        return self.enter(operands, lambda known: _compile(self.shared, function, known))
+
+    def compile(self, source: Source, names: list[str], known: tuple) -> _Compiled:
+        """Return a function that is defined in this one, compiled."""
+        key = (source.tree, known)
+        if key not in self.shared.compiled:
+            translator = _Translator(self.shared, self.function, source, names, known)
+            translator.inner = dict(self.inner)
+            return _made(self.shared, key, translator)
+        return self.shared.compiled[key]
+
+    def enter(self, operands: list[tuple], compiled_for: Callable) -> tuple[ast.expr, Any]:
+        """Translate the call of a device function; `compiled_for` takes its arguments' kinds."""
         if any(kind is None for _, kind in operands):
             return ast.Constant(None), None
-        known = tuple(widened(kind) for _, kind in operands)
-        compiled = _compile(self.shared, function, known)
+        compiled = compiled_for(tuple(widened(kind) for _, kind in operands))
         path: ast.expr = read_name("_simt_path")
         if self.shared.record:
-            iterations = call("_simt_iterations", path, ast.Constant(self.new_loop()))
-            path = call("_simt_next", iterations)
-        arguments = [tree for tree, _ in operands]
-        made: ast.expr = call(compiled.name, read_name("_simt_lane"), path, *arguments)
+            path = call("_simt_next", self.paths(self.new_loop()))
+        made: ast.expr = call(
+            compiled.name, read_name("_simt_lane"), path, *(tree for tree, _ in operands)
+        )
         if compiled.waits:
             self.waits = True
             made = ast.YieldFrom(made)
@@ -1249,61 +1208,6 @@ class _Translator:
         if axes == 1:
             return parts[0], SIZE
         return ast.Tuple(parts, ast.Load()), (SIZE,) * axes
-
-    def array(self, node: ast.Call, feature: str, name: str) -> tuple[ast.expr, Any]:
-        options = dict(zip(("shape", "dtype", "alignment", "more"), node.args, strict=False))
-        options |= {keyword.arg: keyword.value for keyword in node.keywords}
-        if not {"shape", "dtype"} <= set(options) <= {"shape", "dtype", "alignment"}:
-            raise self.mistyped(node, f"cuda.{feature} takes shape, dtype and alignment")
-        self.check_constant(options["shape"], feature)
-        shape, _ = self.expression(options["shape"])
-        dtype, _ = self.expression(options["dtype"])
-        alignment = self.expression(options["alignment"])[0] if "alignment" in options else None
-        where = read_name(self.shared.constant((self.function, node.lineno, node.col_offset)))
-        name = name or "shared array" if feature == "shared.array" else name or "local array"
-        if feature == "local.array":
-            return lane_method("local", ast.Constant(name), shape, dtype), ARRAY
-        return lane_method(
-            "shared", where, ast.Constant(name), shape, dtype, alignment or ast.Constant(None)
-        ), ARRAY
-
-    def check_constant(self, node: ast.expr, feature: str) -> None:
-        """Raise TypingError unless the shape consists of constants, as Numba requires."""
-        parts = node.elts if isinstance(node, ast.Tuple) else [node]
-        for part in parts:
-            if isinstance(part, ast.Constant):
-                continue
-            if isinstance(part, ast.BinOp) and _of_numbers(part):
-                continue  # Python computes it before Numba sees it
-            if isinstance(part, (ast.Name, ast.Attribute)) and self.feature(part) is None:
-                root = part
-                while isinstance(root, ast.Attribute):
-                    root = root.value
-                if isinstance(root, ast.Name) and (
-                    root.id not in self.locals or self.is_named_constant(root.id)
-                ):
-                    continue
-            raise self.mistyped(
-                node,
-                f"the shape of cuda.{feature} must be a constant: {self.text(part)} is computed; "
-                "give a number, or a name that is defined outside of the kernel",
-            )
-
-    def is_named_constant(self, name: str) -> bool:
-        """Return whether this local name is assigned only once, from a number."""
-        assigned = [
-            node
-            for node in ast.walk(self.source.tree)
-            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-        ]
-        plain = [
-            node
-            for node in ast.walk(self.source.tree)
-            if isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Constant)
-            and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
-        ]
-        return name not in self.parameters and len(assigned) == 1 == len(plain)
 
     def atomic(self, node: ast.Call, name: str) -> tuple[ast.expr, Any]:
         from tiled_matmul.microscope.cuda.memory import ATOMICS

@@ -157,6 +157,30 @@ def int64(value: int, make: Callable = int) -> Any:
     return make(value)
 
 
+def alike(parts: tuple) -> tuple:
+    """Return a tuple of values of one type, with int64 for Python's ints.
+
+    Raises TypingError if the types differ: Numba then knows no type for an unknown element.
+    """
+    if all(isinstance(part, tuple) for part in parts):
+        if len({len(part) for part in parts}) > 1:
+            raise TypingError("the parts of a tuple differ in length: write them one by one")
+        return tuple(zip(*map(alike, zip(*parts, strict=True)), strict=True))
+    parts = tuple(i64(part) if type(part) is int else part for part in parts)
+    dtypes = [dtype_of(part) for part in parts if isinstance(part, (int, np.generic))]
+    if len({"i" if dtype.kind in "iu" else dtype for dtype in dtypes}) > 1:
+        names = ", ".join(str(dtype) for dtype in dtypes)
+        raise TypingError(f"the elements of a tuple differ in type ({names}): cast them to one")
+    return parts
+
+
+def length(array: Any) -> int:
+    """Return the number of a loop's iterations over an array. Raises TypingError for a number."""
+    if isinstance(array, (int, float, np.generic)):
+        raise TypingError(f"a loop over {array!r}: write range({array})")
+    return len(array)
+
+
 def shift_left(x: Any, y: Any) -> Any:
     """Return x << y in x's type, 64 bits wide."""
     _integers("<<", x, y)
@@ -221,12 +245,14 @@ def power(x: Any, y: Any) -> Any:
 
 def index(value: Any) -> int:
     """Return an index as a Python int. Raises TypingError for a float."""
+    if isinstance(value, Typed) and value.dtype == BOOL:
+        raise TypingError("an index must be an integer, and this is a bool: write int(…) around it")
     if isinstance(value, (int, np.integer)):
         return int(value)
     if isinstance(value, np.floating):
         raise TypingError(
-            f"an index must be an integer, and this is {value.dtype} ({value!r}); / gives a float "
-            "even for integers, and // does not"
+            f"an index must be an integer, and this is {value.dtype} ({value!r}); /, math.floor "
+            "and math.ceil give a float even for integers, and // does not"
         )
     raise TypingError(f"an index must be an integer, got {value!r}")
 
@@ -301,6 +327,26 @@ def maximum(*values: Any) -> Any:
     return _extreme(max, values)
 
 
+def propagating(extreme: Callable) -> Callable:
+    """Return numpy's maximum or minimum, which gives NaN if one value is, in the float's type."""
+
+    def call(x: Any, y: Any) -> Any:
+        floats = [value for value in (x, y) if isinstance(value, np.floating)]
+        if len(floats) == 1:
+            x, y = (type(floats[0])(value) for value in (x, y))
+        return x + y if x != x or y != y else extreme(x, y)
+
+    return call
+
+
+def beside_literal(value: Any, literal: Any) -> Any:
+    """Return `a` of `a if … else 0.0` in the type that Numba gives it: at least the literal's."""
+    if not isinstance(value, (int, np.generic)):
+        return value
+    is_float = isinstance(literal, float) or isinstance(value, np.floating)
+    return f64(value) if is_float else wide(value)
+
+
 def _extreme(choose: Callable, values: tuple) -> Any:
     if len(values) == 1 and isinstance(values[0], tuple):
         values = values[0]
@@ -311,6 +357,19 @@ def _extreme(choose: Callable, values: tuple) -> Any:
         # As fmin and fmax on a GPU, which ignore NaN.
         first = y if x != x else x if y != y else choose(x, y)
     return first
+
+
+def total(parts: tuple, start: Any = 0) -> Any:
+    """Return sum(parts, start)."""
+    result = i64(start) if type(start) is int else start
+    for part in parts:
+        result = result + (i64(part) if type(part) is int else part)
+    return result
+
+
+def quotient_and_remainder(x: Any, y: Any) -> tuple:
+    """Return divmod(x, y)."""
+    return x // y, x % y
 
 
 def absolute(value: Any) -> Any:
@@ -328,7 +387,9 @@ def to_int(value: Any) -> Any:
 
 
 def to_float(value: Any) -> Any:
-    """Return float(value): float32 stays float32, an integer becomes float64."""
+    """Return float(value): float32 stays float32, an integer or a text becomes float64."""
+    if isinstance(value, str):
+        return f64(value)
     return value if isinstance(value, np.floating) else f64(int(value))
 
 
@@ -336,7 +397,8 @@ def rounded(value: Any, digits: Any = None) -> Any:
     """Return round(value): int64 without `digits`, else the float's type."""
     if digits is None:
         return _to_int64(np.rint(f64(value)))
-    return type(wide(value, f32(0)))(round(float(value), int(digits)))
+    kind = type(value) if isinstance(value, np.floating) else f64
+    return kind(round(float(value), int(digits)))
 
 
 def divide(x: int, y: int) -> np.float64:
@@ -370,11 +432,6 @@ def reals(function: Callable) -> Callable:
     return call
 
 
-def cut(function: Callable) -> Callable:
-    """Return floor, ceil or trunc for kernels: they convert a float to int64."""
-    return lambda value: _to_int64(value if value * 0 != 0 else f64(function(float(value))))
-
-
 def predicate(function: Callable) -> Callable:
     """Return a function of `math` whose result is a bool, for kernels."""
     return lambda value: flag(function(float(value)))
@@ -388,7 +445,8 @@ def _math_functions() -> dict[str, Callable]:
         *("radians", "degrees"),
     )
     table: dict[str, Callable] = {name: reals(getattr(math, name)) for name in names}
-    table |= {name: cut(getattr(math, name)) for name in ("floor", "ceil", "trunc")}
+    # On a GPU these give floats, unlike Python's.
+    table |= {name: reals(getattr(np, name)) for name in ("floor", "ceil", "trunc")}
     table |= {name: predicate(getattr(math, name)) for name in ("isnan", "isinf", "isfinite")}
     return table
 
@@ -401,7 +459,7 @@ def fma(x: Any, y: Any, z: Any) -> Any:
     from fractions import Fraction
 
     x, y, z = (wide(value, value) for value in (x, y, z))
-    kind = np.result_type(x, y, z).type
+    kind = np.result_type(x, y, z, f16).type  # at least a float
     if not all(math.isfinite(value) for value in (x, y, z)):
         return kind(x) * kind(y) + kind(z)
     exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
