@@ -6,7 +6,6 @@ that the result does not depend on types and rounding, which test_values.py comp
 takes a form is asked of its compiler, which needs no GPU; its result is not known here.
 """
 
-import math
 import pickle
 from types import SimpleNamespace
 
@@ -981,7 +980,6 @@ out[0, 0] = 1
 p, *q = 1, 2, 3
 out[0, 0] = p
 # import | the import above the kernel
-import math
 out[0, 0] = math.sqrt(4.0)
 # a @ b | a loop that adds the products
 out[:] = a @ b

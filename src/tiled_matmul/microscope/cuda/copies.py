@@ -89,7 +89,7 @@ class Copy:
                 f"a copy moves 4, 8 or 16 bytes of one type, got {count} of {source.dtype} into "
                 f"{target.dtype}"
             )
-        at, start, present = _ints(at), _ints(start), values.index(present)
+        at, start, present = _ints(at), _ints(start), int(values.number(present))
         if not 0 <= present <= count:
             raise KernelError(f"0 to {count} elements are present, got {present}")
         source.check_alignment(start, width)
