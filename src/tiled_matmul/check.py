@@ -12,8 +12,9 @@ type. Integer types wrap around, and C must be exactly equal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -156,6 +157,47 @@ def diagnose(c: Any, a: Any, b: Any, *, tile: Any = None, previous: Any = None) 
         allowed + (_unit(dtype) * np.abs(_numpy(measured)) if narrow else 0),
     )
     return _describe(case, dtype)
+
+
+def diagnose_result(
+    c: np.ndarray, right: np.ndarray, sizes: np.ndarray, terms: int, previous: np.ndarray
+) -> Report:
+    """Return the verdict on a result that is no product of two matrices.
+
+    `c` has one or two axes, `right` is the right result and `sizes` the size that rounding errors
+    are relative to, both in float64 and of c's shape; `terms` is the number of roundings one after
+    another, and `previous` what c held before. Integers have to be equal.
+    """
+    dtype = _dtype(c)
+    if c.ndim == 1:
+        c, right, sizes, previous = (x.reshape(-1, 1) for x in (c, right, sizes, previous))
+        report = diagnose_result(c, right, sizes, terms, previous)
+        return replace(report, message=_of_one_axis(report.message))
+    if dtype in INTEGERS:
+        bound = np.zeros_like(sizes)
+        measured, reference = _as_int(c), right.astype(np.int64).astype(dtype).astype(np.int64)
+        wrong = measured != reference
+    else:
+        accumulator = ACCUMULATORS[dtype]
+        bound = gamma(terms, accumulator) * sizes + terms * SMALLEST[accumulator]
+        if accumulator != dtype:
+            bound = bound + _unit(dtype) * (abs(right) + bound) + SMALLEST[dtype]
+        measured, reference = _double(c), right
+        wrong = ~(abs(measured - reference) <= bound)
+    if not wrong.any():
+        return Report(True, f"the result ({dtype}) is right")
+    nothing = np.zeros((c.shape[0], 0)), np.zeros((0, c.shape[1]))
+    old = _as_int(previous) if dtype in INTEGERS else _double(previous)
+    none = np.zeros(c.shape, bool)
+    case = _Case(measured, reference, bound, *nothing, wrong, none, old, None, bound)
+    report = _describe(case, dtype)
+    return replace(report, message=report.message.replace("A·B", "the right result"))
+
+
+def _of_one_axis(message: str) -> str:
+    """Return a message about a column of numbers as one about an array with one axis."""
+    message = re.sub(r"C\[(\d+), 0\]", r"C[\1]", message)
+    return message.replace("×1, ", ", ").replace(", columns 0–0", "")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import pytest
 from numba import cuda, float32, float64
 
 from tiled_matmul.grader import kinds
+from tiled_matmul.grader.compare import header
 from tiled_matmul.grader.folders import exercise, folder
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.ladder import cuda_transposed
@@ -57,7 +58,7 @@ def test_the_limits_are_those_of_the_chapters_kernel(case):
 def test_a_worker_lays_a_out_by_columns():
     case = exercise("06.1").cases[1]
     a, b = case.inputs(0)
-    request = {"entry": "look", "shapes": case.shapes, "dtype": "float32", "order": "forward"}
+    request = header(exercise("06.1"), case) | {"entry": "look", "given": {}}
     request |= {"launch": ((1,), (1,)), "by_columns": "a"}
     blobs = [x.tobytes() for x in (a, b, np.zeros((case.m, case.n), np.float32))]
     _, (c, a_after, _) = kinds.run("cuda", {"look": by_columns}, request, blobs)

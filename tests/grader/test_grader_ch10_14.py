@@ -12,7 +12,7 @@ backend.select()
 import nbformat  # noqa: E402
 
 from tiled_matmul.grader import kinds, pool, practice, programs, starters  # noqa: E402
-from tiled_matmul.grader.compare import _alike  # noqa: E402
+from tiled_matmul.grader.compare import _alike, header  # noqa: E402
 from tiled_matmul.grader.folders import exercise, folder  # noqa: E402
 from tiled_matmul.grader.judge import judge  # noqa: E402
 from tiled_matmul.grader.spec import Call, Case, Limits  # noqa: E402
@@ -152,8 +152,7 @@ def test_an_unmasked_tail_is_found_where_the_numbers_are_right(worker):
     found = judged(worker, one, starter, case)
     assert (found.status, found.diagnosis) == ("WRONG", "out of bounds")
     a, b = case.inputs(7)
-    request = {"entry": "tailed", "shapes": case.shapes, "dtype": case.dtype, "corner": True}
-    request |= {"by_columns": "", "launch": one.launch(case)}
+    request = header(one, case) | {"corner": True}
     blobs = [a.tobytes(), b.tobytes(), np.full(case.shapes[2], 9, a.dtype).tobytes()]
     space = {"tailed": practice._defined(one, starter)}
     reply, data = kinds.run("triton", space, request, blobs)

@@ -21,16 +21,20 @@ def without_barrier(kind: str, message: str) -> str:
     return message.replace(NO_BARRIER, "") if kind in ("same element", "clamped") else message
 
 
-def advise(t: Any, finding: Any) -> tuple[str, str]:
-    """Return the kind of a finding of the trace `t`, narrowed where possible, and its remedy."""
+def advise(t: Any, finding: Any, product: bool = True) -> tuple[str, str]:
+    """Return the kind of a finding of the trace `t`, narrowed where possible, and its remedy.
+
+    If the kernel is no `product`, nothing is said about which axis of an array is which.
+    """
     outside = finding.kind == "out of bounds" and finding.space == "global"
     if outside and " if " in finding.texts[0]:
         return finding.kind, sentence("out of bounds: guard")
     if outside and _swapped(t, finding):
-        axes = sentence(AXES.get(finding.array, "swapped indices: any"))
+        known = AXES.get(finding.array) if product else None
+        axes = sentence(known or "swapped indices: any")
         remedy = sentence("swapped indices: question", remedy=finding.remedy, axes=axes)
         return "swapped indices", remedy
-    if outside and _along_k(t, finding):
+    if outside and product and _along_k(t, finding):
         return "along K", sentence("along K: question", remedy=finding.remedy)
     if finding.kind == "out of bounds" and finding.space == "shared":
         return "beyond a tile", _too_small(t, finding)

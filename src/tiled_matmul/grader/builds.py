@@ -69,7 +69,8 @@ def _own_cuda(cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
         def copy(a, b, c):
             c[0, 0] = a[0, 0]
 
-        return _cuda(copy, {"dtype": "float32", "by_columns": ""}, cc)
+        plain = {"dtype": "float32", "by_columns": "", "arrays": "abc", "shapes": [(1, 1)] * 3}
+        return _cuda(copy, plain, cc)
 
 
 def _own_triton(cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
@@ -80,7 +81,8 @@ def _own_triton(cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
     def copy(a, b, c):
         tl.store(c, tl.load(a))
 
-    return _triton(copy, {"dtype": "float32", "numbers": [], "launch": [[1], {}]}, cc)
+    plain = {"dtype": "float32", "numbers": [], "launch": [[1], {}], "arrays": "abc"}
+    return _triton(copy, plain, cc)
 
 
 def _cuda(kernel: Any, request: dict, cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
@@ -89,9 +91,11 @@ def _cuda(kernel: Any, request: dict, cc: tuple[int, int]) -> tuple[dict, list[b
     from tiled_matmul.microscope.compiled.cuda import cubin
 
     dtype = from_dtype(np.dtype(request["dtype"]))
-    layouts = ["F" if name in request["by_columns"] else "C" for name in "abc"]
-    signature = tuple(types.Array(dtype, 2, layout) for layout in layouts)
-    return _reply([cubin(kernel, signature, cc, source_lines=True)], [0, 1, 2])
+    named = zip(request["arrays"], request["shapes"], strict=True)
+    layouts = [(len(shape), "F" if name in request["by_columns"] else "C") for name, shape in named]
+    signature = tuple(types.Array(dtype, *layout) for layout in layouts)
+    code = cubin(kernel, signature, cc, source_lines=True)
+    return _reply([code], list(range(len(signature))))
 
 
 def _triton(kernel: Any, request: dict, cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
@@ -99,7 +103,7 @@ def _triton(kernel: Any, request: dict, cc: tuple[int, int]) -> tuple[dict, list
 
     from tiled_matmul.microscope.compiled.triton import Pointer, build
 
-    pointers = [Pointer(getattr(torch, request["dtype"]), 0)] * 3
+    pointers = [Pointer(getattr(torch, request["dtype"]), 0)] * len(request["arrays"])
     arguments = [*pointers, *request["numbers"]]
     options = request["launch"][1]
     made, signature = build(kernel, arguments, options, cc)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tiled_matmul.check import diagnose
+from tiled_matmul.check import diagnose, diagnose_result
 from tiled_matmul.grader import pool, wire
 from tiled_matmul.grader.kinds import MOST_DEPTH, MOST_NAME
 from tiled_matmul.grader.messages import sentence
@@ -158,15 +158,20 @@ def define(exercise: Exercise, source: str, worker: pool.Worker) -> None:
         raise invalid_reply()
 
 
-def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> None:
-    """Run and judge one case; raise Stop unless it is right."""
+def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> list[dict[str, Any]]:
+    """Run and judge one case; raise Stop unless it is right. Returns what was counted.
+
+    Each count has its name, the answer's number, and the target and the best known number, if there
+    are such.
+    """
     if isinstance(case, Call):
         _call(exercise, case, worker)
-        return
+        return []
     described, blobs = request(exercise, case, seed)
     reply, data = ask(exercise, worker, described, blobs, sum(map(len, blobs)))
     findings, counts = _facts(reply)
-    _look_at_findings(exercise, findings)
+    ignored = exercise.operation.ignored if exercise.operation else ()
+    _look_at_findings(exercise, [one for one in findings if one["kind"] not in ignored])
     try:
         compare(exercise, case, blobs, data)
     except Stop as stop:
@@ -179,6 +184,7 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> N
             message = "\n".join([*str(stop).split("\n")[:2], sentence("unread: tiles")])
             raise Stop(stop.status, known(exercise, "unread"), message) from None
         raise
+    counted = []
     for count in exercise.counts:
         actual = counts.get(count.what)
         if actual is None:
@@ -192,16 +198,20 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> N
         if actual < least:
             message = sentence("counts: too few", least=least, **numbers)
             raise Stop("WRONG", count.diagnosis, message, count.share)
+        limits = {"most": most if count.most else None, "least": least or None}
+        best = count.best(case) if count.best else None
+        counted.append({"count": count.what, "actual": actual, **limits, "best": best})
+    return counted
 
 
 def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes]]:
-    """Return the request that a worker gets for a case: a header, and bytes of A, B and an old C.
+    """Return the request that a worker gets for a case: a header, bytes of the inputs and an old C.
 
     The old C holds large whole numbers. They show in an element that no thread writes, and in a
     sum that was added to the old value.
     """
-    stale = np.random.default_rng(seed).integers(10_000, 20_000, case.shapes[2])
-    arrays = *case.inputs(seed), stale.astype(case.dtype)
+    stale = np.random.default_rng(seed).integers(10_000, 20_000, exercise.shapes(case)[-1])
+    arrays = *exercise.inputs(case, seed), stale.astype(case.dtype)
     return header(exercise, case), [x.tobytes() for x in arrays]
 
 
@@ -211,7 +221,10 @@ def header(exercise: Exercise, case: Case) -> dict:
         "kind": exercise.kind,
         "entry": exercise.entry,
         "given": {**exercise.given, **case.given},
-        "shapes": case.shapes,
+        "arrays": exercise.arrays,
+        "shapes": exercise.shapes(case),
+        "extents": exercise.sizes(case),
+        "product": exercise.operation is None,
         "dtype": case.dtype,
         "order": case.order,
         "by_columns": case.by_columns,
@@ -224,17 +237,65 @@ def header(exercise: Exercise, case: Case) -> dict:
 
 
 def compare(exercise: Exercise, case: Case, blobs: list[bytes], data: list[bytes]) -> None:
-    """Raise Stop unless C is the product, and A and B are unchanged.
+    """Raise Stop unless C is right, and the inputs are unchanged.
 
-    `blobs` are the bytes of A, B and the old C that were sent, `data` the bytes of C, A and B that
-    came back.
+    `blobs` are the bytes of the inputs and the old C that were sent, `data` the bytes of C and the
+    inputs that came back.
     """
-    if [len(blob) for blob in data] != [len(blobs[2]), len(blobs[0]), len(blobs[1])]:
+    if [len(blob) for blob in data] != [len(blobs[-1]), *map(len, blobs[:-1])]:
         raise Stop("CRASH", "crash", sentence("crash: sizes"))
-    for name, now, then in zip("ab", data[1:], blobs[:2], strict=True):
+    for name, now, then in zip(exercise.arrays[:-1], data[1:], blobs[:-1], strict=True):
         if now != then:
             raise Stop("WRONG", "inputs", sentence("inputs: changed", name=name))
-    product(exercise, case, blobs, data[0])
+    if exercise.operation is None:
+        product(exercise, case, blobs, data[0])
+    else:
+        _operated(exercise, case, blobs, data[0])
+
+
+def _operated(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -> None:
+    """Raise Stop unless the bytes of C are what the exercise's operation makes of its inputs."""
+    operation, shapes = exercise.operation, exercise.shapes(case)
+    *inputs, stale = map(partial(_array, case.dtype), blobs, shapes)
+    c = _array(case.dtype, data, shapes[-1])
+    wide = [x.astype(np.float64) for x in inputs]
+    if operation.product is None:
+        right, sizes = (np.asarray(x, np.float64) for x in operation.result(case, *wide))
+        reports = [diagnose_result(c, right, sizes, operation.terms(case), stale)]
+    else:
+        x, y = operation.product(case, *inputs)
+        right, sizes = wide_product(x, y), wide_product(abs(x), abs(y))
+        if c.ndim == 2:
+            reports = [diagnose(c, x, y, tile=exercise.tile, previous=stale)]
+        else:
+            layers = zip(c, x, y, stale, strict=True)
+            reports = [diagnose(c, x, y, tile=exercise.tile, previous=s) for c, x, y, s in layers]
+    wrong = [number for number, report in enumerate(reports) if not report.ok]
+    if not wrong:
+        return
+    report = reports[wrong[0]]
+    message, diagnosis = report.message, report.pattern or "value"
+    first = message.partition("The wrong ones")[0]
+    if len(reports) > 1:
+        layer = sentence("value: layer", number=wrong[0], wrong=len(wrong), layers=len(reports))
+        message, first = f"{layer} {message}", f"{layer} {first}"
+    for slip in exercise.slips:
+        made = slip.answer(case, *wide)
+        if made is not None and _near(c, made, sizes) and not _near(right, made, sizes):
+            raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
+    if diagnosis == "not finite":
+        message = f"{message} {sentence(f'not finite: {exercise.kind}')}"
+    raise Stop("WRONG", known(exercise, diagnosis), message)
+
+
+def wide_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the product of two matrices, or of stacks of them, in float64."""
+    return x.astype(np.float64) @ y.astype(np.float64)
+
+
+def _near(x: Any, y: Any, sizes: Any) -> bool:
+    """Are two results the same up to rounding, where y is not NaN?"""
+    return bool(((np.abs(x - y) <= NEAR_SUMS * (sizes + np.abs(y))) | np.isnan(y)).all())
 
 
 def product(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -> None:
@@ -341,13 +402,11 @@ def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) 
     if case.k == 0:
         return  # no product to make a mistake with
     sizes = _sizes(a, b)
-
-    def near(x: Any, y: Any) -> bool:
-        return bool(((np.abs(x - y) <= NEAR_SUMS * (sizes + np.abs(y))) | np.isnan(y)).all())
-
     for slip in exercise.slips:
         made = slip.answer(case, a.astype(np.float64), b.astype(np.float64))
-        if made is not None and near(c, made) and not near(a.astype(np.float64) @ b, made):
+        if made is None or not _near(c, made, sizes):
+            continue
+        if not _near(a.astype(np.float64) @ b, made, sizes):
             first = report.message.partition("The wrong ones")[0]
             raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
 

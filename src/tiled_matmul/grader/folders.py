@@ -26,6 +26,8 @@ SOURCE = ROOT / "exercises" / "source"
 CHAPTER = re.compile(r"(\d\d)_[a-z0-9_]+")
 NUMBERED = re.compile(r"([1-9]\d?)_[a-z0-9_]+")
 NEEDED = ("task.md", "starter.py", "hints.md", "judge.py")
+OF_LIBRARY = re.compile(r"\{of_library:(\w+)\}")
+MEASURED = 4096  # edge of the product whose records are quoted
 TEACHERS = ("answer.py", "hidden.py", "mistakes.txt")
 """What is left out of a copy for learners. `hidden.py` may be missing elsewhere too."""
 
@@ -66,6 +68,29 @@ class Folder:
     def exercise(self) -> Exercise:
         """The exercise with its hidden cases behind the others. Raises FolderError."""
         return _exercise(self)
+
+    def after(self) -> str:
+        """Return what is said once the exercise is passed, "" if nothing is.
+
+        `{of_library:cuda_shared}` there becomes that rung's share of the library's speed on the
+        reference GPU, at 4096 × 4096 × 4096 in the rung's own dtype, from the records. Raises
+        FolderError where there is no such record.
+        """
+        if not self.has("after.md"):
+            return ""
+        text = " ".join(self.text("after.md").split())
+        return OF_LIBRARY.sub(lambda match: self._of_library(match[1]), text)
+
+    def _of_library(self, name: str) -> str:
+        from tiled_matmul.ladder import LADDER
+        from tiled_matmul.measure.results import find, reference
+
+        try:
+            dtypes = {step.name: step.dtype for step in LADDER}
+            record = find(reference(), name, *[MEASURED] * 3, dtypes[name])
+        except (KeyError, ValueError) as error:
+            raise FolderError(f"{self.path}/after.md: {error}") from None
+        return f"{record.ratio:.{1 if record.ratio < 0.1 else 0}%}"
 
     def module(self, stem: str) -> types.ModuleType:
         """Return `judge.py` or `hidden.py` as a module. Raises FolderError.

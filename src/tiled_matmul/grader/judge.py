@@ -160,7 +160,9 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
         for number, case in enumerate(exercise.cases):
             shown = case = case.drawn(seed + number) if isinstance(case, Call) else case
             try:
-                run_case(exercise, case, worker, seed + number)
+                counted = run_case(exercise, case, worker, seed + number)
+                if number == 0 and counted:
+                    evidence["counts"] = counted
             except Stop as stop:
                 if not stop.share:
                     raise
@@ -174,12 +176,12 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
             raise stop
     except Stop as stop:
         if shown is not None:
-            evidence["case"] = str(shown)
+            evidence["case"] = exercise.described(shown)
         if worker.output:
             evidence["printed"] = worker.printed
         message = readable(str(stop), source)
         if isinstance(shown, Case) and stop.status in ("WRONG", "RACE", "BARRIER"):
-            message = f"{shown}: {message}"
+            message = f"{exercise.described(shown)}: {message}"
         points = round(exercise.points * stop.share, 2)
         hint = exercise.hint(stop.diagnosis) if stop.status in (*HINTED, "CRASH") else 0
         return Verdict(

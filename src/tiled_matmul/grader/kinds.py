@@ -115,32 +115,31 @@ def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     from tiled_matmul.grader.advice import advise, without_barrier
     from tiled_matmul.microscope.cuda import trace
 
-    named = zip("abc", _operands(request, blobs), strict=True)
-    a, b, c = (np.asfortranarray(x) if name in request["by_columns"] else x for name, x in named)
+    named = zip(request["arrays"], _operands(request, blobs), strict=True)
+    arrays = [np.asfortranarray(x) if name in request["by_columns"] else x for name, x in named]
     grid, block = request["launch"]
     kernel = space[request["entry"]]
     options = {"order": request["order"], "seed": 1, "max_steps": MAX_STEPS}
-    t = trace(kernel, tuple(grid), tuple(block), a, b, c, **options)
+    t = trace(kernel, tuple(grid), tuple(block), *arrays, **options)
     findings = []
     for several in (t.divergent_barriers, t.out_of_bounds, t.races, t.uninitialised_reads):
-        findings += [_finding(one, *advise(t, one)) for one in several[:SHOWN]]
+        findings += [_finding(one, *advise(t, one, request["product"])) for one in several[:SHOWN]]
     for one in findings:
         one["message"] = without_barrier(one["kind"], one["message"])
-    return {"findings": findings, "counts": counted.counts(t)}, _outputs(c, a, b)
+    return {"findings": findings, "counts": counted.counts(t)}, _outputs(arrays[-1], *arrays[:-1])
 
 
 def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """Run a Triton kernel in its interpreter, program by program."""
     from tiled_matmul.microscope.triton import trace_tiles
 
-    a, b, c = tensors(request, blobs)
-    (m, k), (_, n), _ = request["shapes"]
-    strides = (*a.stride(), *b.stride(), *c.stride())
+    arrays = tensors(request, blobs)
+    strides = [stride for x in arrays for stride in x.stride()]
     (grid,) = request["launch"][:1]
     options = request["launch"][1]
     kernel = space[request["entry"]]
     with _as_on_a_gpu():
-        t = trace_tiles(kernel, tuple(grid), a, b, c, m, n, k, *strides, **options)
+        t = trace_tiles(kernel, tuple(grid), *arrays, *request["extents"], *strides, **options)
     kinds = dict.fromkeys(one.kind for one in t.findings)
     findings = [[one for one in t.findings if one.kind == kind][:SHOWN] for kind in kinds]
     findings = [_finding(one) for several in findings for one in several]
@@ -152,26 +151,25 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
         "elements stored": sum(event.elements for event in t.select(op="store")),
         "products of a program": max(dots.values()),
     }
-    outputs = _outputs(c.numpy(), a.numpy(), b.numpy())
+    outputs = _outputs(arrays[-1].numpy(), *(x.numpy() for x in arrays[:-1]))
     return {"findings": findings, "counts": counts}, outputs
 
 
 def tensors(request: dict, blobs: list[bytes]) -> tuple[Any, ...]:
-    """Return A, B and C as torch tensors, stored as the request says."""
+    """Return the inputs and C as torch tensors, stored as the request says."""
     import torch
 
-    a, b, c = (torch.from_numpy(array) for array in _operands(request, blobs))
+    *inputs, c = (torch.from_numpy(array) for array in _operands(request, blobs))
     if request["corner"]:
-        a, b = _corner(a), _corner(b)
-    if request.get("apart"):
-        a, b, c = _apart(a), _apart(b), _apart(c)
-    named = zip("abc", (a, b, c), strict=True)
+        inputs = [_corner(x) for x in inputs]
+    arrays = [_apart(x) for x in (*inputs, c)] if request.get("apart") else [*inputs, c]
+    named = zip(request["arrays"], arrays, strict=True)
     return tuple(x.mT.contiguous().mT if name in request["by_columns"] else x for name, x in named)
 
 
 def _corner(x: Any) -> Any:
     """Return x as the upper left corner of a larger matrix of zeros."""
-    rows, columns = x.shape
+    rows, columns = x.shape  # of a matrix: no other array has a corner
     large = x.new_zeros((rows + CORNER, columns + CORNER))
     large[:rows, :columns] = x
     return large[:rows, :columns]
@@ -179,6 +177,8 @@ def _corner(x: Any) -> Any:
 
 def _apart(x: Any) -> Any:
     """Return x with its elements in every second column of a larger matrix, and rows between."""
+    if x.ndim == 1:
+        return _apart(x[None])[0]
     *parts, rows, columns = x.shape
     large = x.new_full((*parts, rows + 2, 2 * columns + 3), BETWEEN)
     large[..., :rows, : 2 * columns : 2] = x

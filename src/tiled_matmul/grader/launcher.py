@@ -83,15 +83,15 @@ def hello(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
 
 
 def run(header: dict, blobs: list[bytes]) -> tuple[dict, list[bytes]]:
-    """Launch a kernel once. The blobs are its code, A, B and an old C; returns C, A and B."""
+    """Launch a kernel once. The blobs are code, inputs and an old C; returns C and the inputs."""
     import torch
 
     code, *data = blobs
     kernel = Kernel(code, header)
-    a, b, c = _on_gpu(header, data)
-    kernel.launch(a, b, c)
+    *inputs, c = _on_gpu(header, data)
+    kernel.launch(*inputs, c)
     _wait()
-    outputs = [np.ascontiguousarray(x.cpu().numpy()).tobytes() for x in (c, a, b)]
+    outputs = [np.ascontiguousarray(x.cpu().numpy()).tobytes() for x in (c, *inputs)]
     kernel.unload()
     torch.cuda.empty_cache()
     return {"launched": True}, outputs
@@ -183,12 +183,12 @@ class Kernel:
             most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             _checked(driver.cuFuncSetAttribute(self.function, most, self.shared))
 
-    def launch(self, a: Any, b: Any, c: Any) -> None:
+    def launch(self, *arrays: Any) -> None:
         """Launch on tensors, in torch's current stream, without waiting for the end."""
         import torch
         from cuda.bindings import driver
 
-        values = self._arrays(a, b, c) if self.kind == "cuda" else self._pointers(a, b, c)
+        values = self._arrays(*arrays) if self.kind == "cuda" else self._pointers(*arrays)
         # Triton kernels have up to two more parameters: pointers to scratch memory.
         extra = len(self.sizes) - len(values)
         if not 0 <= extra <= (0 if self.kind == "cuda" else 2):
@@ -243,7 +243,7 @@ def _cell(value: int, size: int) -> Any:
 
 
 def _on_gpu(header: dict, data: list[bytes]) -> list[Any]:
-    """Return A, B and C as tensors, stored as the header says, with the memory around them."""
+    """Return inputs and C as tensors, stored as the header says, with the memory around them."""
     import torch
 
     from tiled_matmul.grader.kinds import tensors

@@ -219,6 +219,7 @@ MESSAGES: dict[str, str] = {
     # inputs, value, nothing, counts, slow.
     "inputs: changed": "The answer changes its input {name}; it may only read it.",
     "value: parts": "The sum of the parts: {message}",
+    "value: layer": "Matrix {number} of the batch ({wrong} of {layers} are wrong):",
     "value: result": "{call} is {result}.",
     "value: wrong result": "{call} is {result}, should be {wanted}.",
     "value: how many": "{count} values are asked for.",
@@ -327,6 +328,9 @@ MESSAGES: dict[str, str] = {
     "submission: no notebook": "no notebook in it",
     # In the notebook, at the command line, and of nbval.
     "notebook: passed": "{exercise} passed{gpu}",
+    "notebook: count": "  {count}: {actual:,}; the target is {target}, the best known {best:,}",
+    "notebook: at most": "at most {number:,}",
+    "notebook: at least": "at least {number:,}",
     "notebook: not yet": "Not yet.\n\n{message}",
     "notebook: verdict": "{exercise} {status}: {message}",
     "notebook: points": "{points:g} of {max_points} points so far.",

@@ -232,23 +232,26 @@ def _can_build(exercise: Exercise, worker: pool.Worker, cc: tuple[int, int]) -> 
         raise NoGpu(sentence("infra: no compiler", reason=reason))
 
 
-def _numbers(case: Case) -> tuple[int, ...]:
+def _numbers(exercise: Exercise, case: Case) -> tuple[int, ...]:
     """Return the sizes and strides that a Triton kernel is launched with."""
     strides: list[int] = []
-    for name, shape in zip("abc", case.shapes, strict=True):
+    for name, shape in zip(exercise.arrays, exercise.shapes(case), strict=True):
+        if len(shape) == 1:
+            strides.append(1)
+            continue
         *parts, rows, columns = shape
-        if case.corner and name in "ab":
+        if case.corner and name != "c":
             rows, columns = rows + CORNER, columns + CORNER
         if parts:
             strides.append(rows * columns)
         strides += (1, rows) if name in case.by_columns else (columns, 1)
-    return (case.m, case.n, case.k, *strides)
+    return (*exercise.sizes(case), *strides)
 
 
 def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, int]) -> Built:
     """Have a worker compile the answer for a case."""
-    asked = header(exercise, case) | {"cc": cc, "numbers": _numbers(case)}
-    with _on_the_gpu(case, "gpu: compiled"):
+    asked = header(exercise, case) | {"cc": cc, "numbers": _numbers(exercise, case)}
+    with _on_the_gpu(exercise.described(case), "gpu: compiled"):
         reply, data = ask(exercise, worker, asked, [], MOST_CODE)
     built, most = reply.get("built"), {"warps": 32, "shared": 256 << 10, "scratch": 1 << 20}
     if not isinstance(built, dict) or set(built) != {"passed", *most} or len(data) != 1:
@@ -256,7 +259,8 @@ def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, i
     passed = built["passed"]
     if not isinstance(passed, list) or not all(type(i) is int and 0 <= i < 32 for i in passed):
         raise invalid_reply()
-    known = passed == sorted(set(passed)) and passed[-1:] <= [2 + len(_numbers(case))]
+    most_passed = len(exercise.arrays) + len(_numbers(exercise, case))
+    known = passed == sorted(set(passed)) and passed[-1:] <= [most_passed - 1]
     sizes = all(type(built[name]) is int and 0 <= built[name] <= most[name] for name in most)
     threads = (built["warps"] == 0) == (exercise.kind == "cuda")
     if not (known and sizes and threads):
@@ -267,7 +271,7 @@ def _built(exercise: Exercise, case: Case, worker: pool.Worker, cc: tuple[int, i
 def _launch(exercise: Exercise, case: Case, built: Built) -> dict:
     """Return the header of a launch: everything but the bytes."""
     return header(exercise, case) | {
-        "numbers": _numbers(case),
+        "numbers": _numbers(exercise, case),
         "passed": built.passed,
         "warps": built.warps,
         "shared": built.shared,
@@ -276,17 +280,17 @@ def _launch(exercise: Exercise, case: Case, built: Built) -> dict:
 
 
 def _run(exercise: Exercise, case: Case, built: Built, seed: int, gpu: Gpu) -> None:
-    """Launch a kernel once and compare its C, and A and B, with what they should be."""
+    """Launch a kernel once and compare its C, and its inputs, with what they should be."""
     _, blobs = request(exercise, case, seed)
     launch = {"do": "run", **_launch(exercise, case, built)}
     with _blamed(exercise, case, gpu, built, seed):
         _, data = _asked(gpu.start(), launch, [built.code, *blobs], exercise.limits.gpu_seconds)
-    with _on_the_gpu(case):
+    with _on_the_gpu(exercise.described(case)):
         compare(exercise, case, blobs, data)
 
 
 @contextmanager
-def _on_the_gpu(case: Case, key: str = "gpu: launched") -> Iterator[None]:
+def _on_the_gpu(case: str, key: str = "gpu: launched") -> Iterator[None]:
     """Add to a Stop that is raised within this context where it happened, by the message `key`."""
     try:
         yield
@@ -295,7 +299,7 @@ def _on_the_gpu(case: Case, key: str = "gpu: launched") -> Iterator[None]:
         raise Stop(stop.status, stop.diagnosis, message, stop.share) from None
 
 
-def _placed(case: Case, message: str, key: str = "gpu: launched") -> str:
+def _placed(case: str, message: str, key: str = "gpu: launched") -> str:
     """Return a message with the place where it arose in front of it."""
     return sentence(key, case=case, message=message)
 
@@ -329,18 +333,22 @@ def _blamed(
         return
     except pool.TooSlow:
         message = sentence("timeout: gpu", seconds=exercise.limits.gpu_seconds)
-        stop = Stop("TIMEOUT", "timeout", _placed(case, message))
+        stop = Stop("TIMEOUT", "timeout", _placed(exercise.described(case), message))
     except pool.Died as died:
-        stop = Stop("GPU_FAULT", "fault", _placed(case, sentence("fault: process", reason=died)))
+        stop = Stop(
+            "GPU_FAULT",
+            "fault",
+            _placed(exercise.described(case), sentence("fault: process", reason=died)),
+        )
     except _Refused as refused:
         if refused.name in NOT_LAUNCHED or refused.type == "BadCode":
             message = sentence("error: not launched", reason=refused)
-            raise Stop("WRONG", "error", _placed(case, message)) from None
+            raise Stop("WRONG", "error", _placed(exercise.described(case), message)) from None
         elif refused.name:
             gpu.end()
             finding = _where(exercise, case, built, seed)
             message = sentence("fault: driver", name=refused.name, finding=finding).strip()
-            stop = Stop("GPU_FAULT", "fault", _placed(case, message))
+            stop = Stop("GPU_FAULT", "fault", _placed(exercise.described(case), message))
         else:
             gpu.end()
             raise NoGpu(str(refused)) from None
@@ -366,7 +374,7 @@ def _sanitize(exercise: Exercise, case: Case, built: Built, seed: int) -> None:
     for tool, status, diagnosis in tools[: 1 + (exercise.kind == "cuda")]:
         if reports := _findings(exercise, case, built, seed, tool):
             message = sentence("fault: sanitizer", finding=reports[0])
-            raise Stop(status, diagnosis, _placed(case, message))
+            raise Stop(status, diagnosis, _placed(exercise.described(case), message))
 
 
 def _findings(exercise: Exercise, case: Case, built: Built, seed: int, tool: str) -> list[str]:
@@ -433,7 +441,7 @@ def _time(
     with _blamed(exercise, case, gpu, built, seed):
         code = [built.code] if built is not None else []
         reply, data = _asked(gpu.start(), launch, code, exercise.limits.gpu_seconds)
-    with _on_the_gpu(case):
+    with _on_the_gpu(exercise.described(case)):
         for number, c in enumerate(data):
             product(exercise, case, request(exercise, case, seed + number)[1], c)
     answer, other = (median(reply[name]) for name in ("answer", "baseline"))
@@ -443,7 +451,8 @@ def _time(
     ratio = other / answer
     if ratio < speed.least:
         measured = {"ratio": ratio, "against": speed.against, "least": speed.least}
-        message = _placed(case, sentence("slow: ratio", message=speed.message, **measured))
+        message = sentence("slow: ratio", message=speed.message, **measured)
+        message = _placed(exercise.described(case), message)
         raise Stop("WRONG", "slow", message, exercise.points / exercise.points_on(gpu.cc))
     return {"against": speed.against, "ratio": round(ratio, 3), "timed": len(data)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import textwrap
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,11 +14,12 @@ from typing import Any
 from tiled_matmul.files import replace_text
 from tiled_matmul.grader import cells, on_gpu
 from tiled_matmul.grader.folders import exercise as find
-from tiled_matmul.grader.folders import exercises
+from tiled_matmul.grader.folders import exercises, folder
 from tiled_matmul.grader.judge import HINTS, Verdict, judge
 from tiled_matmul.grader.judge import verdict as plain_verdict
 from tiled_matmul.grader.messages import sentence
 
+WIDTH = 90  # columns of what is printed below a notebook's cell
 ASTRAY = ("unmasked tail", "out of bounds", "no tile")
 
 
@@ -49,12 +51,29 @@ def check(name: str, source: str | None = None, gpu: bool = False) -> None:
     if verdict.status == "PASS":
         there = on_the_gpu(verdict.evidence) if gpu else ""
         print(sentence("notebook: passed", exercise=name, gpu=there))
+        print(*counts(verdict), sep="\n", end="\n" if counts(verdict) else "")
+        if after := folder(name).after():
+            print(textwrap.fill(after, WIDTH))
         return
     if verdict.diagnosis.startswith(("race", "uninitialised read")):
         _draw(exercise, source)
     if exercise.kind == "triton" and verdict.diagnosis in ASTRAY:
         _draw_walk(exercise, source)
     raise NotYet(explained(verdict))
+
+
+def counts(verdict: Verdict) -> list[str]:
+    """Return a line for each count of a passed answer that has a best known one beside it."""
+    lines = []
+    for one in verdict.evidence.get("counts", ()):
+        if one["best"] is None:
+            continue
+        if one["most"] is not None:
+            target = sentence("notebook: at most", number=one["most"])
+        else:
+            target = sentence("notebook: at least", number=one["least"])
+        lines.append(sentence("notebook: count", target=target, **one))
+    return lines
 
 
 def on_the_gpu(evidence: dict[str, Any]) -> str:
@@ -123,11 +142,12 @@ def _draw_walk(exercise: Any, source: str) -> None:
         from tiled_matmul.plots import programs
 
         case = exercise.cases[0]
-        a, b = (torch.from_numpy(x) for x in case.inputs(0))
-        c = a.new_zeros(case.shapes[2])
+        inputs = [torch.from_numpy(x) for x in exercise.inputs(case, 0)]
+        arrays = [*inputs, inputs[0].new_zeros(exercise.shapes(case)[-1])]
         grid, block = exercise.launch(case)
-        sizes = (case.m, case.n, case.k, *a.stride(), *b.stride(), *c.stride())
-        t = trace_tiles(_defined(exercise, source), grid, a, b, c, *sizes, **block)
+        sizes = exercise.sizes(case), *(x.stride() for x in arrays)
+        numbers = [number for several in sizes for number in several]
+        t = trace_tiles(_defined(exercise, source), grid, *arrays, *numbers, **block)
         display(programs.tile_walk(t, t.findings[0].program))
 
 
@@ -141,11 +161,10 @@ def _draw(exercise: Any, source: str) -> None:
         from tiled_matmul.plots import microscope
 
         case = exercise.cases[0]
-        a, b = case.inputs(0)
-        c = np.zeros((case.m, case.n), case.dtype)
+        arrays = [*exercise.inputs(case, 0), np.zeros(exercise.shapes(case)[-1], case.dtype)]
         grid, block = exercise.launch(case)
         kernel = _defined(exercise, source)
-        display(microscope.timeline(trace(kernel, grid, block, a, b, c)))
+        display(microscope.timeline(trace(kernel, grid, block, *arrays)))
 
 
 # The command line.

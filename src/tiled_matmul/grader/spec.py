@@ -7,7 +7,7 @@ learner's code, and the process that does never reads a judge: it is sent what i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,6 +51,21 @@ class Case:
     apart: bool = False
     parts: int = 0
 
+    def drawn(self, seed: int, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
+        """Return an array of each shape, filled as `draw` says; the same for the same seed."""
+        random = np.random.default_rng(seed)
+        if self.draw == "integers":
+            arrays = (random.integers(-4, 5, shape) for shape in shapes)
+        elif self.draw in WHOLE:
+            most = WHOLE[self.draw]
+            arrays = (random.integers(-most, most + 1, shape) for shape in shapes)
+        elif self.draw in ("normal", "positive"):
+            normal = (random.standard_normal(shape) for shape in shapes)
+            arrays = (abs(x) if self.draw == "positive" else x for x in normal)
+        else:
+            raise ValueError(f"{self.draw!r} says nothing about arrays of any shape")
+        return tuple(x.astype(self.dtype) for x in arrays)
+
     def inputs(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (a, b), the same for the same seed."""
         if self.k == 0:
@@ -77,6 +92,38 @@ class Case:
         given = ", ".join(f"{name} = {value}" for name, value in self.given.items())
         sizes = f"A {self.m}×{self.k} times B {self.k}×{self.n}"
         return f"{sizes} with {given}" if given else sizes
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a kernel computes, if that is not C = A·B for two matrices.
+
+    `arrays` names the kernel's arrays in their order; the last one, c, is its output. `shapes`
+    returns their shapes for a case. `product` returns, from a case and the inputs, the matrices
+    (X, Y) whose product the output is, or stacks of matrices for a batch: then the error bound and
+    the messages are those of a product. Otherwise `result` returns, from a case and the inputs in
+    float64, the right output and the size that rounding errors are relative to (for a sum, the sum
+    of the sizes of its terms), and `terms` returns how many roundings there are one after another.
+
+    A kernel of Triton gets `sizes` of the case ("mnk"), then the strides of all arrays. Findings of
+    these kinds are `ignored`, such as "not stored" where part of C is not asked for. `describe`
+    returns what a case is called in messages.
+    """
+
+    arrays: tuple[str, ...]
+    shapes: Callable[[Case], tuple[tuple[int, ...], ...]]
+    product: Callable[..., tuple[np.ndarray, np.ndarray]] | None = None
+    result: Callable[..., tuple[np.ndarray, np.ndarray]] | None = None
+    terms: Callable[[Case], int] = lambda case: case.k
+    sizes: str = "mnk"
+    ignored: tuple[str, ...] = ()
+    describe: Callable[[Case], str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.arrays[-1:] != ("c",) or len(self.arrays) < 2:
+            raise ValueError(f"the last of the arrays is the output c, got {self.arrays}")
+        if (self.product is None) == (self.result is None):
+            raise ValueError("an operation has either a `product` or a `result`")
 
 
 @dataclass(frozen=True)
@@ -107,8 +154,8 @@ class Slip:
 
     `answer` computes what comes of the mistake, `message` says in sentences which one it is. For
     the kind "values" `answer` is called with the call's arguments; where C is the result, with
-    (case, a, b), and it returns the C that comes of it. None is where the mistake does not show;
-    an element that is NaN there may be anything.
+    (case, a, b) or the case and an operation's inputs, and it returns the C that comes of it. None
+    is where the mistake does not show; an element that is NaN there may be anything.
     Where a result is a list, `part` may be the place of the one value that is to be compared.
     """
 
@@ -130,6 +177,7 @@ class Count:
     `most` is the largest number allowed in a case, `least` the smallest; `message` says in a
     sentence what another number means.
     `share` of the points is for a right C all the same: 0 where the starter's is right already.
+    `best` is the count of the best answer known; a learner who passes sees it beside the own one.
     """
 
     what: str
@@ -138,6 +186,7 @@ class Count:
     diagnosis: str = "counts"
     share: float = 0.5
     least: Callable[[Case], int] | None = None
+    best: Callable[[Case], int] | None = None
 
 
 @dataclass(frozen=True)
@@ -218,7 +267,7 @@ class Exercise:
     microscope's own advice is replaced by.
 
     On a GPU whose compute capability is `since` or later the first case is run, those that are
-    `large` too, and `speed` is timed.
+    `large` too, and `speed` is timed. A kernel whose `operation` is none computes C = A·B.
     """
 
     name: str
@@ -243,6 +292,7 @@ class Exercise:
     large: tuple[Case, ...] = ()
     speed: Speed | None = None
     since: tuple[int, int] = (7, 0)
+    operation: Operation | None = None
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -259,6 +309,36 @@ class Exercise:
         needed = {"values": "answer", "cuda": "launch", "triton": "launch"}.get(self.kind)
         if needed and getattr(self, needed) is None:
             raise ValueError(f"{self.name}: the kind {self.kind!r} needs `{needed}`")
+        if self.operation is not None and (self.kind not in ("cuda", "triton") or self.speed):
+            raise ValueError(f"{self.name}: only a kernel that is not timed has an `operation`")
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The names of a kernel's arrays, the output last."""
+        return self.operation.arrays if self.operation else ("a", "b", "c")
+
+    def shapes(self, case: Case) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of a case's arrays, the output last."""
+        return self.operation.shapes(case) if self.operation else case.shapes
+
+    def inputs(self, case: Case, seed: int) -> tuple[np.ndarray, ...]:
+        """Return a case's inputs, the same for the same seed."""
+        return case.drawn(seed, self.shapes(case)[:-1]) if self.operation else case.inputs(seed)
+
+    def sizes(self, case: Case) -> tuple[int, ...]:
+        """Return the sizes that a kernel of Triton gets behind its arrays."""
+        names = self.operation.sizes if self.operation else "mnk"
+        return tuple(getattr(case, name) for name in names)
+
+    def described(self, case: Any) -> str:
+        """Return what a case is called in messages."""
+        if self.operation is None or not isinstance(case, Case):
+            return str(case)
+        if self.operation.describe is not None:
+            return self.operation.describe(case)
+        named = zip(self.arrays, self.shapes(case), strict=True)
+        given = [f"{name} = {value}" for name, value in case.given.items()]
+        return ", ".join([*(f"{name} {'×'.join(map(str, s))}" for name, s in named), *given])
 
     def speed_on(self, cc: tuple[int, int] | None) -> Speed | None:
         """Return what is timed on a GPU of this compute capability; None is no GPU."""

@@ -34,8 +34,10 @@ from tiled_matmul.grader.folders import (
     lacking,
 )
 
-CELLS = ("task.md", "given.py", "numbers.md", "exercise", "about.md", "run.py", "check", "hints.md")
+CELLS = ("task.md", "picture.py", "given.py", "numbers.md")
+CELLS += ("exercise", "about.md", "run.py", "check", "hints.md")
 """An exercise's cells in their order; but for four of them they may be missing."""
+FOLDED = ("picture",)  # cells whose code is folded: it draws, and teaches nothing
 HINT = re.compile(r"<details><summary>(?:<b>)?Hint (\d)")
 EXPECTED = "*Expected: roughly "
 
@@ -89,6 +91,8 @@ def made(chapter: Path, solved: bool) -> Any:
             notebook.cells.append(v4.new_markdown_cell(source, id=name))
         else:
             notebook.cells.append(v4.new_code_cell(source, id=name))
+            if name.partition("-")[0] in FOLDED:
+                notebook.cells[-1].metadata["tags"] = ["hide-input"]
     synchronise(notebook, chapter)
     notebook.metadata["tiled_matmul"] = {"exercises": chapter_of(chapter), "version": 1}
     return notebook
