@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from tiled_matmul.grader import kinds, nests, pool
+from tiled_matmul.grader import kinds, pool
 from tiled_matmul.grader.folders import exercise, folder
 from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import LOOPS, Call, Case, Count, Exercise, Limits, Slip
@@ -16,6 +16,7 @@ from tiled_matmul.models.cache import strides
 from tiled_matmul.models.visits import visits
 
 PAIRS = folder("02.2").module("judge").PAIRS
+nests = folder("02.2").module("judge").nests
 TILED = folder("03.1").module("judge")
 
 

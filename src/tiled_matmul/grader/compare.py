@@ -413,6 +413,9 @@ def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) 
 
 def _call(exercise: Exercise, case: Call, worker: pool.Worker) -> None:
     result = called(exercise, case, worker)
+    if exercise.sealed is not None:
+        _sealed(exercise, case, result)
+        return
     wanted = json.loads(json.dumps(exercise.answer(*case.arguments)))
     accepts = exercise.accepts
     why = "" if accepts is None else accepts(case.arguments, result)
@@ -432,10 +435,31 @@ def _call(exercise: Exercise, case: Call, worker: pool.Worker) -> None:
     if result is None:
         message, diagnosis = f"{message} {sentence('nothing: return')}", "nothing"
     for slip in exercise.slips:
-        if _slipped(slip, case.arguments, result, wanted):
+        if slipped(slip, case.arguments, result, wanted):
             message, diagnosis = f"{message} {slip.message}", slip.diagnosis
             break
     raise Stop("WRONG", diagnosis, message)
+
+
+def refused(exercise: Exercise, call: Call, result: Any) -> str:
+    """Return "" for one of several right results, else in a sentence what is wrong with it."""
+    if exercise.sealed is None:
+        return exercise.accepts(call.arguments, result)
+    right, _, why, _ = exercise.sealed.verdict(call, result)
+    return "" if right else why
+
+
+def _sealed(exercise: Exercise, case: Call, result: Any) -> None:
+    """Raise Stop unless a result has the digest of the right one."""
+    right, diagnosis, why, shown = exercise.sealed.verdict(case, result)
+    if right:
+        return
+    values = {"call": f"{exercise.entry}{case}", "result": f"{_short(result)!r:.300}"}
+    key = "value: wrong result" if shown else "value: result"
+    message = sentence(key, wanted=shown, **values)
+    if result is None:
+        raise Stop("WRONG", "nothing", f"{message} {sentence('nothing: return')}")
+    raise Stop("WRONG", diagnosis or "value", f"{message} {why}".strip())
 
 
 def _shown(result: Any, wanted: Any) -> tuple[str, str]:
@@ -478,7 +502,7 @@ def _deep(value: Any) -> bool:
     return bool(level)
 
 
-def _slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
+def slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
     """Is a wrong result the one that this mistake produces?"""
     if slip.part is not None:
         if not isinstance(result, list) or len(result) != len(wanted):

@@ -195,9 +195,10 @@ class Speed:
 
     `against` is a rung of the ladder or "cublas", `least` its time over the answer's that earns
     `points`, on top of the exercise's own; `message` says in a sentence what slower means.
-    An answer that is no kernel returns, for the case's m and n, settings of the rung `of`:
-    `settings` makes the keywords of its launcher of them. It is asked for on GPUs whose compute
-    capability begins with one of `majors`: those on which `least` has been measured.
+    An answer that is no kernel returns, for the case's m and n, a list of settings of the rung
+    `of`: `settings` says which keyword of its launcher is which of them, a place or (first, stop).
+    It is asked for on GPUs whose compute capability begins with one of `majors`: those on which
+    `least` has been measured.
     """
 
     case: Case
@@ -206,8 +207,16 @@ class Speed:
     points: int
     message: str
     of: str | None = None
-    settings: Callable[[Any], dict[str, Any]] | None = None
+    settings: Mapping[str, int | tuple[int, int]] | None = None
     majors: tuple[int, ...] = (9,)
+
+    def keywords(self, result: Sequence[Any]) -> dict[str, Any]:
+        """Return the keywords of the launcher that a list of settings means."""
+        places = (self.settings or {}).items()
+        return {
+            name: result[slice(*place)] if isinstance(place, tuple) else result[place]
+            for name, place in places
+        }
 
 
 @dataclass(frozen=True)
@@ -262,9 +271,11 @@ class Exercise:
     watched. `tile` is the edge of the tiles that a message names. `given` are the constants that
     the notebook defines for the answer. `answer` is the judge's own result for the kind "values";
     where others are right as well, `accepts` returns "" for such a result, else in a sentence what
-    it is. `slips` are usual mistakes. `hints` maps a diagnosis to the number of the hint that it
-    calls for, "other" to that for all the rest, `remedies` a kind of finding to what the
-    microscope's own advice is replaced by.
+    it is, and `choices` names the given constant that lists all possible results. In a learner's
+    copy digests of the results are `sealed` in place of `answer`, `accepts` and `slips`. `slips`
+    are usual mistakes. `hints` maps a diagnosis to the number of the hint that it calls for,
+    "other" to that for all the rest, `remedies` a kind of finding to what the microscope's own
+    advice is replaced by.
 
     On a GPU whose compute capability is `since` or later the first case is run, those that are
     `large` too, and `speed` is timed. A kernel whose `operation` is none computes C = A·B.
@@ -284,6 +295,8 @@ class Exercise:
     given: Mapping[str, Any] = field(default_factory=dict)
     answer: Callable[..., Any] | None = None
     accepts: Callable[[tuple, Any], str] | None = None
+    choices: str = ""
+    sealed: Any = None
     counts: tuple[Count, ...] = ()
     slips: tuple[Slip, ...] = ()
     remedies: Mapping[str, str] = field(default_factory=dict)
@@ -307,8 +320,10 @@ class Exercise:
         if not self.cases or any(type(case) is not wanted for case in self.cases):
             raise ValueError(f"{self.name}: cases must be {wanted.__name__}s, got {self.cases!r}")
         needed = {"values": "answer", "cuda": "launch", "triton": "launch"}.get(self.kind)
-        if needed and getattr(self, needed) is None:
+        if needed and getattr(self, needed) is None and self.sealed is None:
             raise ValueError(f"{self.name}: the kind {self.kind!r} needs `{needed}`")
+        if (self.accepts is None) != (not self.choices):
+            raise ValueError(f"{self.name}: `accepts` needs `choices`, all possible results")
         if self.operation is not None and (self.kind not in ("cuda", "triton") or self.speed):
             raise ValueError(f"{self.name}: only a kernel that is not timed has an `operation`")
 

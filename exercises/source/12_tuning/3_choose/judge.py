@@ -6,13 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tiled_matmul.grader.programs import (
-    tiles_of,
-    used,
-)
 from tiled_matmul.grader.spec import VALUES, Call, Case, Exercise, Slip, Speed, cover
 
-from .._shared import BANDWIDTH, BYTES, FLOPS, WGMMA_ROWS, step
+from ..._reference import tiles_of, used
+from .._reference import step
+from .._shared import BANDWIDTH, BYTES, FLOPS, WGMMA_ROWS
 
 SMS = 132
 
@@ -115,6 +113,7 @@ EXERCISE = Exercise(
     },
     answer=choose,
     accepts=as_good,
+    choices="SETTINGS",
     cases=(
         Call((4096, 4096)),
         Call((1024, 1024)),
@@ -164,11 +163,7 @@ EXERCISE = Exercise(
         "Measured, the setting for this shape is further from cuBLAS than the models say: is it "
         "the one for a C of 1024 × 1024?",
         of="triton_swizzled",
-        settings=lambda result: {
-            "block": result[:3],
-            "num_warps": result[3],
-            "num_stages": result[4],
-        },
+        settings={"block": (0, 3), "num_warps": 3, "num_stages": 4},
     ),
     hints={
         **{"nothing": 1, "always": 1, "roof": 2, "edges": 3, "worst": 1, "value": 2, "count": 3},
