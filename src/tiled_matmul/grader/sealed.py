@@ -97,7 +97,12 @@ def _number(value: float, shift: float) -> str:
 
 
 def seal(exercise: Exercise) -> dict[str, Any]:
-    """Return the exercise of the kind "values" as `judge.json` holds it, with new draws."""
+    """Return the exercise of the kind "values" as `judge.json` holds it, with new draws.
+
+    Raises ValueError for one that accepts several results and does not list its `choices`.
+    """
+    if exercise.accepts is not None and not exercise.choices:
+        raise ValueError(f"{exercise.name}: `accepts` needs `choices`, all possible results")
     calls = [
         _sealed_call(exercise, call, fixed, secrets.token_hex(8))
         for call, fixed in _calls(exercise)

@@ -322,8 +322,6 @@ class Exercise:
         needed = {"values": "answer", "cuda": "launch", "triton": "launch"}.get(self.kind)
         if needed and getattr(self, needed) is None and self.sealed is None:
             raise ValueError(f"{self.name}: the kind {self.kind!r} needs `{needed}`")
-        if (self.accepts is None) != (not self.choices):
-            raise ValueError(f"{self.name}: `accepts` needs `choices`, all possible results")
         if self.operation is not None and (self.kind not in ("cuda", "triton") or self.speed):
             raise ValueError(f"{self.name}: only a kernel that is not timed has an `operation`")
 

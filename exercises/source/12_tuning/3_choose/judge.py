@@ -8,7 +8,6 @@ import numpy as np
 
 from tiled_matmul.grader.spec import VALUES, Call, Case, Exercise, Slip, Speed, cover
 
-from ..._reference import tiles_of, used
 from .._reference import step
 from .._shared import BANDWIDTH, BYTES, FLOPS, WGMMA_ROWS
 
@@ -23,6 +22,11 @@ SETTINGS = (  # block_m, block_n, block_k, warps, stages
     (128, 64, 64, 4, 4),
     (64, 64, 64, 4, 4),
 )
+
+
+def tiles_of(m: int, n: int, block_m: int, block_n: int) -> int:
+    """Return how many tiles of block_m × block_n cover a C of m × n."""
+    return cover(m, block_m) * cover(n, block_n)
 
 
 def _busy(m: int, n: int, block_m: int, block_n: int) -> float:
@@ -58,7 +62,8 @@ def as_good(arguments: tuple[int, int], result: object) -> str:
 
 
 def _full(m: int, n: int, block_m: int, block_n: int) -> float:
-    return used(m, n, block_m, block_n, SMS)
+    tiles = tiles_of(m, n, block_m, block_n)
+    return tiles / (cover(tiles, SMS) * SMS)
 
 
 def _best(value: Callable[[tuple[int, ...]], float]) -> tuple[int, ...]:
