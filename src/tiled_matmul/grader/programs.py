@@ -47,6 +47,14 @@ def exact_loads(case: Case) -> int:
     return loads_of_tiles(case.m, case.n, case.k, block["BLOCK_M"], block["BLOCK_N"])
 
 
+def whole_rows(case: Case) -> int:
+    """Return how many elements are loaded where rows and columns beyond an edge wrap around."""
+    block = block_of(case)
+    rows, columns = cover(case.m, block["BLOCK_M"]), cover(case.n, block["BLOCK_N"])
+    depth = cover(case.k, block["BLOCK_K"]) * block["BLOCK_K"]
+    return rows * columns * (block["BLOCK_M"] + block["BLOCK_N"]) * depth
+
+
 LOADS = Count(
     "elements loaded",
     tiled_loads,

@@ -79,7 +79,8 @@ EXERCISE = Exercise(
     remedies=REMEDIES
     | {
         "no tile": "Shape, strides, corner and block shape of A's tile have to be in one order: "
-        "(K, M) with (a_row, a_col), or (M, K) with (a_col, a_row). The strides are those that were passed.",
+        "(K, M) with (a_row, a_col), or (M, K) with (a_col, a_row). The strides are those that "
+        "were passed.",
         "not read": "Does A's tile begin at the program's own column of what is stored, does it "
         "move down along K by BLOCK_K rows, and does the loop run over the last, incomplete block?",
         **dict.fromkeys(
