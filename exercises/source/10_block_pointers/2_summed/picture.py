@@ -8,10 +8,10 @@ task(
             "a tile of 16 × 16 in each step",
         ),
         Panel(
-            "the sums: ?", 16, 16, 6, 32, "c", None, [Part(0, 0, 16, 16, "weak")],
+            "the sums: ?", 16, 16, 6, 26, "c", None, [Part(0, 0, 16, 16, "weak")],
             "kept from step to step",
         ),
-        Panel("C: float16", 16, 16, 42, 32, "c", None, [Part(0, 0, 16, 16)], "rounded once"),
+        Panel("C: float16", 16, 16, 42, 26, "c", None, [Part(0, 0, 16, 16)], "rounded once"),
     ],
     "A sum passes through many steps, and is rounded to float16 once",
     "Four tiles of A, one for each step along K. Below them the tile of sums, which is kept from "

@@ -16,7 +16,7 @@ task(
         ),
     ],
     "Program (1, 0) walks down A's columns 0 to 15 and down B's columns 16 to 31",
-    "A as it is stored, with K rows and M columns, and B beside it; K runs down in both. A strip of "
-    "16 columns is marked in each, with the tiles of the second step in full colour. Below B lies "
-    "C, with the tile of x = 1 and y = 0.",
+    "A as it is stored, with K rows and M columns, and B beside it; K runs down in both. A strip "
+    "of 16 columns is marked in each, with the tiles of the second step in full colour. Below B "
+    "lies C, with the tile of x = 1 and y = 0.",
 )  # fmt: skip

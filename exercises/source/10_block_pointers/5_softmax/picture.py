@@ -12,7 +12,7 @@ task(
             "first pass: block 0, 1, 2, 3, keeping top and sum of each row",
         ),
         Panel(
-            "C: M × N", 10, 50, 0, 22, "c", (4, 16),
+            "C: M × N", 10, 50, 0, 18, "c", (4, 16),
             [Part(4, left, 4, wide) for left, wide in blocks] + [Part(4, 0, 4, 50, "focus")],
             "second pass: load each block of A again, and store that of C",
         ),

@@ -13,7 +13,7 @@ task(
         Panel("C: 20 × 35", 20, 35, 52, 56, "c", (16, 16), [Part(0, 16, 16, 16, "focus")]),
     ],
     "The third step loads eight columns and eight rows that do not exist",
-    "A lies left of C, B above it, drawn with 48 columns and rows along K although they have 40. Of "
-    "the tiles that one program loads in its third step along K, the half beyond K is marked as a "
-    "fault.",
+    "A lies left of C, B above it, drawn with 48 columns and rows along K although they have 40. "
+    "Of the tiles that one program loads in its third step along K, the half beyond K is marked "
+    "as a fault.",
 )  # fmt: skip

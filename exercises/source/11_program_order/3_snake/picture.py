@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 from tiled_matmul.plots.tasks import Arrow, Panel, Part, task
 
 path = [(0, 0), (1, 0), (1, 1), (0, 1), (0, 2), (1, 2), (1, 3), (0, 3)]
@@ -5,8 +7,8 @@ path += [(2, 3), (3, 3), (3, 2), (2, 2), (2, 1), (3, 1), (3, 0), (2, 0)]
 path += [(4, 0), (4, 1), (4, 2), (4, 3)]
 middles = [(6 * j + 3, 3 * i + 1.5) for i, j in path]
 arrows = []
-for (x, y), (to_x, to_y) in zip(middles, middles[1:]):
-    if abs(to_x - x) + abs(to_y - y) < 7:
+for (x, y), (to_x, to_y) in pairwise(middles):
+    if abs(to_y - y) <= 3:
         along, down = 0.24 * (to_x - x), 0.32 * (to_y - y)
         arrows.append(Arrow((x + along, y + down), (to_x - along, to_y - down)))
 task(
