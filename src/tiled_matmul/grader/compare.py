@@ -44,6 +44,7 @@ BROADER = {
 }
 RACES = ("divergent barrier", "clamped", "same element", "copied twice", "staged twice", "race")
 RACES += ("race on the next turn",)
+UNOWNED = ("not stored", "stored twice", "no tile", "stale")
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
 MOST_OF_A_LINE, MOST_OF_COMPILER, MOST_OF_MESSAGE = 60, 600, 8000
@@ -81,7 +82,7 @@ def readable(message: str, source: str) -> str:
             return match[0]
         seen.add((number, function))
         text = lines[number - 1].strip()
-        if not text or text[:MOST_OF_A_LINE] in message:
+        if not text or text[: MOST_OF_A_LINE - 1] in message:
             return match[0]
         text = text if len(text) <= MOST_OF_A_LINE else text[: MOST_OF_A_LINE - 1] + "…"
         inside = message[match.start() - 1 : match.start()] == "("
@@ -171,10 +172,17 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> l
     reply, data = ask(exercise, worker, described, blobs, sum(map(len, blobs)))
     findings, counts = _facts(reply)
     ignored = exercise.operation.ignored if exercise.operation else ()
-    _look_at_findings(exercise, [one for one in findings if one["kind"] not in ignored])
+    out_of_order = _out_of_order(exercise, case, counts)
     try:
+        _look_at_findings(exercise, [one for one in findings if one["kind"] not in ignored])
         compare(exercise, case, blobs, data)
     except Stop as stop:
+        if (
+            out_of_order
+            and stop.diagnosis in UNOWNED
+            and out_of_order.diagnosis in (other[1] for other in exercise.walk.others)
+        ):
+            raise Stop("WRONG", out_of_order.diagnosis, str(out_of_order)) from None
         if not counts.get("global loads"):
             raise
         if stop.diagnosis == "stale" and not counts.get("global stores"):
@@ -184,6 +192,8 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> l
             message = "\n".join([*str(stop).split("\n")[:2], sentence("unread: tiles")])
             raise Stop(stop.status, known(exercise, "unread"), message) from None
         raise
+    if out_of_order:
+        raise out_of_order
     counted = []
     for count in exercise.counts:
         actual = counts.get(count.what)
@@ -202,6 +212,40 @@ def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> l
         best = count.best(case) if count.best else None
         counted.append({"count": count.what, "actual": actual, **limits, "best": best})
     return counted
+
+
+def _out_of_order(exercise: Exercise, case: Case, counts: dict[str, int]) -> Stop | None:
+    """Return the verdict on programs that store other tiles than the exercise's walk gives them."""
+    walk = exercise.walk
+    if walk is None:
+        return None
+    high, wide = walk.block(case)
+    programs = range(math.prod(exercise.launch(case)[0]))
+    corners = [
+        tuple(counts.get(f"{axis} of program {one}") for axis in ("row", "column"))
+        for one in programs
+    ]
+
+    def walked(tile: Any) -> list[tuple[int | None, int | None]]:
+        """Return the corners of the tiles in an order, without those that lie outside C."""
+        tops = [(row * high, column * wide) for row, column in (tile(case, p) for p in programs)]
+        inside = [0 <= top < case.m and 0 <= left < case.n for top, left in tops]
+        return [top if there else (None, None) for top, there in zip(tops, inside, strict=True)]
+
+    right = walked(walk.tile)
+    if corners == right:
+        return None
+    first = next(one for one in programs if corners[one] != right[one])
+    (top, left), (right_top, right_left) = corners[first], right[first]
+    numbers = {"program": first, "row": right_top // high, "column": right_left // wide}
+    if top is None:
+        said = sentence("order: nothing", **numbers)
+    else:
+        said = sentence("order: another", top=top, left=left, high=high, wide=wide, **numbers)
+    for tile, diagnosis, message in walk.others:
+        if corners == walked(tile):
+            return Stop("WRONG", diagnosis, f"{said} {message}", walk.share)
+    return Stop("WRONG", walk.diagnosis, f"{said} {walk.message}", walk.share)
 
 
 def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes]]:
@@ -230,6 +274,7 @@ def header(exercise: Exercise, case: Case) -> dict:
         "by_columns": case.by_columns,
         "corner": case.corner,
         "apart": case.apart,
+        "walk": exercise.walk is not None,
     }
     if exercise.launch is not None:
         header["launch"] = exercise.launch(case)
@@ -284,7 +329,8 @@ def _operated(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -
         if made is not None and _near(c, made, sizes) and not _near(right, made, sizes):
             raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
     if diagnosis == "not finite":
-        message = f"{message} {sentence(f'not finite: {exercise.kind}')}"
+        usual = sentence(f"not finite: {exercise.kind}")
+        message = f"{message} {exercise.remedies.get(diagnosis, usual)}"
     raise Stop("WRONG", known(exercise, diagnosis), message)
 
 

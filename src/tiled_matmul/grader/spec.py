@@ -190,6 +190,24 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Walk:
+    """Which tile of C each program of a grid with one axis has to store.
+
+    `tile` returns (row, column) of a program's tile, counted in tiles, from a case and the
+    program's number; `block` returns a tile's (rows, columns) of elements in a case. `others` are
+    the orders of common mistakes: each is (tile, diagnosis, message), and its tile may lie outside
+    C. A right C in another order earns `share` of the points, with `message` and `diagnosis`.
+    """
+
+    tile: Callable[[Case, int], tuple[int, int]]
+    block: Callable[[Case], tuple[int, int]]
+    message: str
+    diagnosis: str = "order"
+    others: tuple[tuple[Callable[[Case, int], tuple[int, int]], str, str], ...] = ()
+    share: float = 0.5
+
+
+@dataclass(frozen=True)
 class Speed:
     """How fast an answer is to be on a GPU: `case` is timed against a rung, in the same run.
 
@@ -275,7 +293,8 @@ class Exercise:
     copy digests of the results are `sealed` in place of `answer`, `accepts` and `slips`. `slips`
     are usual mistakes. `hints` maps a diagnosis to the number of the hint that it calls for,
     "other" to that for all the rest, `remedies` a kind of finding to what the microscope's own
-    advice is replaced by.
+    advice is replaced by. `walk` says which program of a Triton kernel stores which tile, if that
+    is asked for.
 
     On a GPU whose compute capability is `since` or later the first case is run, those that are
     `large` too, and `speed` is timed. A kernel whose `operation` is none computes C = A·B.
@@ -306,6 +325,7 @@ class Exercise:
     speed: Speed | None = None
     since: tuple[int, int] = (7, 0)
     operation: Operation | None = None
+    walk: Walk | None = None
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -324,6 +344,8 @@ class Exercise:
             raise ValueError(f"{self.name}: the kind {self.kind!r} needs `{needed}`")
         if self.operation is not None and (self.kind not in ("cuda", "triton") or self.speed):
             raise ValueError(f"{self.name}: only a kernel that is not timed has an `operation`")
+        if self.walk is not None and self.kind != "triton":
+            raise ValueError(f"{self.name}: only programs of Triton have a `walk`")
 
     @property
     def arrays(self) -> tuple[str, ...]:
