@@ -129,6 +129,10 @@ EXERCISE = Exercise(
             "end, and the next part does so again. Let parts begin where blocks begin.",
         ),
     ),
+    remedies={
+        "not stored": "Each program stores its tile of its own part, at split · part, after its "
+        "loop and whether the loop made an iteration or not: a part without a block of K is zeros.",
+    },
     hints={
         **{"whole": 1, "overlap": 1, "forbidden": 1, "stale": 1, "unmasked tail": 2},
         **{"not stored": 3, "stored twice": 3, "once": 3, "no dot": 1, "no tile": 3},

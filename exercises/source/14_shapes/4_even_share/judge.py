@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from itertools import product as combinations
 
 import numpy as np
 
@@ -43,8 +46,63 @@ def _needed(case: Case) -> int:
     return loads_of_tiles(case.m, case.n, case.k, block["BLOCK_M"], block["BLOCK_N"])
 
 
-def _twice(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _all_twice(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return 2 * (a @ b)
+
+
+def _runs(case: Case, division: str) -> list[tuple[int, int]]:
+    """Return the first and the last step, excluded, of each program, by one of three divisions."""
+    tiles, steps = _steps(case)
+    every, programs = tiles * steps, _blocks(case)["PROGRAMS"]
+    if division == "floor":
+        ends = [program * every // programs for program in range(programs + 1)]
+    elif division == "ceil":
+        share = cover(every, programs)
+        ends = [min(program * share, every) for program in range(programs + 1)]
+    else:
+        share, more = divmod(every, programs)
+        ends = [program * share + min(program, more) for program in range(programs + 1)]
+    return list(pairwise(ends))
+
+
+def _faulty(fault: str, division: str, down: bool) -> Callable[..., np.ndarray]:
+    """Return a slip: what comes of a fault if tiles are numbered by rows, or `down` the columns."""
+
+    def made(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        block, (_, steps) = block_of(case), _steps(case)
+        high, wide, deep = (block[name] for name in BLOCKS)
+        down_to, across = cover(case.m, high), cover(case.n, wide)
+        room_a = np.zeros((down_to * high, steps * deep))
+        room_b = np.zeros((steps * deep, across * wide))
+        room_a[: case.m, : case.k], room_b[: case.k, : case.n] = a, b
+        c = np.zeros((down_to * high, across * wide))
+        for begin, end in _runs(case, division):
+            total = np.zeros((high, wide))
+            for tile in range(begin // steps, cover(end, steps)):
+                first, last = max(begin - tile * steps, 0), min(end - tile * steps, steps)
+                y, x = (tile % down_to, tile // down_to) if down else divmod(tile, across)
+                low = 0 if fault == "low" else first * deep
+                far = steps * deep if fault == "high" else last * deep
+                rows = room_a[y * high : (y + 1) * high, low:far]
+                product = rows @ room_b[low:far, x * wide : (x + 1) * wide]
+                total = total + product if fault == "sum" else product
+                times = 2 if fault == "whole" and last - first == steps else 1
+                c[y * high : (y + 1) * high, x * wide : (x + 1) * wide] += times * total
+        return c[: case.m, : case.n]
+
+    return made
+
+
+FAULTS = {
+    "low": "A run that begins in the middle of a tile has done the tile's first steps as well, and "
+    "another program has done them before.",
+    "high": "A run that ends in the middle of a tile has done the tile's last steps as well, and "
+    "another program does them too.",
+    "sum": "The sum goes on from one tile to the next: each tile begins with a sum of its own.",
+    "whole": "Where one program did all steps of a tile, both matrices hold its sum: the second "
+    "one holds zeros there.",
+}
+WAYS = tuple(combinations(("floor", "ceil", "longest first"), (False, True)))
 
 
 def _case(m: int, n: int, k: int, programs: int, given: dict | None = None, **how) -> Case:
@@ -106,23 +164,35 @@ EXERCISE = Exercise(
     ),
     slips=(
         Slip(
-            _twice,
+            _all_twice,
             "twice",
             "Each of the two matrices holds all of C: the second one holds what another program "
             "did, or zeros.",
         ),
+        *(Slip(_faulty(fault, *way), fault, FAULTS[fault]) for fault in FAULTS for way in WAYS),
     ),
     remedies={
         "not stored": "Each tile has to be stored in both matrices: its first part in matrix 0, "
         "and in matrix 1 the rest, or zeros by the program that did all steps. Does the last run "
-        "end with the last step?",
+        "end with the last step, and do the tiles cover all rows and columns?",
         "stored twice": "Each tile of matrix 0 belongs to the program that did its first step, and "
         "each tile of matrix 1 to the one that did its last step.",
         "not read": "Do the runs of all programs together cover all steps, and does each program "
         "do all of its steps of a tile, the last one included?",
     },
     hints={
-        **{"share": 1, "twice": 3, "not stored": 3, "stored twice": 3, "not read": 2, "stale": 1},
+        **{
+            "share": 1,
+            "twice": 3,
+            "low": 2,
+            "high": 2,
+            "sum": 2,
+            "whole": 3,
+            "not stored": 3,
+            "stored twice": 3,
+            "not read": 2,
+            "stale": 1,
+        },
         **{"out of bounds": 2, "unmasked tail": 2, "part of k": 2, "no tile": 2, "zero": 2},
         **{"once": 3, "no dot": 2, "counts": 2, "not finite": 2, "scaled": 2},
         **{"low precision": 2, "forbidden": 1, "types": 2, "error": 2, "other": 2},
