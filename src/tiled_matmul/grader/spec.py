@@ -243,7 +243,8 @@ class Rules:
 
     `names` may be read and called, `modules` are there under these names, `attributes` are written
     out with their root ("cuda.grid", or "math.*" for all of a module), and `members` may be asked
-    of anything ("shape").
+    of anything ("shape"). `withheld` holds pairs of a name that an exercise does without, and what
+    is asked for instead.
     """
 
     names: frozenset[str]
@@ -251,6 +252,7 @@ class Rules:
     members: frozenset[str]
     decorators: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
+    withheld: tuple[tuple[str, str], ...] = ()
 
 
 SLACK = 3.0
