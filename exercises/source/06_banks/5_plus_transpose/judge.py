@@ -103,7 +103,8 @@ EXERCISE = Exercise(
         Slip(
             lambda case, a: _by_side(2 * a, 2 * a.T, case),
             "value",
-            "Above the diagonal that is a + a: the second summand is the mirrored element, in row j and column i.",
+            "Above the diagonal that is a + a: the second summand is the mirrored element, in row "
+            "j and column i.",
         ),
         Slip(
             lambda case, a: a.T,
