@@ -76,3 +76,8 @@ STEPS = Count(
     "deep, and multiplies zeros: it goes from 0 to K by BLOCK_K.",
     "steps",
 )
+
+
+def tiles_of(m: int, n: int, block_m: int, block_n: int) -> int:
+    """Return how many tiles of block_m × block_n cover a C of m × n."""
+    return cover(m, block_m) * cover(n, block_n)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tiled_matmul.grader.programs import tiles_of
 from tiled_matmul.grader.spec import VALUES, Call, Case, Exercise, Slip, Speed, cover
 
 from .._reference import step
@@ -22,11 +23,6 @@ SETTINGS = (  # block_m, block_n, block_k, warps, stages
     (128, 64, 64, 4, 4),
     (64, 64, 64, 4, 4),
 )
-
-
-def tiles_of(m: int, n: int, block_m: int, block_n: int) -> int:
-    """Return how many tiles of block_m × block_n cover a C of m × n."""
-    return cover(m, block_m) * cover(n, block_n)
 
 
 def _busy(m: int, n: int, block_m: int, block_n: int) -> float:

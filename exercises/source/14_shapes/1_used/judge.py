@@ -6,12 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tiled_matmul.grader.programs import tiles_of
 from tiled_matmul.grader.spec import VALUES, Call, Exercise, Slip, cover
-
-
-def tiles_of(m: int, n: int, block_m: int, block_n: int) -> int:
-    """Return how many tiles of block_m × block_n cover a C of m × n."""
-    return cover(m, block_m) * cover(n, block_n)
 
 
 def used(m: int, n: int, block_m: int, block_n: int, sms: int) -> float:
