@@ -1,3 +1,5 @@
+import math
+
 from numba import cuda
 
 from tiled_matmul.grader import check
