@@ -242,3 +242,12 @@ def test_specs_share_the_first_kernels_launch():
     assert programs.launch(Case(20, 35, 40)) == ((3, 2), programs.blocks(16, 16, 16))
     case = Case(33, 17, 9, given=programs.blocks(16, 32, 16), parts=3)
     assert exercise("14.2").launch(case) == ((1, 3, 3), programs.blocks(16, 32, 16) | {"SPLITS": 3})
+
+
+def test_only_programs_of_triton_have_a_walk():
+    walk = exercise("11.3").walk
+    assert [walk.tile(Case(75, 60, 20), program) for program in (0, 2, 8, 19)] == [
+        *((0, 0), (1, 1), (2, 3), (4, 3))
+    ]
+    with pytest.raises(ValueError, match="walk"):
+        replace(exercise("05.1"), walk=walk)

@@ -19,4 +19,5 @@ REMEDIES = {
     "edge, program_id(1) the top. If the kernel takes rows `% M` and columns `% N` for its loads, "
     "it needs both again, without `%`, for the store and its mask.",
     "unmasked tail": EDGES,
+    "out of bounds": EDGES,
 }

@@ -329,7 +329,8 @@ def _operated(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -
         if made is not None and _near(c, made, sizes) and not _near(right, made, sizes):
             raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
     if diagnosis == "not finite":
-        usual = sentence(f"not finite: {exercise.kind}")
+        triton = exercise.kind == "triton"
+        usual = sentence("not finite: triton") if triton else sentence("not finite: cuda")
         message = f"{message} {exercise.remedies.get(diagnosis, usual)}"
     raise Stop("WRONG", known(exercise, diagnosis), message)
 

@@ -25,7 +25,7 @@ from tiled_matmul.grader.spec import (
     tiled_cases,
 )
 
-from .._shared import REMEDIES
+from .._shared import EDGES, REMEDIES
 
 
 def _relu(x: np.ndarray) -> np.ndarray:
@@ -147,7 +147,11 @@ EXERCISE = Exercise(
             "stay in float32 until the store.",
         ),
     ),
-    remedies=REMEDIES,
+    remedies=REMEDIES
+    | dict.fromkeys(
+        ("unmasked tail", "out of bounds"),
+        f"{EDGES} The bias has N elements, which are bias_step positions apart.",
+    ),
     hints={
         **{"stale": 1, "not stored": 1, "stored twice": 1, "no tile": 1, "not read": 2},
         **{"unmasked tail": 2, "out of bounds": 2, "part of k": 1, "not finite": 3},
