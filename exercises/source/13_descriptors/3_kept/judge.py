@@ -9,7 +9,7 @@ import numpy as np
 from tiled_matmul.grader.programs import BLOCKS, PARAMETERS, STORES, block_of, blocks
 from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Slip, cover
 
-USUAL = {"PROGRAMS": 3}
+USUAL = {"PROGRAMS": 4}
 
 
 def _blocks(case: Case) -> dict[str, int]:
@@ -123,7 +123,8 @@ EXERCISE = Exercise(
     ),
     remedies={
         "not stored": "The loop over tiles of a column goes from tl.program_id(1) to "
-        "tl.cdiv(M, BLOCK_M), the last tile included, by PROGRAMS. Is the store inside it?",
+        "tl.cdiv(M, BLOCK_M), the last tile included, by PROGRAMS. Is the store inside it, and is x "
+        "the column?",
         "not read": "The loop over tiles of a column goes from tl.program_id(1) to "
         "tl.cdiv(M, BLOCK_M), the last tile included, by PROGRAMS. Do the masks let through all of "
         "K?",
