@@ -108,7 +108,7 @@ def test_a_check_says_what_is_wrong_and_which_hint_is_next(run_starter):
 
 def test_a_check_of_a_race_draws_the_learners_own_kernel(run_starter):
     (picture,) = [out for out in run_starter["check-05-3"].outputs if "data" in out]
-    assert "<svg" in picture.data["text/html"] and "a_tile" in picture.data["text/html"]
+    assert "<svg" in picture.data["text/html"] and "left" in picture.data["text/html"]
 
 
 def test_check_needs_a_notebook_or_a_source(capsys):
@@ -118,7 +118,7 @@ def test_check_needs_a_notebook_or_a_source(capsys):
         practice.check("9.9")
     (path,) = [path for path in PATHS if path.name.startswith("05")]
     practice.check("05.1", starters.answers(path)["05.1"][1])
-    assert capsys.readouterr().out == "05.1 passed\n"
+    assert capsys.readouterr().out.startswith("05.1 passed\n")
 
 
 def test_the_command_line_grades_and_keeps_progress(tmp_path, capsys):
