@@ -980,6 +980,7 @@ out[0, 0] = 1
 p, *q = 1, 2, 3
 out[0, 0] = p
 # import | the import above the kernel
+import math
 out[0, 0] = math.sqrt(4.0)
 # a @ b | a loop that adds the products
 out[:] = a @ b

@@ -123,8 +123,8 @@ EXERCISE = Exercise(
     ),
     remedies={
         "not stored": "The loop over tiles of a column goes from tl.program_id(1) to "
-        "tl.cdiv(M, BLOCK_M), the last tile included, by PROGRAMS. Is the store inside it, and is x "
-        "the column?",
+        "tl.cdiv(M, BLOCK_M), the last tile included, by PROGRAMS. Is the store inside it, and is "
+        "x the column?",
         "not read": "The loop over tiles of a column goes from tl.program_id(1) to "
         "tl.cdiv(M, BLOCK_M), the last tile included, by PROGRAMS. Do the masks let through all of "
         "K?",
