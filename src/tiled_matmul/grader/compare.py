@@ -283,7 +283,7 @@ def _operated(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -
         made = slip.answer(case, *wide)
         if made is not None and _near(c, made, sizes) and not _near(right, made, sizes):
             raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
-    if diagnosis == "not finite":
+    if diagnosis == "not finite" and exercise.kind in ("cuda", "triton"):
         message = f"{message} {sentence(f'not finite: {exercise.kind}')}"
     raise Stop("WRONG", known(exercise, diagnosis), message)
 
