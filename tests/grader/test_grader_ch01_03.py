@@ -36,7 +36,7 @@ def watched():
 def test_watched_matrices_answer_as_arrays_do(watched):
     _, a, b, c = watched
     assert (a.shape, a.size, a.ndim, len(b), a.dtype) == ((3, 4), 12, 2, 4, np.float64)
-    assert a[1, 2] == a[1][2] == a[-2, -2] == 6 and type(a[1, 2]) is float
+    assert a[1, 2] == a[1][2] == a[-2, -2] == 6 and isinstance(a[1, 2], float)
     assert [row[0] for row in a] == [0, 4, 8] and b[1:, 2].shape == (3,)
     c[:] = 0
     c[0] += a[0, 1] * b[1]
@@ -53,6 +53,17 @@ def test_reads_writes_and_whole_rows_are_counted(watched):
     c[1] += a[0, 1] * b[1]
     assert record.reads == {"A": 2, "B": 6, "C": 6} and record.whole_rows == 3
     assert not record.findings
+
+
+def test_multiplications_by_an_element_are_counted_once(watched):
+    record, a, b, c = watched
+    assert a[1, 0] * b[0, 2] == 8 and record.products == 1
+    assert 2 * a[1, 0] * b[0, 2] + a[0, 1] == 17 and record.products == 3
+    copied = [a[1, k] for k in range(4)]
+    assert sum(x * b[k, 1] for k, x in enumerate(copied)) == 212 and record.products == 7
+    assert a[1, 1] ** 2 == 25 and a.dtype.type(a[1, 1]) * 2.0 == 10 and record.products == 9
+    c[0, 0] = a[1, 0] * b[0, 2]
+    assert np.array_equal(a[1, 0] * b[0], [0, 4, 8, 12, 16]) and record.products == 10
 
 
 def test_an_old_c_a_negative_index_and_one_outside_are_found(watched):
@@ -115,7 +126,7 @@ def test_the_driver_hands_back_what_was_watched():
     assert [found["kind"] for found in reply["findings"]] == ["out of bounds"]
     assert reply["counts"] == dict.fromkeys(
         ("reads of A", "reads of B", "reads of C", "writes of C", "whole rows", "words fetched")
-        + ("lines fetched by cache 2", "tiles fetched by cache 3"),
+        + ("products", "lines fetched by cache 2", "tiles fetched by cache 3"),
         0,
     )
     assert data == [bytes(24), a.tobytes(), b.tobytes()]

@@ -35,7 +35,11 @@ class Scalar:
     def __call__(self, value: Any = 0) -> Any:
         if not isinstance(value, int | float):
             raise TypeError(sentence("error: no number", name=self.name, kind=type(value).__name__))
-        return np.dtype(self.name).type(value).item()
+        made = np.dtype(self.name).type(value).item()
+        if isinstance(made, float) and isinstance(value, Factor):
+            made, record = Factor(made), value.record
+            made.record = record
+        return made
 
     def __eq__(self, other: object) -> bool:
         return self.name == getattr(other, "name", getattr(other, "__name__", other))
@@ -49,6 +53,25 @@ class Scalar:
 
 SCALARS = {name: Scalar(np.dtype(name).name) for name in NUMBERS}
 TYPES = SimpleNamespace(**SCALARS, ndarray=None)  # what an answer has as `np`
+
+
+class Factor(float):
+    """An element that was read: a float whose multiplications are counted."""
+
+    __slots__ = ("record",)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._counted(float.__mul__(self, other))
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._counted(float.__rmul__(self, other))
+
+    def __pow__(self, *others: Any) -> Any:
+        return self._counted(float.__pow__(self, *others))
+
+    def _counted(self, made: Any) -> Any:
+        self.record.products += made is not NotImplemented
+        return made
 
 
 class Outside(Exception):
@@ -66,6 +89,7 @@ class Record:
         self.product = product
         self.reads: dict[str, int] = {}
         self.writes = 0
+        self.products = 0
         self.whole_rows = 0
         self.touched: list[int] = []
         self.findings: dict[tuple[str, str], dict] = {}
@@ -151,7 +175,11 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
             rest = self._record, self._name, self._array[index], places, self._first, self._whole
             return Watched(*rest)
         self._read(int(places))
-        return self._array[index].item()  # a number of NumPy's would turn lists into arrays
+        value = self._array[index].item()  # a number of NumPy's would turn lists into arrays
+        if isinstance(value, float):
+            value = Factor(value)
+            value.record = self._record
+        return value
 
     def __setitem__(self, index: Any, value: Any) -> None:
         record, places = self._record, self._at(index)
