@@ -60,6 +60,7 @@ def test_multiplications_by_an_element_are_counted_once(watched):
     assert a[1, 0] * b[0, 2] == 8 and record.products == 1
     assert 2 * a[1, 0] * b[0, 2] + a[0, 1] == 17 and record.products == 3
     copied = [a[1, k] for k in range(4)]
+    assert record.longest == 5  # with the one behind the last product
     assert sum(x * b[k, 1] for k, x in enumerate(copied)) == 212 and record.products == 7
     assert a[1, 1] ** 2 == 25 and a.dtype.type(a[1, 1]) * 2.0 == 10 and record.products == 9
     c[0, 0] = a[1, 0] * b[0, 2]
@@ -126,7 +127,12 @@ def test_the_driver_hands_back_what_was_watched():
     assert [found["kind"] for found in reply["findings"]] == ["out of bounds"]
     assert reply["counts"] == dict.fromkeys(
         ("reads of A", "reads of B", "reads of C", "writes of C", "whole rows", "words fetched")
-        + ("products", "lines fetched by cache 2", "tiles fetched by cache 3"),
+        + (
+            "products",
+            "reads without a product",
+            "lines fetched by cache 2",
+            "tiles fetched by cache 3",
+        ),
         0,
     )
     assert data == [bytes(24), a.tobytes(), b.tobytes()]

@@ -238,7 +238,7 @@ def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
         space[request["entry"]](*record.watch(**named))
     counts = {f"reads of {name}": count for name, count in record.reads.items()}
     counts |= {"writes of C": record.writes, "whole rows": record.whole_rows}
-    counts["products"] = record.products
+    counts |= {"products": record.products, "reads without a product": record.longest}
     for number, cache in enumerate(request.get("launch", ()), start=1):
         room, rows, columns = cache if isinstance(cache, list) else (cache, 1, 1)
         what = "words" if rows == columns == 1 else "lines" if rows == 1 else "tiles"

@@ -70,7 +70,9 @@ class Factor(float):
         return self._counted(float.__pow__(self, *others))
 
     def _counted(self, made: Any) -> Any:
-        self.record.products += made is not NotImplemented
+        if made is not NotImplemented:
+            self.record.products += 1
+            self.record.waiting = 0
         return made
 
 
@@ -81,7 +83,8 @@ class Outside(Exception):
 class Record:
     """The accesses to some matrices, such as A, B and C. The last one is the output.
 
-    `touched` holds the number of each accessed element, in order. In a `product` A, B and C have
+    `touched` holds the number of each accessed element, in order, and `longest` is the most reads
+    in a row without a multiplication: copying a matrix takes many. In a `product` A, B and C have
     the shapes that every product's have, and a message may say which.
     """
 
@@ -89,7 +92,7 @@ class Record:
         self.product = product
         self.reads: dict[str, int] = {}
         self.writes = 0
-        self.products = 0
+        self.products = self.waiting = self.longest = 0
         self.whole_rows = 0
         self.touched: list[int] = []
         self.findings: dict[tuple[str, str], dict] = {}
@@ -213,6 +216,8 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         record = self._record
         record.reads[self._name] += 1
         record.touched.append(place)
+        record.waiting += 1
+        record.longest = max(record.longest, record.waiting)
         if not record.written[place]:
             row, column = divmod(place - self._first, self._whole[1])
             element = f"{self._name}[{row}, {column}]"
