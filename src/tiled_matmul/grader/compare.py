@@ -284,8 +284,9 @@ def _operated(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -
         shows = made is not None and (np.isnan(made).any() or not _near(right, made, sizes))
         if shows and _near(c, made, sizes):
             raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
-    if diagnosis == "not finite" and exercise.kind in ("cuda", "triton"):
-        message = f"{message} {sentence(f'not finite: {exercise.kind}')}"
+    cause = {"cuda": "not finite: cuda", "triton": "not finite: triton"}.get(exercise.kind)
+    if diagnosis == "not finite" and cause:
+        message = f"{message} {sentence(cause)}"
     raise Stop("WRONG", known(exercise, diagnosis), message)
 
 

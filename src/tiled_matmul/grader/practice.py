@@ -72,7 +72,8 @@ def counts(verdict: Verdict) -> list[str]:
             target = sentence("notebook: at most", number=one["most"])
         else:
             target = sentence("notebook: at least", number=one["least"])
-        lines.append(sentence("notebook: count", target=target, **one))
+        numbers = {"count": one["count"], "actual": one["actual"], "best": one["best"]}
+        lines.append(sentence("notebook: count", target=target, **numbers))
     return lines
 
 

@@ -20,6 +20,8 @@ NUMBERS = (
     *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),
     *("uint8", "uint16", "uint32", "uint64", "bool_", "intp"),
 )
+SHAPES = {"A": "out of bounds: A", "B": "out of bounds: B", "C": "out of bounds: C"}
+OLD_C = {True: "uninitialised read: remedy", False: "uninitialised read: operation"}
 
 
 class Scalar:
@@ -225,7 +227,7 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
                 "uninitialised read",
                 self._name,
                 sentence("uninitialised read: loops", line=_line(), element=element),
-                sentence(f"uninitialised read: {'remedy' if record.product else 'operation'}"),
+                sentence(OLD_C[record.product]),
             )
 
     def _at(self, index: Any) -> Any:
@@ -255,7 +257,7 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
             "out of bounds",
             self._name,
             sentence("out of bounds: loops", line=_line(), **place),
-            sentence(f"out of bounds: {self._name if self._record.product else 'loops axes'}"),
+            sentence(SHAPES[self._name] if self._record.product else "out of bounds: loops axes"),
         )
         raise Outside(element)
 
