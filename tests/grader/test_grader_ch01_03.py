@@ -8,7 +8,7 @@ import pytest
 from tiled_matmul.grader import kinds, nests, pool
 from tiled_matmul.grader.folders import exercise, folder
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import LOOPS, Call, Case, Count, Exercise, Limits, Slip
+from tiled_matmul.grader.spec import LOOPS, Call, Case, Count, Exercise, Limits, Operation, Slip
 from tiled_matmul.grader.watched import Outside, Record
 from tiled_matmul.ladder import ORDERS
 from tiled_matmul.ladder.loops_tiled import loops_3, loops_4
@@ -31,13 +31,13 @@ def watched():
     """Return (record, A, B, C), 3×4, 4×5 and 3×5, with the numbers 0, 1, 2, … and an old C."""
     record = Record()
     a, b = np.arange(12.0).reshape(3, 4), np.arange(20.0).reshape(4, 5)
-    return record, *record.watch(a, b, np.full((3, 5), 99.0))
+    return record, *record.watch(A=a, B=b, C=np.full((3, 5), 99.0))
 
 
 def test_watched_matrices_answer_as_arrays_do(watched):
     _, a, b, c = watched
     assert (a.shape, a.size, a.ndim, len(b), a.dtype) == ((3, 4), 12, 2, 4, np.float64)
-    assert a[1, 2] == a[1][2] == a[-2, -2] == 6 and type(a[1, 2]) is float
+    assert a[1, 2] == a[1][2] == a[-2, -2] == 6 and isinstance(a[1, 2], float)
     assert [row[0] for row in a] == [0, 4, 8] and b[1:, 2].shape == (3,)
     c[:] = 0
     c[0] += a[0, 1] * b[1]
@@ -56,6 +56,18 @@ def test_reads_writes_and_whole_rows_are_counted(watched):
     assert not record.findings
 
 
+def test_multiplications_by_an_element_are_counted_once(watched):
+    record, a, b, c = watched
+    assert a[1, 0] * b[0, 2] == 8 and record.products == 1
+    assert 2 * a[1, 0] * b[0, 2] + a[0, 1] == 17 and record.products == 3
+    copied = [a[1, k] for k in range(4)]
+    assert record.longest == 5  # with the one behind the last product
+    assert sum(x * b[k, 1] for k, x in enumerate(copied)) == 212 and record.products == 7
+    assert a[1, 1] ** 2 == 25 and a.dtype.type(a[1, 1]) * 2.0 == 10 and record.products == 9
+    c[0, 0] = a[1, 0] * b[0, 2]
+    assert np.array_equal(a[1, 0] * b[0], [0, 4, 8, 12, 16]) and record.products == 10
+
+
 def test_an_old_c_a_negative_index_and_one_outside_are_found(watched):
     record, a, _, c = watched
     c[0, 1] += 1
@@ -66,6 +78,8 @@ def test_an_old_c_a_negative_index_and_one_outside_are_found(watched):
             a[index]
     with pytest.raises(Outside):
         a[1][9]
+    with pytest.raises(Outside):
+        c[1:, :2][2, 0]
     with pytest.raises(IndexError):
         a[0.5]
     with pytest.raises(IndexError):
@@ -75,30 +89,86 @@ def test_an_old_c_a_negative_index_and_one_outside_are_found(watched):
     }
     assert told["uninitialised read"][1] == 2 and "C[0, 1] before" in told["uninitialised read"][0]
     assert told["negative index"][1] == 2 and "A[-1, 0]" in told["negative index"][0]
+    assert record.findings["out of bounds", "C"]["message"].endswith(
+        "[2, 0] of a part of C, and that part is 2×2."
+    )
+    told["out of bounds"] = (record.findings["out of bounds", "A"]["message"], 3)
     assert told["out of bounds"][1] == 3 and "A[3, 0], and A is 3×4" in told["out of bounds"][0]
 
 
 def test_words_fetched_are_those_of_a_cache_in_which_the_oldest_gives_way():
     record = Record()
+    record.watch(A=np.zeros((1, 4)))
     record.touched = [1, 2, 3, 1, 2, 3]
     assert [record.fetched(words) for words in (1, 2, 3)] == [6, 6, 3]
     record.touched = [1, 2, 1, 3, 1, 2]
     assert record.fetched(2) == 4
 
 
+def test_a_cache_of_lines_or_tiles_loads_whole_ones():
+    record = Record()
+    a, b = record.watch(A=np.zeros((3, 5)), B=np.zeros((2, 4)))
+    for row in range(3):
+        for column in range(5):
+            a[row, column]
+    # Lines of 4: each row of A has two, whose second one holds a single element.
+    assert record.fetched(1, 1, 4) == 6 and record.fetched(1, 1, 5) == 3
+    # Tiles of 2×2: six in A, each of the first row again and again with room for two.
+    assert record.fetched(3, 2, 2) == 6 and record.fetched(2, 2, 2) == 9
+    b[0, 0] = b[1, 3] = 1  # other tiles than those of A
+    assert record.fetched(9, 2, 2) == 8
+
+
 def test_the_driver_hands_back_what_was_watched():
     a, b = Case(2, 3, 4).inputs(0)
-    request = {"entry": "f", "shapes": [(2, 4), (4, 3), (2, 3)], "dtype": "float32", "launch": [9]}
+    request = {"entry": "f", "shapes": [(2, 4), (4, 3), (2, 3)], "dtype": "float32"}
+    request |= {"arrays": "abc", "product": True, "launch": [9, [2, 1, 4], [2, 2, 2]]}
     blobs = [a.tobytes(), b.tobytes(), bytes(24)]
     reply, data = kinds.run("loops", {"f": lambda a, b, c: c[5, 0]}, request, blobs)
     assert [found["kind"] for found in reply["findings"]] == ["out of bounds"]
     assert reply["counts"] == dict.fromkeys(
-        ("reads of A", "reads of B", "reads of C", "writes of C", "whole rows", "words fetched"), 0
+        ("reads of A", "reads of B", "reads of C", "writes of C", "whole rows", "words fetched")
+        + (
+            "products",
+            "reads without a product",
+            "lines fetched by cache 2",
+            "tiles fetched by cache 3",
+        ),
+        0,
     )
     assert data == [bytes(24), a.tobytes(), b.tobytes()]
 
 
 # What exercises are made of.
+
+
+def test_loops_may_have_an_operation_with_other_arrays(worker):
+    squares = Operation(
+        arrays=("x", "y", "c"),
+        shapes=lambda case: ((case.m, case.k), (1, case.m), (case.m, case.m)),
+        result=lambda case, x, y: (x @ x.T + y, abs(x) @ abs(x).T + abs(y)),
+        terms=lambda case: case.k + 1,
+    )
+    reads = Count("reads of Y", lambda case: case.m, "Y is read again.")
+    one = make(
+        operation=squares, counts=(reads,), parameters=("x", "y", "c"), launch=lambda case: (9,)
+    )
+    right = (
+        "def f(x, y, c):\n    for j in range(len(c)):\n        bias = y[0, j]\n"
+        "        for i in range(len(c)):\n"
+        "            c[i, j] = bias + sum(x[i, k] * x[j, k] for k in range(x.shape[1]))\n"
+    )
+    assert judge(one, right, seed=0, worker=worker).status == "PASS"
+    verdict = judge(one, right.replace("bias +", "y[0, j] +"), seed=0, worker=worker)
+    assert "Y is read again" in verdict.message and verdict.points == 2
+    verdict = judge(one, right.replace("y[0, j]", "y[j, 0]"), seed=0, worker=worker)
+    assert "accesses Y[1, 0], and Y is 1×2. The first index counts rows" in verdict.message
+    verdict = judge(one, right.replace("bias +", "c[i, j] + bias +"), seed=0, worker=worker)
+    assert verdict.diagnosis == "uninitialised read" and "before you read it" in verdict.message
+    verdict = judge(one, right.replace("bias +", "float('nan') +"), seed=0, worker=worker)
+    assert verdict.diagnosis == "not finite"
+    with pytest.raises(ValueError, match="neither values nor"):
+        make(kind="values", cases=(Call(),), answer=int, operation=squares)
 
 
 def make(**changed) -> Exercise:
@@ -227,10 +297,11 @@ def fetched(loops, case: Case) -> int:
     a, b = case.inputs(0)
     record = Record()
     edge = case.given.get("T", TILED.T)
-    three = record.watch(a, b, np.zeros((case.m, case.n), np.float32))
+    three = record.watch(A=a, B=b, C=np.zeros((case.m, case.n), np.float32))
     getattr(loops, "py_func", loops)(*three, case.m, case.n, case.k, edge)
     assert not record.findings and record.reads["A"] == case.m * case.n * case.k
-    return record.fetched(*TILED._room(case))
+    (words,) = TILED._room(case)
+    return record.fetched(words)
 
 
 @pytest.mark.parametrize("case", exercise("03.1").cases[:5], ids=str)

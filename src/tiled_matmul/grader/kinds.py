@@ -237,21 +237,27 @@ def _as_on_a_gpu() -> Iterator[None]:
 
 
 def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
-    """Call a function that fills c from a and b, on arrays that record their accesses.
+    """Call a function that fills c from its inputs, on arrays that record their accesses.
 
-    If the exercise has a launch, that is the size of a cache in words, whose loads are counted.
+    If the exercise has a launch, that holds the caches whose loads are counted: the words of each,
+    or how many lines or tiles it holds, with their rows and columns.
     """
     from tiled_matmul.grader.watched import Outside, Record
 
-    a, b, c = _operands(request, blobs)
-    record = Record()
+    *inputs, c = arrays = _operands(request, blobs)
+    record = Record(request["product"])
+    named = dict(zip(map(str.upper, request["arrays"]), arrays, strict=True))
     with suppress(Outside):
-        space[request["entry"]](*record.watch(a, b, c))
+        space[request["entry"]](*record.watch(**named))
     counts = {f"reads of {name}": count for name, count in record.reads.items()}
     counts |= {"writes of C": record.writes, "whole rows": record.whole_rows}
-    if "launch" in request:
-        counts["words fetched"] = record.fetched(*request["launch"])
-    return {"findings": list(record.findings.values()), "counts": counts}, _outputs(c, a, b)
+    counts |= {"products": record.products, "reads without a product": record.longest}
+    for number, cache in enumerate(request.get("launch", ()), start=1):
+        room, rows, columns = cache if isinstance(cache, list) else (cache, 1, 1)
+        what = "words" if rows == columns == 1 else "lines" if rows == 1 else "tiles"
+        which = f" by cache {number}" if number > 1 else ""
+        counts[f"{what} fetched{which}"] = record.fetched(room, rows, columns)
+    return {"findings": list(record.findings.values()), "counts": counts}, _outputs(c, *inputs)
 
 
 def _values(space: dict, request: dict, blobs: list[bytes]) -> Reply:

@@ -244,7 +244,8 @@ MESSAGES: dict[str, str] = {
         "There is a guard, and it lets this through: it has to compare both of the indices that "
         "are used here with the sizes of their own axes, with < and `and`."
     ),
-    "out of bounds: loops": "{line} accesses {element}, and {array} is {rows}×{columns}.",
+    "out of bounds: loops": "{line} accesses {element}, and {array} is {shape}.",
+    "out of bounds: loops axes": "The first index counts rows, the second one columns.",
     "out of bounds: A": "A has M rows and K columns: a[i, k].",
     "out of bounds: B": "B has K rows and N columns: b[k, j].",
     "out of bounds: C": "C has M rows and N columns: c[i, j].",
@@ -271,12 +272,15 @@ MESSAGES: dict[str, str] = {
         "{line} accesses {element}. Python counts a negative index from the end and raises no "
         "error."
     ),
-    "negative index: remedy": "In a matrix product no index is below 0.",
+    "negative index: remedy": "Here no index is below 0.",
     # uninitialised read, never copied.
     "uninitialised read: loops": (
         "{line} reads {element} before anything was written there: C still holds old numbers."
     ),
     "uninitialised read: remedy": "Each sum has to start from zero.",
+    "uninitialised read: operation": (
+        "Write an element of C before you read it. A sum that is kept there starts from zero."
+    ),
     "never copied: remedy": (
         "No thread has begun a copy to it: all threads of the block take part in a copy of a tile, "
         "and its last argument is the number of threads along x and y, (TILE, TILE)."

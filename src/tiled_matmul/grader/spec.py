@@ -96,14 +96,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Operation:
-    """What a kernel computes, if that is not C = A·B for two matrices.
+    """What a kernel or loops compute, if that is not C = A·B for two matrices.
 
     `arrays` names the kernel's arrays in their order; the last one, c, is its output. `shapes`
-    returns their shapes for a case. `product` returns, from a case and the inputs, the matrices
-    (X, Y) whose product the output is, or stacks of matrices for a batch: then the error bound and
-    the messages are those of a product. Otherwise `result` returns, from a case and the inputs in
-    float64, the right output and the size that rounding errors are relative to (for a sum, the sum
-    of the sizes of its terms), and `terms` returns how many roundings there are one after another.
+    returns their shapes for a case; arrays of loops have two axes. `product` returns, from a case
+    and the inputs, the matrices (X, Y) whose product the output is, or stacks of matrices for a
+    batch: then the error bound and the messages are those of a product. Otherwise `result` returns,
+    from a case and the inputs in float64, the right output and the size that rounding errors are
+    relative to (for a sum, the sum of the sizes of its terms), and `terms` returns how many
+    roundings there are one after another.
 
     A kernel of Triton gets `sizes` of the case ("mnk"), then the strides of all arrays. Findings of
     these kinds are `ignored`, such as "not stored" where part of C is not asked for. `describe`
@@ -173,12 +174,13 @@ class Count:
     sectors", "shared loads" and "shared loads of a thread", "bank conflicts", "shared bytes",
     "barriers" (of all blocks), "needless barriers of a block", "plain global loads", "copies" and
     "bare copies"; for "triton" "elements loaded", "elements stored" and "products of a program";
-    for "loops" "reads of A", "of B", "of C", "writes of C", "whole rows" and, with a cache, "words
-    fetched".
-    `most` is the largest number allowed in a case, `least` the smallest; `message` says in a
-    sentence what another number means.
-    `share` of the points is for a right C all the same: 0 where the starter's is right already.
-    `best` is the count of the best answer known; a learner who passes sees it beside the own one.
+    for "loops" "reads of A", "of B", "of C", "writes of C", "whole rows", "products" (of floats),
+    the most "reads without a product" in a row and, with a cache, "words fetched", "lines fetched"
+    or "tiles fetched"; those of a second cache are called "words fetched by cache 2". `most` is the
+    largest number allowed in a case, `least` the smallest; `message` says in a sentence what
+    another number means. `share` of the points is for a right C all the same: 0 where the starter's
+    is right already. `best` is the count of the best answer known; a learner who passes sees it
+    beside the own one.
     """
 
     what: str
@@ -288,16 +290,16 @@ class Exercise:
     """One exercise. `name` is "05.1", `entry` the function that it asks for and its `parameters`.
 
     `cases` are Calls for the kind "values", Cases for the others. `launch` gives grid and block of
-    a case for "cuda", grid and constants for "triton", for "loops" the words of the cache that is
-    watched. `tile` is the edge of the tiles that a message names. `given` are the constants that
-    the notebook defines for the answer. `answer` is the judge's own result for the kind "values";
-    where others are right as well, `accepts` returns "" for such a result, else in a sentence what
-    it is, and `choices` names the given constant that lists all possible results. In a learner's
-    copy digests of the results are `sealed` in place of `answer`, `accepts` and `slips`. `slips`
-    are usual mistakes. `hints` maps a diagnosis to the number of the hint that it calls for,
-    "other" to that for all the rest, `remedies` a kind of finding to what the microscope's own
-    advice is replaced by. `walk` says which program of a Triton kernel stores which tile, if that
-    is asked for.
+    a case for "cuda", grid and constants for "triton", for "loops" the caches that are watched: the
+    words of each, or (room, rows, columns) if it holds `room` lines or tiles of that shape. `tile`
+    is the edge of the tiles that a message names. `given` are the constants that the notebook
+    defines for the answer. `answer` is the judge's own result for the kind "values"; where others
+    are right as well, `accepts` returns "" for such a result, else in a sentence what it is, and
+    `choices` names the given constant that lists all possible results. In a learner's copy digests
+    of the results are `sealed` in place of `answer`, `accepts` and `slips`. `slips` are usual
+    mistakes. `hints` maps a diagnosis to the number of the hint that it calls for, "other" to that
+    for all the rest, `remedies` a kind of finding to what the microscope's own advice is replaced
+    by. `walk` says which program of a Triton kernel stores which tile, if that is asked for.
 
     On a GPU whose compute capability is `since` or later the first case is run, those that are
     `large` too, and `speed` is timed. A kernel whose `operation` is none computes C = A·B.
@@ -345,8 +347,8 @@ class Exercise:
         needed = {"values": "answer", "cuda": "launch", "triton": "launch"}.get(self.kind)
         if needed and getattr(self, needed) is None and self.sealed is None:
             raise ValueError(f"{self.name}: the kind {self.kind!r} needs `{needed}`")
-        if self.operation is not None and (self.kind not in ("cuda", "triton") or self.speed):
-            raise ValueError(f"{self.name}: only a kernel that is not timed has an `operation`")
+        if self.operation is not None and (self.kind == "values" or self.speed):
+            raise ValueError(f"{self.name}: neither values nor a timed kernel have an `operation`")
         if self.walk is not None and self.kind != "triton":
             raise ValueError(f"{self.name}: only programs of Triton have a `walk`")
 

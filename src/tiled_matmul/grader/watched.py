@@ -21,6 +21,7 @@ NUMBERS = (
     *("uint8", "uint16", "uint32", "uint64", "bool_", "intp"),
 )
 SHAPES = {"A": "out of bounds: A", "B": "out of bounds: B", "C": "out of bounds: C"}
+OLD_C = {True: "uninitialised read: remedy", False: "uninitialised read: operation"}
 
 
 class Scalar:
@@ -36,7 +37,11 @@ class Scalar:
     def __call__(self, value: Any = 0) -> Any:
         if not isinstance(value, int | float):
             raise TypeError(sentence("error: no number", name=self.name, kind=type(value).__name__))
-        return np.dtype(self.name).type(value).item()
+        made = np.dtype(self.name).type(value).item()
+        if isinstance(made, float) and isinstance(value, Factor):
+            made, record = Factor(made), value.record
+            made.record = record
+        return made
 
     def __eq__(self, other: object) -> bool:
         return self.name == getattr(other, "name", getattr(other, "__name__", other))
@@ -52,29 +57,58 @@ SCALARS = {name: Scalar(np.dtype(name).name) for name in NUMBERS}
 TYPES = SimpleNamespace(**SCALARS, ndarray=None)  # what an answer has as `np`
 
 
+class Factor(float):
+    """An element that was read: a float whose multiplications are counted."""
+
+    __slots__ = ("record",)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._counted(float.__mul__(self, other))
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._counted(float.__rmul__(self, other))
+
+    def __pow__(self, *others: Any) -> Any:
+        return self._counted(float.__pow__(self, *others))
+
+    def _counted(self, made: Any) -> Any:
+        if made is not NotImplemented:
+            self.record.products += 1
+            self.record.waiting = 0
+        return made
+
+
 class Outside(Exception):
     """The answer accessed an element outside its matrix; the record has the finding."""
 
 
 class Record:
-    """The accesses to A, B and C. `touched` holds the number of each accessed element, in order."""
+    """The accesses to some matrices, such as A, B and C. The last one is the output.
 
-    def __init__(self) -> None:
-        self.reads = dict.fromkeys("ABC", 0)
+    `touched` holds the number of each accessed element, in order, and `longest` is the most reads
+    in a row without a multiplication: copying a matrix takes many. In a `product` A, B and C have
+    the shapes that every product's have, and a message may say which.
+    """
+
+    def __init__(self, product: bool = True) -> None:
+        self.product = product
+        self.reads: dict[str, int] = {}
         self.writes = 0
+        self.products = self.waiting = self.longest = 0
         self.whole_rows = 0
         self.touched: list[int] = []
         self.findings: dict[tuple[str, str], dict] = {}
 
-    def watch(self, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[Watched, ...]:
-        """Return the three as watched matrices. Nothing of c counts as written yet."""
-        self.written = np.zeros(a.size + b.size + c.size, bool)
-        self.written[: a.size + b.size] = True
+    def watch(self, **arrays: np.ndarray) -> tuple[Watched, ...]:
+        """Return matrices as watched ones. Nothing of the last one counts as written yet."""
+        self.reads = dict.fromkeys(arrays, 0)
+        self.shapes = [array.shape for array in arrays.values()]
         watched, first = [], 0
-        for name, array in zip("ABC", (a, b, c), strict=True):
+        for name, array in arrays.items():
             places = np.arange(first, first + array.size).reshape(array.shape)
             watched.append(Watched(self, name, array, places, first, array.shape))
             first += array.size
+        self.written = np.arange(first) < first - array.size
         return tuple(watched)
 
     def note(self, kind: str, name: str, message: str, remedy: str) -> None:
@@ -86,19 +120,33 @@ class Record:
         finding = {"kind": kind, "array": name, "message": message, "remedy": remedy, "count": 1}
         self.findings[kind, name] = finding
 
-    def fetched(self, words: int) -> int:
-        """Return how many words a cache of this size loads; it evicts the least recently used."""
+    def fetched(self, room: int, rows: int = 1, columns: int = 1) -> int:
+        """Return how many words a cache with this room loads; it evicts the least recently used.
+
+        With `rows` and `columns` it loads and holds whole tiles of that shape, or lines of one row.
+        The first of them begins at a matrix's element [0, 0].
+        """
         held: dict[int, None] = {}
         count = 0
-        for place in self.touched:
+        for place in self._blocks(rows, columns)[self.touched].tolist() if self.touched else ():
             if place in held:
                 del held[place]
             else:
                 count += 1
-                if len(held) == words:
+                if len(held) == room:
                     del held[next(iter(held))]
             held[place] = None
         return count
+
+    def _blocks(self, rows: int, columns: int) -> np.ndarray:
+        """Return the number of the tile that each element lies in."""
+        parts, first = [], 0
+        for down, across in self.shapes:
+            row, column = np.indices((down, across))
+            wide = -(-across // columns)
+            parts.append((first + row // rows * wide + column // columns).ravel())
+            first += -(-down // rows) * wide
+        return np.concatenate(parts)
 
 
 class Watched(np.lib.mixins.NDArrayOperatorsMixin):
@@ -132,7 +180,11 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
             rest = self._record, self._name, self._array[index], places, self._first, self._whole
             return Watched(*rest)
         self._read(int(places))
-        return self._array[index].item()  # a number of NumPy's would turn lists into arrays
+        value = self._array[index].item()  # a number of NumPy's would turn lists into arrays
+        if isinstance(value, float):
+            value = Factor(value)
+            value.record = self._record
+        return value
 
     def __setitem__(self, index: Any, value: Any) -> None:
         record, places = self._record, self._at(index)
@@ -166,6 +218,8 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         record = self._record
         record.reads[self._name] += 1
         record.touched.append(place)
+        record.waiting += 1
+        record.longest = max(record.longest, record.waiting)
         if not record.written[place]:
             row, column = divmod(place - self._first, self._whole[1])
             element = f"{self._name}[{row}, {column}]"
@@ -173,16 +227,19 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
                 "uninitialised read",
                 self._name,
                 sentence("uninitialised read: loops", line=_line(), element=element),
-                sentence("uninitialised read: remedy"),
+                sentence(OLD_C[record.product]),
             )
 
     def _at(self, index: Any) -> Any:
         """Return the places of an index; note a negative one, and raise Outside for one outside."""
         parts = index if isinstance(index, tuple) else (index,)
         element = f"{self._name}[{', '.join(map(_spelled, parts))}]"
-        if len(self.shape) < len(self._whole):
-            element = f"[{', '.join(map(_spelled, parts))}] of a row of {self._name}"
-        rows, columns = self._whole
+        array, size = self._name, self._whole
+        if self.shape != self._whole:
+            array = f"a {'part' if self.ndim == 2 else 'row'} of {self._name}"
+            element, size = f"[{', '.join(map(_spelled, parts))}] of {array}", self.shape
+            array = "that part" if self.ndim == 2 else self._name
+            size = size if self.ndim == 2 else self._whole
         if any(isinstance(part, int | np.integer) and part < 0 for part in parts):
             self._record.note(
                 "negative index",
@@ -195,12 +252,12 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         except IndexError as error:
             if "out of bounds" not in str(error):
                 raise
-        place = {"element": element, "array": self._name, "rows": rows, "columns": columns}
+        place = {"element": element, "array": array, "shape": "×".join(map(str, size))}
         self._record.note(
             "out of bounds",
             self._name,
             sentence("out of bounds: loops", line=_line(), **place),
-            sentence(SHAPES[self._name]),
+            sentence(SHAPES[self._name] if self._record.product else "out of bounds: loops axes"),
         )
         raise Outside(element)
 

@@ -135,6 +135,7 @@ EXERCISE = Exercise(
             "C is right, and not by tiles: three tiles would fit into the cache that was watched, "
             "and these loops fetch the same words again and again. The three loops over tiles go "
             "outside, the three inside a tile inside.",
+            best=lambda case: 504 if (case.m, case.n, case.k) == (8, 12, 8) else None,
         ),
         Count(
             "reads of A",

@@ -1,0 +1,4 @@
+def half(a, c):
+    M, K = a.shape
+    # your code: roughly 8 lines
+    pass

@@ -1,0 +1,5 @@
+def snake(a, b, c):
+    M, K = a.shape
+    N = b.shape[1]
+    c[:] = 0
+    # your code: roughly 12 lines
