@@ -170,10 +170,11 @@ class Count:
     """A limit on what the microscope counted: `what` is one of the worker's counts.
 
     For "cuda" these are "global loads" and "stores" (elements), "global load sectors" and "store
-    sectors", "shared loads", "bank conflicts", "shared bytes", "barriers" (of all blocks),
-    "needless barriers of a block", "plain global loads", "copies" and "bare copies"; for "triton"
-    "elements loaded", "elements stored" and "products of a program"; for "loops" "reads of A",
-    "of B", "of C", "writes of C", "whole rows" and, with a cache, "words fetched".
+    sectors", "shared loads", "shared loads of a warp", "shared words" (different ones in a load of
+    a warp), "bank conflicts", "shared bytes", "barriers" (of all blocks), "needless barriers of a
+    block", "plain global loads", "copies", "bare copies" and "phases in flight"; for "triton"
+    "elements loaded", "elements stored" and "products of a program"; for "loops" "reads of A", "of
+    B", "of C", "writes of C", "whole rows" and, with a cache, "words fetched".
     `most` is the largest number allowed in a case, `least` the smallest; `message` says in a
     sentence what another number means.
     `share` of the points is for a right C all the same: 0 where the starter's is right already.

@@ -1,0 +1,2 @@
+SLOTS, LANES = 4, 32
+REGISTERS, SHARED_BYTES, THREADS = 65_536, 233_472, 2_048  # of a multiprocessor
