@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
+NEEDLESS = "needless barriers of a block"
 WRITES = ("store", "atomic", "landing")
 
 
-def counts(t: Any) -> dict[str, int]:
-    """Return what the microscope counted in the trace `t`, by the names that exercises use."""
+def counts(t: Any, wanted: Collection[str] | None = None) -> dict[str, int]:
+    """Return what the microscope counted in the trace `t`, by the names that exercises use.
+
+    The needless barriers, which take the longest, are only looked for if they are `wanted`.
+    """
+    needless = wanted is None or NEEDLESS in wanted
     return {
         "global loads": t.global_loads.lanes,
         "global load sectors": t.global_loads.sectors,
@@ -23,7 +28,7 @@ def counts(t: Any) -> dict[str, int]:
         "bank conflicts": t.shared_loads.bank_conflicts + t.shared_stores.bank_conflicts,
         "shared bytes": sum(_bytes(array) for array in t.arrays if array.space == "shared"),
         "barriers": int(_last_phases(t).sum()),
-        "needless barriers of a block": _needless(t),
+        **({NEEDLESS: _needless(t)} if needless else {}),
         **_shared_by_warp(t),
         **_flights(t),
     }
