@@ -9,7 +9,7 @@ def largest_cost(counted):
     blocks = {
         "registers": REGISTERS // (counted["registers"] * threads),
         "shared bytes": SHARED_BYTES // counted["shared_bytes"],
-        "threads": THREADS // threads,
+        "threads": MOST_THREADS // threads,
     }
     if other >= empty:
         limit = "instructions"

@@ -10,10 +10,10 @@ import numpy as np
 from tiled_matmul.grader.spec import VALUES, Call, Exercise, Slip
 
 SLOTS, LANES = 4, 32
-REGISTERS, SHARED_BYTES, THREADS = 65_536, 233_472, 2_048
+REGISTERS, SHARED_BYTES, MOST_THREADS = 65_536, 233_472, 2_048
 GIVEN = {
     **{"SLOTS": SLOTS, "LANES": LANES},
-    **{"REGISTERS": REGISTERS, "SHARED_BYTES": SHARED_BYTES, "THREADS": THREADS},
+    **{"REGISTERS": REGISTERS, "SHARED_BYTES": SHARED_BYTES, "MOST_THREADS": MOST_THREADS},
 }
 Counted = Mapping[str, int]
 
@@ -23,7 +23,7 @@ def blocks(counted: Counted) -> dict[str, int]:
     return {
         "registers": REGISTERS // (counted["registers"] * counted["threads"]),
         "shared bytes": SHARED_BYTES // counted["shared_bytes"],
-        "threads": THREADS // counted["threads"],
+        "threads": MOST_THREADS // counted["threads"],
     }
 
 
