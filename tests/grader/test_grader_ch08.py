@@ -8,6 +8,7 @@ from numba import cuda
 
 from tiled_matmul.grader import counted, kinds, starters
 from tiled_matmul.grader.compare import header
+from tiled_matmul.grader.compare import request as compare_request
 from tiled_matmul.grader.folders import exercise
 from tiled_matmul.microscope.cuda import trace
 
@@ -88,3 +89,38 @@ def test_a_barrier_that_protects_nothing_is_needless():
 def test_a_right_c_by_the_starters_way_has_no_points_where_the_count_is_the_task():
     shares = {count.what: count.share for count in exercise("08.2").counts}
     assert shares["bare copies"] == 0 and shares["plain global loads"] == 0.5
+
+
+@pytest.mark.parametrize("case", exercise("08.5").cases[:5], ids=str)
+def test_in_a_ring_each_tile_flies_over_the_products_of_those_before_it(case):
+    blocks, steps, tile = sizes(case)
+    one, source = exercise("08.5"), ANSWERS["08.5"][True]
+    flown = {}
+    for name, wait in (("right", "wait_copies(AHEAD)"), ("for all", "wait_copies(0)")):
+        space = kinds.prepare("cuda") | dict(one.given) | dict(case.given)
+        text = source.replace("wait_copies(AHEAD)", wait)
+        file = f"<ring {name}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        exec(compile(text, file, "exec"), space)
+        request, blobs = compare_request(one, case, 0)
+        flown[name] = kinds.run("cuda", space, request, blobs)[0]["counts"]["phases in flight"]
+    ahead = case.given.get("STAGES", 3) - 1
+    assert flown["right"] == 2 * blocks * tile * sum(min(t, ahead) for t in range(steps))
+    late = max(0, steps - ahead)  # those that were not copied before the loop
+    assert flown["for all"] == 2 * blocks * tile * (late if ahead > 1 else steps - 1)
+
+
+def test_loads_of_a_warp_count_each_element_once_and_the_busiest_warp():
+    @cuda.jit
+    def loads(c):
+        t = cuda.threadIdx.x
+        part = cuda.shared.array(64, np.float32)
+        part[t] = t
+        cuda.syncthreads()
+        c[t] = part[t // 2] + part[0]
+        if t < 32:
+            c[t] += part[t]
+
+    counted_ = counted.counts(trace(loads, 1, 64, np.zeros(64, np.float32)))
+    assert counted_["shared words"] == 2 * (16 + 1) + 32
+    assert counted_["shared loads of a warp"] == 96

@@ -269,6 +269,7 @@ def header(exercise: Exercise, case: Case) -> dict:
         "shapes": exercise.shapes(case),
         "extents": exercise.sizes(case),
         "product": exercise.operation is None,
+        "counts": [count.what for count in exercise.counts],
         "dtype": case.dtype,
         "order": case.order,
         "by_columns": case.by_columns,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
+NEEDLESS = "needless barriers of a block"
 WRITES = ("store", "atomic", "landing")
 
 
-def counts(t: Any) -> dict[str, int]:
-    """Return what the microscope counted in the trace `t`, by the names that exercises use."""
+def counts(t: Any, wanted: Collection[str] | None = None) -> dict[str, int]:
+    """Return what the microscope counted in the trace `t`, by the names that exercises use.
+
+    The needless barriers, which take the longest, are only looked for if they are `wanted`.
+    """
+    needless = wanted is None or NEEDLESS in wanted
     return {
         "global loads": t.global_loads.lanes,
         "global load sectors": t.global_loads.sectors,
@@ -23,7 +29,8 @@ def counts(t: Any) -> dict[str, int]:
         "bank conflicts": t.shared_loads.bank_conflicts + t.shared_stores.bank_conflicts,
         "shared bytes": sum(_bytes(array) for array in t.arrays if array.space == "shared"),
         "barriers": int(_last_phases(t).sum()),
-        "needless barriers of a block": _needless(t),
+        **({NEEDLESS: _needless(t)} if needless else {}),
+        **_shared_by_warp(t),
         **_flights(t),
     }
 
@@ -57,6 +64,20 @@ def _most_of_a_thread(t: Any) -> int:
         threads = rows["thread"][loads[rows["site"]]]
         most = max(most, int(np.bincount(threads).max(initial=0)))
     return most
+
+
+def _shared_by_warp(t: Any) -> dict[str, int]:
+    """Return how many different elements the loads of a warp read from shared memory, added up over
+    all loads, and how many elements the lanes of one warp load; of all warps, the most.
+    """
+    loads = np.array([site.op == "load" and not site.asynchronous for site in t.sites], bool)
+    different = most = 0
+    for _, rows in _shared_rows(t):
+        rows = rows[loads[rows["site"]]]
+        if rows.size:
+            different += np.unique(rows[["request", "array", "element"]]).size
+            most = max(most, int(np.bincount(rows["warp"]).max()))
+    return {"shared words": different, "shared loads of a warp": most}
 
 
 def _needless(t: Any) -> int:
@@ -98,28 +119,37 @@ def _accesses(rows: np.ndarray, writes: np.ndarray) -> Iterator[tuple]:
 
 
 def _flights(t: Any) -> dict[str, int]:
-    """Return how many elements asynchronous copies loaded, and how many of the copies are bare.
+    """Return how many elements asynchronous copies loaded, how many of the copies are bare, and
+    how many phases all copies together are in flight.
 
-    A copy is covered if its thread reads shared memory after it has begun the copy and before it
-    has waited for it, else it is bare. Copies that no thread waits for are not counted.
+    A phase counts for a copy if its thread reads shared memory there, after it has begun the copy
+    and before it has waited for it. Without such a phase the copy is bare. Copies that no thread
+    waits for are not counted.
     """
     plain = t.count("global", "load", asynchronous=False).lanes
-    counts = {"plain global loads": plain, "copies": 0, "bare copies": 0}
+    counts = {"plain global loads": plain, "copies": 0, "bare copies": 0, "phases in flight": 0}
     if not any(site.asynchronous for site in t.sites):
         return counts
     for _, rows in _shared_rows(t):
         begun: dict[tuple, int] = {}
-        latest: dict[int, int] = {}  # when each thread last read
-        fields = (rows[name].tolist() for name in ("site", "thread", "array", "element"))
-        for moment, (site, thread, *place) in enumerate(zip(*fields, strict=True)):
+        last: dict[int, tuple[list, list]] = {}  # of each thread: phases, its last read in each
+        names = ("site", "thread", "phase", "array", "element")
+        fields = (rows[name].tolist() for name in names)
+        for moment, (site, thread, phase, *place) in enumerate(zip(*fields, strict=True)):
             copy = (thread, *place)
+            phases, reads = last.setdefault(thread, ([], []))
             if not t.sites[site].asynchronous:
                 if t.sites[site].op == "load":
-                    latest[thread] = moment
+                    if phases[-1:] != [phase]:
+                        phases.append(phase)
+                        reads.append(moment)
+                    reads[-1] = moment
             elif t.sites[site].op == "landing":
                 if copy in begun:
+                    covered = len(reads) - bisect_right(reads, begun.pop(copy))
                     counts["copies"] += 1
-                    counts["bare copies"] += latest.get(thread, -1) < begun.pop(copy)
+                    counts["bare copies"] += not covered
+                    counts["phases in flight"] += covered
             else:
                 begun[copy] = moment
     return counts

@@ -126,7 +126,9 @@ def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
         findings += [_finding(one, *advise(t, one, request["product"])) for one in several[:SHOWN]]
     for one in findings:
         one["message"] = without_barrier(one["kind"], one["message"])
-    return {"findings": findings, "counts": counted.counts(t)}, _outputs(arrays[-1], *arrays[:-1])
+    return {"findings": findings, "counts": counted.counts(t, request.get("counts"))}, _outputs(
+        arrays[-1], *arrays[:-1]
+    )
 
 
 def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:

@@ -41,6 +41,7 @@ EXERCISE = Exercise(
             "barrier a tile is enough.",
             "barriers",
             share=0,
+            best=lambda case: blocks(case) * _steps(case),
         ),
         MEMORY,
         NO_NEEDLESS_BARRIERS,

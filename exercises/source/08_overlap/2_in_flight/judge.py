@@ -41,6 +41,7 @@ EXERCISE = Exercise(
             "then multiply, then wait.",
             "bare",
             share=0,
+            best=lambda case: 2 * blocks(case) * tile_edge(case) ** 2,
         ),
         Count(
             "shared bytes",

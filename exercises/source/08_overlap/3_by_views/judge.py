@@ -178,6 +178,7 @@ EXERCISE = Exercise(
             lambda case: 2 * blocks(case) * cover(case.k, case.given.get("DEPTH", DEPTH)),
             "C is right, and the block waits more often than twice for DEPTH elements of K.",
             "depth",
+            best=lambda case: 2 * blocks(case) * cover(case.k, case.given.get("DEPTH", DEPTH)),
         ),
     ),
     hints={

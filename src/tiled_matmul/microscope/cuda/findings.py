@@ -431,7 +431,9 @@ class Findings:
             bad[same] = own & (soonest[group] > reads[same])
             if (piece.clock >= 0).any():
                 ends = np.r_[begins[1:], first.size]
-                for i in same[~own]:
+                # A write that ran before the read is not ordered after it.
+                earliest = np.minimum.reduceat(piece.order[first], begins)[group]
+                for i in same[~own & (earliest > piece.order[reads[same]])]:
                     rows = first[begins[at[i]] : ends[at[i]]]
                     read = _row(piece, int(reads[i]))
                     writers = [_row(piece, int(row)) for row in rows]

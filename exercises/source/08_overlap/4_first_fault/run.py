@@ -1,0 +1,1 @@
+first_fault([("copy", 0, 0), ("commit",), ("wait", 0), ("multiply", 0, 0)])

@@ -1,0 +1,2 @@
+TILE, STAGES = 4, 3
+AHEAD = STAGES - 2

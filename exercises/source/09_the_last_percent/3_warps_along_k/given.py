@@ -1,0 +1,1 @@
+WARPS, ROWS, COLUMNS, DEPTH = 4, 4, 8, 8
