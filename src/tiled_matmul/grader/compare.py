@@ -81,9 +81,9 @@ def readable(message: str, source: str) -> str:
             return match[0]
         seen.add((number, function))
         text = lines[number - 1].strip()
-        if not text or text[:MOST_OF_A_LINE] in message:
-            return match[0]
         text = text if len(text) <= MOST_OF_A_LINE else text[: MOST_OF_A_LINE - 1] + "…"
+        if not text or text in message:
+            return match[0]
         inside = message[match.start() - 1 : match.start()] == "("
         return f"{match[0]}: `{text}`" if inside else f"{match[0]} (`{text}`)"
 

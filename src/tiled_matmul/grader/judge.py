@@ -174,7 +174,9 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
         if long_way:
             stop, shown = long_way
             raise stop
-    except Stop as stop:
+    except Stop as found:
+        stop = _refused(exercise, worker, found)
+        shown = shown if stop is found else None
         if shown is not None:
             evidence["case"] = exercise.described(shown)
         if worker.output:
@@ -189,6 +191,16 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
             *(message, stop.diagnosis, hint, evidence),
         )
     return Verdict(exercise.name, "PASS", exercise.points, exercise.points, evidence=evidence)
+
+
+def _refused(exercise: Exercise, worker: pool.Worker, stop: Stop) -> Stop:
+    """Return the compiler's word on a kernel that the interpreter does not know, if it refuses."""
+    if stop.status == "NOT_YET" and exercise.kind in ON_GPU:
+        try:
+            on_gpu.compiles(exercise, worker)
+        except Stop as refused:
+            return refused
+    return stop
 
 
 __all__ = ["STATUSES", "Case", "Verdict", "judge", "verdict"]
