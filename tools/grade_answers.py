@@ -57,9 +57,7 @@ def chosen(arguments):
     for path in files:
         for answer in read(Path(path)):
             source = f"{exercise(answer.exercise).marker}\n{answer.source}"
-            found.append(
-                (answer.exercise, answer.name, answer.status, answer.diagnosis, source)
-            )
+            found.append((answer.exercise, answer.name, answer.status, answer.diagnosis, source))
     if arguments.mistakes:
         for folder in folders():
             for one in mistakes.answers(folder):
@@ -93,6 +91,8 @@ def graded(answers, seeds):
                     started = pool.Worker(one.kind, Limits(), confined=False)
                     workers[one.kind] = how["worker"] = stack.enter_context(started)
                 verdict = judge(one, source, seed=seed, **how)
+                if how and verdict.status in ("TIMEOUT", "CRASH"):  # it may still be at work
+                    how["worker"].close()
                 full = verdict.points == verdict.max_points
                 same = full == (verdict.status == "PASS")
                 told[(verdict.status if same else "HALF", verdict.diagnosis)] += 1

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -158,14 +159,18 @@ def define(exercise: Exercise, source: str, worker: pool.Worker) -> None:
         raise invalid_reply()
 
 
-def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> list[dict[str, Any]]:
+def run_case(
+    exercise: Exercise, case: Any, worker: pool.Worker, seed: int, others: Sequence[Call] = ()
+) -> list[dict[str, Any]]:
     """Run and judge one case; raise Stop unless it is right. Returns what was counted.
+
+    `others` are further calls, which may say which of the usual mistakes it is not.
 
     Each count has its name, the answer's number, and the target and the best known number, if there
     are such.
     """
     if isinstance(case, Call):
-        _call(exercise, case, worker)
+        _call(exercise, case, worker, others)
         return []
     described, blobs = request(exercise, case, seed)
     reply, data = ask(exercise, worker, described, blobs, sum(map(len, blobs)))
@@ -411,7 +416,8 @@ def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) 
             raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
 
 
-def _call(exercise: Exercise, case: Call, worker: pool.Worker) -> None:
+def _call(exercise: Exercise, case: Call, worker: pool.Worker, others: Sequence[Call] = ()) -> None:
+    """Judge one call; `others` are calls that may say which mistake it is not."""
     result = called(exercise, case, worker)
     wanted = json.loads(json.dumps(exercise.answer(*case.arguments)))
     accepts = exercise.accepts
@@ -431,11 +437,41 @@ def _call(exercise: Exercise, case: Call, worker: pool.Worker) -> None:
         message = f"{message} {why}"
     if result is None:
         message, diagnosis = f"{message} {sentence('nothing: return')}", "nothing"
+    alone = ""
     for slip in exercise.slips:
-        if _slipped(slip, case.arguments, result, wanted):
-            message, diagnosis = f"{message} {slip.message}", slip.diagnosis
+        if not _slipped(slip, case.arguments, result, wanted):
+            continue
+        other = next((one for one in others if _clears(slip, exercise, one, worker)), None)
+        if other is None:
+            diagnosis, alone = slip.diagnosis, slip.message
             break
-    raise Stop("WRONG", diagnosis, message)
+        if not alone:
+            call = sentence("value: others") if other.hidden else f"{exercise.entry}{other}"
+            about = sentence("value: here alone", call=call)
+            diagnosis, alone = slip.diagnosis, f"{slip.message} {about}"
+    raise Stop("WRONG", diagnosis, f"{message} {alone}".rstrip())
+
+
+def _clears(slip: Slip, exercise: Exercise, case: Call, worker: pool.Worker) -> bool:
+    """Is the answer right in a case in which this mistake would show? Then it is another one."""
+
+    def right(result: Any) -> bool:
+        if exercise.accepts is not None:
+            return not exercise.accepts(case.arguments, result)
+        if slip.part is None:
+            return _alike(result, wanted)
+        return isinstance(result, list) and _alike(result[slip.part : slip.part + 1], part)
+
+    with contextlib.suppress(ArithmeticError, Stop):
+        made = slip.answer(*case.arguments)
+        if made is None:
+            return False
+        made = json.loads(json.dumps(made))
+        wanted = json.loads(json.dumps(exercise.answer(*case.arguments)))
+        part = [] if slip.part is None else [wanted[slip.part]]
+        shows = not right(made) if slip.part is None else not _alike([made], part)
+        return shows and right(called(exercise, case, worker))
+    return False
 
 
 def _shown(result: Any, wanted: Any) -> tuple[str, str]:

@@ -20,6 +20,7 @@ STATUSES = (
 )
 HINTS = 3
 INFRA_TRIES = 2
+OTHERS = 16  # calls that may clear an answer of a mistake which another call hints at
 HINTED = ("WRONG", "RACE", "BARRIER", "COMPILE", "TIMEOUT", "FORBIDDEN")
 ON_GPU = ("cuda", "triton")  # the kinds whose answers are kernels
 
@@ -157,10 +158,12 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
     shown, long_way = None, None
     try:
         define(exercise, source, worker)
+        calls = exercise.cases[:OTHERS] if exercise.kind == "values" else ()
+        others = [case.drawn(seed + number) for number, case in enumerate(calls)]
         for number, case in enumerate(exercise.cases):
             shown = case = case.drawn(seed + number) if isinstance(case, Call) else case
             try:
-                counted = run_case(exercise, case, worker, seed + number)
+                counted = run_case(exercise, case, worker, seed + number, others)
                 if number == 0 and counted:
                     evidence["counts"] = counted
             except Stop as stop:
