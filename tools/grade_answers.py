@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "grader"))
 from test_grader_answers import FOLDER, read
 
 from tiled_matmul.grader import mistakes, pool
-from tiled_matmul.grader.folders import exercise, folders
+from tiled_matmul.grader.folders import exercise, folders, without_hidden
 from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import Call, Limits
 
@@ -83,16 +83,20 @@ def chosen(arguments):
         for answer in found
         if answer[0].startswith(wanted)
         and exercise(answer[0]).kind in kinds
+        and not (arguments.wrong and answer[2] == "PASS")
         and (not arguments.names or answer[1] in arguments.names.split(","))
     ]
 
 
-def graded(answers, seeds, few):
-    """Yield a Told for each answer; `few` seeds where no number matters, or it is right."""
+def graded(answers, seeds, few, seen):
+    """Yield a Told for each answer; `few` seeds where no number matters, or it is right.
+
+    With `seen` only those cases that learners see.
+    """
     with ExitStack() as stack:
         workers = {}
         for name, label, status, diagnosis, source in answers:
-            one = exercise(name)
+            one = without_hidden(exercise(name)) if seen else exercise(name)
             if one.kind not in workers or workers[one.kind].process.poll() is not None:
                 started = pool.Worker(one.kind, Limits(), confined=False)
                 workers[one.kind] = stack.enter_context(started)
@@ -129,11 +133,13 @@ def main():
     parser.add_argument("--exercises", default="", help="beginnings of names, such as 05,10.1")
     parser.add_argument("--names", default="", help="names of answers")
     parser.add_argument("--mistakes", action="store_true", help="mistakes.txt as well")
+    parser.add_argument("--wrong", action="store_true", help="wrong answers alone")
+    parser.add_argument("--seen", action="store_true", help="without the hidden cases")
     parser.add_argument("--all", action="store_true", help="say what every answer is told")
     arguments = parser.parse_args()
     answers, faults, unstable, count = chosen(arguments), 0, 0, collections.Counter()
     began = time.monotonic()
-    for told in graded(answers, arguments.seeds, arguments.few or arguments.seeds):
+    for told in graded(answers, arguments.seeds, arguments.few or arguments.seeds, arguments.seen):
         count["right" if told.meant[0] == "PASS" else "wrong"] += 1
         faults += told.fault
         unstable += told.unstable

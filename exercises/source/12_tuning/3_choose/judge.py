@@ -125,6 +125,7 @@ EXERCISE = Exercise(
         Call((2459, 808)),
         Call((907, 5211)),  # another setting by the sum of the shares
         Call((1793, 1563)),  # and by the smaller of the two
+        Call((1, 1)),  # shares far below a percent
         *(Call(draw=_any_c) for _ in range(12)),
     ),
     slips=(
