@@ -81,8 +81,9 @@ test: online $(READY) chapters-exist ## every test that needs no GPU
 	@# The last line; `notebooks check` lets no cell of a notebook be skipped.
 	@$(if $(TESTS),cat $(NOT_RUN),:)
 
-test-answers: online $(READY) ## every answer kept as data, SEEDS=3 times each
-	TILED_MATMUL_SEEDS=$(SEEDS) $(SIMULATED) $(PYTEST) $(TEST_JOBS) tests/grader/test_grader_answers.py
+test-answers: online $(READY) ## every answer kept as data, SEEDS=3 times each, and every mistake
+	TILED_MATMUL_SEEDS=$(SEEDS) $(SIMULATED) $(PYTEST) $(TEST_JOBS) \
+		tests/grader/test_grader_answers.py tests/grader/test_grader_mistakes.py
 
 lab: online $(READY) ## JupyterLab on the chapters
 	$(RUN) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) chapters

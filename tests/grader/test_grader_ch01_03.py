@@ -16,6 +16,7 @@ from tiled_matmul.models.cache import strides
 from tiled_matmul.models.visits import visits
 
 PAIRS = folder("02.2").module("judge").PAIRS
+LEGAL = folder("02.2").module("judge")
 TILED = folder("03.1").module("judge")
 
 
@@ -173,13 +174,13 @@ def test_which_exchanges_keep_the_bits_whatever_the_numbers():
         *(("paths", "ij"), ("in place", "ij")),
     }
     for seed in range(0, 8000, 1000):
-        assert {pair for pair in PAIRS if nests.differs(*pair, seed) is None} == legal
-    assert {pair for pair in PAIRS if nests.conflict(*pair) is None} == legal
+        assert {pair for pair in PAIRS if LEGAL.differs(*pair, seed) is None} == legal
+    assert {pair for pair in PAIRS if LEGAL.conflict(*pair) is None} == legal
 
 
 def test_the_turns_that_a_conflict_names_do_change_places():
     for name, pair in PAIRS:
-        told = nests.conflict(name, pair)
+        told = LEGAL.conflict(name, pair)
         if told is None:
             continue
         first, second = (
@@ -187,8 +188,8 @@ def test_the_turns_that_a_conflict_names_do_change_places():
             for part in told.replace("= (", "turn (").split("turn (")[1:]
         )
         nest = nests.NESTS[name]
-        before = nests._turns(nest, nest.loops)
-        after = nests._turns(nest, nests.exchanged(name, pair))
+        before = nests.turns_of(nest, nest.loops)
+        after = nests.turns_of(nest, nests.exchanged(name, pair))
         assert before.index(first) < before.index(second)
         assert after.index(first) > after.index(second)
 

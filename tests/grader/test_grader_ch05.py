@@ -81,3 +81,27 @@ def test_whole_numbers_that_are_merely_wrong_are_not_called_rounded():
     small = exercise("05.4").cases[4]
     a, b = small.inputs(1)
     assert told(small, a @ b + 1) == "value"
+
+
+def test_what_the_stencil_needs_at_least_is_counted_by_hand():
+    """Tiles of 4 with their halos, cut off at A's edges: 5, 6 and 5 of 12 columns, 5 and 5 of 8."""
+    stencil = folder("05.6").module("judge")
+    assert stencil.fewest_loads(Case(8, 12, 1)) == (5 + 5) * (5 + 6 + 5)
+    assert stencil._most_loads(Case(8, 12, 1)) == 6 * 6 * 6
+
+
+@pytest.mark.parametrize("name", ["05.5", "05.6", "05.7"])
+def test_mistakes_beyond_products_show_in_some_case(name):
+    one = exercise(name)
+    for slip in one.slips:
+        shown = []
+        for case in one.cases:
+            inputs = [x.astype(np.float64) for x in one.inputs(case, 3)]
+            c = slip.answer(case, *inputs)
+            if one.operation.result is None:
+                x, y = one.operation.product(case, *inputs)
+                right = x @ y
+            else:
+                right = one.operation.result(case, *inputs)[0]
+            shown.append(c is not None and not np.allclose(c, right))
+        assert any(shown), slip.message

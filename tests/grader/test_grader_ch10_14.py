@@ -67,7 +67,9 @@ def test_the_budget_is_that_of_the_chapters_table():
 def test_the_share_is_that_of_the_chapters_waves():
     for m, n in ((4096, 4096), (3072, 768), (129, 1)):
         tiles = -(-m // 128) * -(-n // 256)
-        assert programs.used(m, n, 128, 256, 132) == pytest.approx(Waves(tiles, 132).fill)
+        assert folder("14.1").module("judge").used(m, n, 128, 256, 132) == pytest.approx(
+            Waves(tiles, 132).fill
+        )
 
 
 # Values.

@@ -45,10 +45,10 @@ def test_our_own_answer_takes_a_fifth_at_most(name, worker):
     assert one.limits.seconds <= 8
 
 
-def test_a_notebook_ends_within_a_minute_of_a_processor():
+def test_a_notebook_ends_within_a_minute_and_a_half_of_a_processor():
     chapters = {one.chapter for one in exercises()}
     most = {chapter: sum(one.in_all for one in exercises(chapter)) for chapter in chapters}
-    assert max(most.values()) <= 60 and SLACK == 3
+    assert max(most.values()) <= 90 and SLACK == 3
     page = (folders.ROOT / "teaching.md").read_text(encoding="utf-8")
     assert all(f"{5 + 10 * cost:g} s" in page for cost in COST.values())
     assert f"{max(most.values()):g} s" in page

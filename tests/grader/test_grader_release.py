@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 from tiled_matmul import ROOT
 from tiled_matmul.grader import mistakes
-from tiled_matmul.grader.folders import TEACHERS, folder
+from tiled_matmul.grader.folders import TEACHERS, folder, folders
 from tiled_matmul.grader.release import LEFT_OUT, release
 
 in_checkout = pytest.mark.skipif(
@@ -67,9 +68,55 @@ def test_the_copy_holds_no_answers(copy):
     assert not names & set(TEACHERS) and "solutions" not in names and "judge.py" in names
     texts = [path.read_text("utf-8") for path in (copy.path / "exercises").rglob("*.*")]
     assert len(texts) > 100 and not any("hidden=True" in text for text in texts)
-    for one in ("05.3", "12.1"):
-        answer = folder(one).text("answer.py")
-        assert not any(answer in text for text in texts)
+
+
+@in_checkout
+def test_what_computes_numbers_stays_behind(copy):
+    for one in folders():
+        there = copy.path / one.path.relative_to(ROOT)
+        values = one.exercise.kind == "values"
+        assert (there / "judge.json").exists() == values != (there / "judge.py").exists(), one.path
+    text = "\n".join(path.read_text("utf-8") for path in copy.path.rglob("*.py"))
+    for function in ("def tile_of(", "def used(", "def step(", "def wavefronts(", "def choose("):
+        assert f"\n{function}" not in text or function in STARTERS
+
+
+STARTERS = "\n".join(one.text("starter.py") for one in folders())
+PLAIN = re.compile(r"(?:@|def |pass$|return$|else:$|\)|[\w, ]+,?$)")
+"""Lines that show nothing: heads, ends, lists of names."""
+
+
+def counted(text):
+    """Return the lines of a source that show how something is done, without their indents."""
+    lines = {line.split("  #")[0].strip() for line in text.splitlines()}
+    return {line for line in lines if len(line) > 8 and not PLAIN.match(line)}
+
+
+def most_shown(one, texts):
+    """Return the file that shows most of an exercise's solution, and which share of its lines.
+
+    Only its own chapter counts: later ones begin with what was learned in it.
+    """
+    wanted = counted(one.text("answer.py")) - counted(one.text("starter.py"))
+    chapter = f"/{one.path.parent.name}/"
+    texts = {name: lines for name, lines in texts.items() if chapter in name}
+    shares = {name: len(wanted & lines) / max(1, len(wanted)) for name, lines in texts.items()}
+    name = max(shares, key=shares.get)
+    return name, shares[name]
+
+
+@in_checkout
+def test_no_file_of_the_copy_shows_a_solution(copy):
+    """Neither a neighbour's starter, nor a hint, nor a judge holds half of a solution's lines."""
+    paths = [p for p in (copy.path / "exercises").rglob("*") if p.suffix in (".py", ".md", ".json")]
+    texts = {str(p.relative_to(copy.path)): counted(p.read_text("utf-8")) for p in paths}
+    shown = {one.name: most_shown(one, texts) for one in folders()}
+    assert {name: told for name, told in shown.items() if told[1] > 0.5} == {}
+    # A solution that stays is found.
+    one = folder("05.1")
+    planted = f"source/{one.path.parent.name}/planted"
+    texts[planted] = counted(one.text("answer.py"))
+    assert most_shown(one, texts) == (planted, 1.0)
 
 
 @in_checkout

@@ -22,6 +22,12 @@ FIRST_TWICE = Slip(
     "at k = 0 as well. Begin one with zero, or the other at 1.",
 )
 
+WHOLE_NUMBERS = Slip(
+    lambda case, a, b: np.trunc(a) @ np.trunc(b),
+    "operation",
+    "The factors were cut to whole numbers: multiply them as they are, without int().",
+)
+
 STORED_ONCE = replace(
     ONCE,
     message="C is right, but it is written again and again. Keep the sum in a variable of the "
@@ -37,6 +43,7 @@ NO_BARRIER = replace(
 )
 
 A_GUARD = (
-    "Guard the access with the array's own shape, each index with its own axis. If there is a "
-    "guard, it lets this through: it asks with <, of both axes, and joins the two with `and`."
+    "Guard the access with the array's own shape, each index with its own axis. If your kernel has "
+    "a guard, it lets this access through. A guard that works compares both indices, each by <, "
+    "and joins the two comparisons with `and`."
 )

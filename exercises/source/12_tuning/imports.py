@@ -1,2 +1,7 @@
+import torch
+import triton
+import triton.language as tl
+
 from tiled_matmul.book import page as notebook
 from tiled_matmul.grader import check
+from tiled_matmul.microscope.triton import trace_tiles

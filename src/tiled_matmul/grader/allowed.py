@@ -407,6 +407,8 @@ class _Reader:
         root, _, rest = name.partition(".")
         at = self.at(node)
         last = name.rpartition(".")[2]
+        if meant := dict(self.rules.withheld).get(name):
+            raise Mistake(sentence("forbidden: meant", at=at, meant=meant))
         if last in PRODUCTS:
             key = "library: kernel" if self.kernel else "library: function"
             raise Product(sentence(key, at=at, instead=self.instead()))

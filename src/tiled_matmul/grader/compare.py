@@ -45,6 +45,7 @@ BROADER = {
 }
 RACES = ("divergent barrier", "clamped", "same element", "copied twice", "staged twice", "race")
 RACES += ("race on the next turn",)
+UNOWNED = ("not stored", "stored twice", "no tile", "stale")
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
 MOST_OF_A_LINE, MOST_OF_COMPILER, MOST_OF_MESSAGE = 60, 600, 8000
@@ -176,10 +177,17 @@ def run_case(
     reply, data = ask(exercise, worker, described, blobs, sum(map(len, blobs)))
     findings, counts = _facts(reply)
     ignored = exercise.operation.ignored if exercise.operation else ()
-    _look_at_findings(exercise, [one for one in findings if one["kind"] not in ignored])
+    out_of_order = _out_of_order(exercise, case, counts)
     try:
+        _look_at_findings(exercise, [one for one in findings if one["kind"] not in ignored])
         compare(exercise, case, blobs, data)
     except Stop as stop:
+        if (
+            out_of_order
+            and stop.diagnosis in UNOWNED
+            and out_of_order.diagnosis in (other[1] for other in exercise.walk.others)
+        ):
+            raise Stop("WRONG", out_of_order.diagnosis, str(out_of_order)) from None
         if not counts.get("global loads"):
             raise
         if stop.diagnosis == "stale" and not counts.get("global stores"):
@@ -189,6 +197,8 @@ def run_case(
             message = "\n".join([*str(stop).split("\n")[:2], sentence("unread: tiles")])
             raise Stop(stop.status, known(exercise, "unread"), message) from None
         raise
+    if out_of_order:
+        raise out_of_order
     counted = []
     for count in exercise.counts:
         actual = counts.get(count.what)
@@ -207,6 +217,40 @@ def run_case(
         best = count.best(case) if count.best else None
         counted.append({"count": count.what, "actual": actual, **limits, "best": best})
     return counted
+
+
+def _out_of_order(exercise: Exercise, case: Case, counts: dict[str, int]) -> Stop | None:
+    """Return the verdict on programs that store other tiles than the exercise's walk gives them."""
+    walk = exercise.walk
+    if walk is None:
+        return None
+    high, wide = walk.block(case)
+    programs = range(math.prod(exercise.launch(case)[0]))
+    corners = [
+        tuple(counts.get(f"{axis} of program {one}") for axis in ("row", "column"))
+        for one in programs
+    ]
+
+    def walked(tile: Any) -> list[tuple[int | None, int | None]]:
+        """Return the corners of the tiles in an order, without those that lie outside C."""
+        tops = [(row * high, column * wide) for row, column in (tile(case, p) for p in programs)]
+        inside = [0 <= top < case.m and 0 <= left < case.n for top, left in tops]
+        return [top if there else (None, None) for top, there in zip(tops, inside, strict=True)]
+
+    right = walked(walk.tile)
+    if corners == right:
+        return None
+    first = next(one for one in programs if corners[one] != right[one])
+    (top, left), (right_top, right_left) = corners[first], right[first]
+    numbers = {"program": first, "row": right_top // high, "column": right_left // wide}
+    if top is None:
+        said = sentence("order: nothing", **numbers)
+    else:
+        said = sentence("order: another", top=top, left=left, high=high, wide=wide, **numbers)
+    for tile, diagnosis, message in walk.others:
+        if corners == walked(tile):
+            return Stop("WRONG", diagnosis, f"{said} {message}", walk.share)
+    return Stop("WRONG", walk.diagnosis, f"{said} {walk.message}", walk.share)
 
 
 def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes]]:
@@ -235,6 +279,7 @@ def header(exercise: Exercise, case: Case) -> dict:
         "by_columns": case.by_columns,
         "corner": case.corner,
         "apart": case.apart,
+        "walk": exercise.walk is not None,
     }
     if exercise.launch is not None:
         header["launch"] = exercise.launch(case)
@@ -289,7 +334,8 @@ def _operated(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -
         if made is not None and _near(c, made, sizes) and not _near(right, made, sizes):
             raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
     if diagnosis == "not finite":
-        message = f"{message} {sentence(f'not finite: {exercise.kind}')}"
+        usual = sentence(f"not finite: {exercise.kind}")
+        message = f"{message} {exercise.remedies.get(diagnosis, usual)}"
     raise Stop("WRONG", known(exercise, diagnosis), message)
 
 
@@ -419,6 +465,9 @@ def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) 
 def _call(exercise: Exercise, case: Call, worker: pool.Worker, others: Sequence[Call] = ()) -> None:
     """Judge one call; `others` are calls that may say which mistake it is not."""
     result = called(exercise, case, worker)
+    if exercise.sealed is not None:
+        _sealed(exercise, case, result)
+        return
     wanted = json.loads(json.dumps(exercise.answer(*case.arguments)))
     accepts = exercise.accepts
     why = "" if accepts is None else accepts(case.arguments, result)
@@ -439,7 +488,7 @@ def _call(exercise: Exercise, case: Call, worker: pool.Worker, others: Sequence[
         message, diagnosis = f"{message} {sentence('nothing: return')}", "nothing"
     alone = ""
     for slip in exercise.slips:
-        if not _slipped(slip, case.arguments, result, wanted):
+        if not slipped(slip, case.arguments, result, wanted):
             continue
         other = next((one for one in others if _clears(slip, exercise, one, worker)), None)
         if other is None:
@@ -472,6 +521,27 @@ def _clears(slip: Slip, exercise: Exercise, case: Call, worker: pool.Worker) -> 
         shows = not right(made) if slip.part is None else not _alike([made], part)
         return shows and right(called(exercise, case, worker))
     return False
+
+
+def refused(exercise: Exercise, call: Call, result: Any) -> str:
+    """Return "" for one of several right results, else in a sentence what is wrong with it."""
+    if exercise.sealed is None:
+        return exercise.accepts(call.arguments, result)
+    right, _, why, _ = exercise.sealed.verdict(call, result)
+    return "" if right else why
+
+
+def _sealed(exercise: Exercise, case: Call, result: Any) -> None:
+    """Raise Stop unless a result has the digest of the right one."""
+    right, diagnosis, why, shown = exercise.sealed.verdict(case, result)
+    if right:
+        return
+    values = {"call": f"{exercise.entry}{case}", "result": f"{_short(result)!r:.300}"}
+    key = "value: wrong result" if shown else "value: result"
+    message = sentence(key, wanted=shown, **values)
+    if result is None:
+        raise Stop("WRONG", "nothing", f"{message} {sentence('nothing: return')}")
+    raise Stop("WRONG", diagnosis or "value", f"{message} {why}".strip())
 
 
 def _shown(result: Any, wanted: Any) -> tuple[str, str]:
@@ -514,7 +584,7 @@ def _deep(value: Any) -> bool:
     return bool(level)
 
 
-def _slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
+def slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
     """Is a wrong result the one that this mistake produces?"""
     if slip.part is not None:
         if not isinstance(result, list) or len(result) != len(wanted):

@@ -19,6 +19,7 @@ def counts(t: Any) -> dict[str, int]:
         "global stores": t.global_stores.lanes,
         "global store sectors": t.global_stores.sectors,
         "shared loads": t.shared_loads.lanes,
+        "shared loads of a thread": _most_of_a_thread(t),
         "bank conflicts": t.shared_loads.bank_conflicts + t.shared_stores.bank_conflicts,
         "shared bytes": sum(_bytes(array) for array in t.arrays if array.space == "shared"),
         "barriers": int(_last_phases(t).sum()),
@@ -46,6 +47,16 @@ def _shared_rows(t: Any) -> Iterator[tuple[int, np.ndarray]]:
     rows = rows[shared[rows["array"]]]
     for block in np.unique(rows["block"]):
         yield int(block), rows[rows["block"] == block]
+
+
+def _most_of_a_thread(t: Any) -> int:
+    """Return how many elements of shared memory a thread loads; of all threads, the most."""
+    loads = np.array([site.op == "load" for site in t.sites], bool)
+    most = 0
+    for _, rows in _shared_rows(t):
+        threads = rows["thread"][loads[rows["site"]]]
+        most = max(most, int(np.bincount(threads).max(initial=0)))
+    return most
 
 
 def _needless(t: Any) -> int:

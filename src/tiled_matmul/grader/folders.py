@@ -1,7 +1,8 @@
 """The exercises as they are stored: one folder each, read when an exercise is asked for.
 
 `exercises/source/NN_topic/M_name/` is exercise NN.M; `teaching.md` says what each file holds. A
-learner's copy has neither `answer.py` nor `hidden.py` nor `mistakes.txt`.
+learner's copy has neither `answer.py` nor `hidden.py` nor `mistakes.txt`, and for an exercise on
+numbers no `judge.py` (see `sealed.py`).
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from tiled_matmul.grader.spec import Exercise
 SOURCE = ROOT / "exercises" / "source"
 CHAPTER = re.compile(r"(\d\d)_[a-z0-9_]+")
 NUMBERED = re.compile(r"([1-9]\d?)_[a-z0-9_]+")
-NEEDED = ("task.md", "starter.py", "hints.md", "judge.py")
+NEEDED = ("task.md", "starter.py", "hints.md")
+SEALED = "judge.json"
+"""What a learner's copy has in place of `judge.py` for an exercise on numbers."""
 OF_LIBRARY = re.compile(r"\{of_library:(\w+)\}")
 MEASURED = 4096  # edge of the product whose records are quoted
-TEACHERS = ("answer.py", "hidden.py", "mistakes.txt")
-"""What is left out of a copy for learners. `hidden.py` may be missing elsewhere too."""
+TEACHERS = ("answer.py", "hidden.py", "mistakes.txt", "_reference.py")
+"""What is left out of a copy for learners. `hidden.py` may be missing elsewhere too, and
+`_reference.py` holds what computes the results of several exercises on numbers."""
 
 
 class FolderError(ValueError):
@@ -117,6 +121,8 @@ class Folder:
 @cache
 def _exercise(folder: Folder) -> Exercise:
     judge, hidden = folder.path / "judge.py", folder.path / "hidden.py"
+    if folder.has(SEALED) and not judge.is_file():
+        return _opened(folder)
     exercise = _value(folder, "judge", "EXERCISE")
     if not isinstance(exercise, Exercise):
         raise FolderError(f"{judge}: EXERCISE should be an Exercise, got {exercise!r}")
@@ -133,6 +139,18 @@ def _exercise(folder: Folder) -> Exercise:
     return replace(
         exercise, cases=exercise.cases + tuple(replace(case, hidden=True) for case in cases)
     )
+
+
+def _opened(folder: Folder) -> Exercise:
+    from tiled_matmul.grader.sealed import opened
+
+    try:
+        exercise = opened(folder.text(SEALED))
+    except ValueError as error:
+        raise FolderError(f"{folder.path / SEALED}: {error}") from None
+    if exercise.name != folder.name:
+        raise FolderError(f"{folder.path / SEALED}: name is {exercise.name!r}")
+    return exercise
 
 
 def _value(folder: Folder, stem: str, name: str) -> Any:
@@ -236,6 +254,10 @@ def without_hidden(exercise: Exercise) -> Exercise:
 def lacking(there: Sequence[Folder], copy: bool) -> list[str]:
     """Return which files the folders lack; in a `copy` for learners answers may be missing."""
     needed = NEEDED if copy else (*NEEDED, "answer.py", "mistakes.txt")
-    return [
+    out = [
         f"{one.path}: there is no {file}" for one in there for file in needed if not one.has(file)
     ]
+    for one in there:
+        if not one.has("judge.py") and not (copy and one.has(SEALED)):
+            out.append(f"{one.path}: there is no judge.py")
+    return out

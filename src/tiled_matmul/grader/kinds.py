@@ -151,8 +151,21 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
         "elements stored": sum(event.elements for event in t.select(op="store")),
         "products of a program": max(dots.values()),
     }
+    counts |= _corners(t, request["arrays"][-1]) if request.get("walk") else {}
     outputs = _outputs(arrays[-1].numpy(), *(x.numpy() for x in arrays[:-1]))
     return {"findings": findings, "counts": counts}, outputs
+
+
+def _corners(t: Any, output: str) -> dict[str, int]:
+    """Return the first row and column that each program stores: {"row of program 0": 16, …}."""
+    corners: dict[str, int] = {}
+    for event in t.select(op="store", array=output):
+        if not event.elements:
+            continue
+        for axis, first in (("row", event.rows[0]), ("column", event.cols[0])):
+            key = f"{axis} of program {event.program[0]}"
+            corners[key] = max(0, min(first, corners.get(key, first)))
+    return corners
 
 
 def tensors(request: dict, blobs: list[bytes]) -> tuple[Any, ...]:

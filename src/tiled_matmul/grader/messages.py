@@ -227,6 +227,14 @@ MESSAGES: dict[str, str] = {
     "value: how many": "{count} values are asked for.",
     "value: setting": "{call} is {result} in this run. {message}",
     "nothing: return": "Does it end with a `return`?",
+    "order: another": (
+        "In tiles of {high}×{wide} elements, program {program} should store the tile in row "
+        "{row}, column {column} of tiles. Its stores begin at c[{top}, {left}]."
+    ),
+    "order: nothing": (
+        "Program {program} stores nothing; it should store the tile in row {row}, column {column} "
+        "of tiles."
+    ),
     "counts: too many": "{message} ({count}: {actual:,} in all, at most {most:,}.)",
     "counts: too few": "{message} ({count}: {actual:,} in all, at least {least:,}.)",
     "slow: ratio": (

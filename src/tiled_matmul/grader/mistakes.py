@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -180,11 +180,14 @@ def must_show(answer: Answer) -> bool:
     return answer.status in ("WRONG", "RACE", "BARRIER") and answer.name != "hard_coded"
 
 
-def graded(folder: Folder, **how: Any) -> Iterator[tuple[str, list[str]]]:
+def graded(
+    folder: Folder, only: Collection[str] | None = None, **how: Any
+) -> Iterator[tuple[str, list[str]]]:
     """Yield (name, faults) for the solution, the starter and each answer of an exercise.
 
-    `how` goes to `judge`; a `worker` there serves all but those that never come to an end, which
-    have a process of their own and two seconds. In a learner's copy the starter is all there is.
+    `only` names the answers that are graded, if not all are. `how` goes to `judge`; a `worker`
+    there serves all but those that never come to an end, which have a process of their own and two
+    seconds. In a learner's copy the starter is all there is.
     Raises ValueError where the exercise's own functions fail.
     """
     one = folder.exercise
@@ -197,7 +200,8 @@ def graded(folder: Folder, **how: Any) -> Iterator[tuple[str, list[str]]]:
     fault = f"{verdict.status}, {verdict.points:g} points: {verdict.message}"
     yield blank.name, [] if fits else [fault]
     for answer in answers(folder):
-        yield answer.name, _faults(folder, answer, how)
+        if only is None or answer.name in only:
+            yield answer.name, _faults(folder, answer, how)
 
 
 def _faults(folder: Folder, answer: Answer, how: dict[str, Any]) -> list[str]:

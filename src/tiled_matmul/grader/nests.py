@@ -1,8 +1,7 @@
-"""Loop nests, and what becomes of them when two of their loops are exchanged: found by running.
+"""Loop nests, and what becomes of them when their loops run in another order.
 
 A nest is a line of Python in loops over i, j and perhaps k. `run` runs it with its loops in any
-order; `differs` draws numbers and compares the bits; `conflict` says which two turns want the same
-element and come the other way round after the exchange.
+order.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ NESTS = {
 
 def exchanged(nest: str, pair: str) -> str:
     """Return a nest's loops with two of them exchanged. Raises ValueError for other loops."""
-    one = _nest(nest)
+    one = nest_named(nest)
     if "".join(sorted(pair)) not in one.pairs:
         raise ValueError(f"{nest} has the pairs {', '.join(one.pairs)}, got {pair!r}")
     return one.loops.translate(str.maketrans(pair, pair[::-1]))
@@ -80,7 +79,7 @@ def exchanged(nest: str, pair: str) -> str:
 
 def run(nest: str, loops: str | None = None, seed: int = 0) -> np.ndarray:
     """Run a nest on numbers drawn from a seed; return the array that it writes."""
-    one = _nest(nest)
+    one = nest_named(nest)
     loops = one.loops if loops is None else loops
     if sorted(loops) != sorted(one.loops):
         raise ValueError(f"{nest} has the loops {one.loops}, in any order; got {loops!r}")
@@ -89,32 +88,7 @@ def run(nest: str, loops: str | None = None, seed: int = 0) -> np.ndarray:
     return arrays[one.line.partition("[")[0]]
 
 
-def differs(nest: str, pair: str, seed: int = 0) -> tuple[int, tuple[int, ...]] | None:
-    """Return (seed, index) where the exchange of two loops changes a bit; None if it never does."""
-    loops = exchanged(nest, pair)
-    for number in range(seed, seed + DRAWS):
-        was, now = run(nest, None, number), run(nest, loops, number)
-        if was.tobytes() != now.tobytes():
-            return number, tuple(int(x) for x in np.argwhere(was != now)[0])
-    return None
-
-
-def conflict(nest: str, pair: str) -> str | None:
-    """Say which turns come the other way round after an exchange, if one needs the other."""
-    one = _nest(nest)
-    touched: dict[tuple, list[tuple[int, tuple[int, ...], bool]]] = {}
-    after = _turns(one, exchanged(nest, pair))
-    when = {turn: number for number, turn in enumerate(after)}
-    for number, turn in enumerate(_turns(one, one.loops)):
-        for place, writes in _touches(one, turn):
-            for earlier, other, wrote in touched.get(place, ()):
-                if earlier != number and (wrote or writes) and when[other] > when[turn]:
-                    return _told(one, place, (other, wrote), (turn, writes))
-            touched.setdefault(place, []).append((number, turn, writes))
-    return None
-
-
-def _nest(name: str) -> Nest:
+def nest_named(name: str) -> Nest:
     if name not in NESTS:
         raise ValueError(f"there is no nest {name!r}; there are {', '.join(NESTS)}")
     return NESTS[name]
@@ -130,7 +104,7 @@ def _arrays(one: Nest, seed: int) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _turns(one: Nest, loops: str) -> list[tuple[int, ...]]:
+def turns_of(one: Nest, loops: str) -> list[tuple[int, ...]]:
     """Return what (i, j) or (i, j, k) are, turn by turn."""
     names = sorted(loops)
     turns = []
@@ -144,39 +118,5 @@ def _go(one: Nest, loops: str, arrays: dict[str, Any]) -> None:
     code = compile(one.line, "<nest>", "exec")
     names = sorted(loops)
     with np.errstate(over="ignore"):
-        for turn in _turns(one, loops):
+        for turn in turns_of(one, loops):
             exec(code, {"min": min, **arrays, **dict(zip(names, turn, strict=True))})
-
-
-class _Noted:
-    """Stands in for an array: notes what is asked of it."""
-
-    def __init__(self, name: str, into: list) -> None:
-        self.name, self.into = name, into
-
-    def __getitem__(self, index: Any) -> int:
-        self.into.append(((self.name, index), False))
-        return 1
-
-    def __setitem__(self, index: Any, value: int) -> None:
-        self.into.append(((self.name, index), True))
-
-
-def _touches(one: Nest, turn: tuple[int, ...]) -> list[tuple[tuple, bool]]:
-    into: list = []
-    space = {name: _Noted(name, into) for name in one.shapes}
-    names = dict(zip(sorted(one.loops), turn, strict=True))
-    exec(compile(one.line, "<nest>", "exec"), {"min": min, **space, **names})
-    return into
-
-
-def _told(one: Nest, place: tuple, first: tuple, second: tuple) -> str:
-    name, index = place
-    spelled = f"{name}[{', '.join(map(str, index if isinstance(index, tuple) else (index,)))}]"
-    (earlier, wrote), (later, writes) = first, second
-    names = f"({', '.join(sorted(one.loops))})"
-    does = {True: "writes", False: "reads"}
-    return (
-        f"Turn {names} = {earlier} {does[wrote]} {spelled}, then turn {later} {does[writes]} it; "
-        "after the exchange, the other way round."
-    )

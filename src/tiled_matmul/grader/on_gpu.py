@@ -31,6 +31,7 @@ from tiled_matmul.grader.compare import (
     header,
     invalid_reply,
     product,
+    refused,
     request,
 )
 from tiled_matmul.grader.kinds import CORNER
@@ -193,11 +194,11 @@ def _tuned(exercise: Exercise, source: str, seed: int, gpu: Gpu, confined: bool)
         define(exercise, source, worker)
         call = Call((speed.case.m, speed.case.n))
         result = called(exercise, call, worker)
-    if (reason := exercise.accepts(call.arguments, result)) != "":
+    if (reason := refused(exercise, call, result)) != "":
         name, value = f"{exercise.entry}{call}", f"{result!r:.300}"
         message = sentence("value: setting", call=name, result=value, message=reason)
         raise Stop("WRONG", "value", message)
-    tuned = {"of": speed.of, "settings": speed.settings(result)}
+    tuned = {"of": speed.of, "settings": speed.keywords(result)}
     with LOCK:
         return _time(exercise, header(exercise, speed.case) | tuned, None, seed, gpu)
 

@@ -170,10 +170,11 @@ class Count:
     """A limit on what the microscope counted: `what` is one of the worker's counts.
 
     For "cuda" these are "global loads" and "stores" (elements), "global load sectors" and "store
-    sectors", "shared loads", "bank conflicts", "shared bytes", "barriers" (of all blocks),
-    "needless barriers of a block", "plain global loads", "copies" and "bare copies"; for "triton"
-    "elements loaded", "elements stored" and "products of a program"; for "loops" "reads of A",
-    "of B", "of C", "writes of C", "whole rows" and, with a cache, "words fetched".
+    sectors", "shared loads" and "shared loads of a thread", "bank conflicts", "shared bytes",
+    "barriers" (of all blocks), "needless barriers of a block", "plain global loads", "copies" and
+    "bare copies"; for "triton" "elements loaded", "elements stored" and "products of a program";
+    for "loops" "reads of A", "of B", "of C", "writes of C", "whole rows" and, with a cache, "words
+    fetched".
     `most` is the largest number allowed in a case, `least` the smallest; `message` says in a
     sentence what another number means.
     `share` of the points is for a right C all the same: 0 where the starter's is right already.
@@ -190,14 +191,33 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Walk:
+    """Which tile of C each program of a grid with one axis has to store.
+
+    `tile` returns (row, column) of a program's tile, counted in tiles, from a case and the
+    program's number; `block` returns a tile's (rows, columns) of elements in a case. `others` are
+    the orders of common mistakes: each is (tile, diagnosis, message), and its tile may lie outside
+    C. A right C in another order earns `share` of the points, with `message` and `diagnosis`.
+    """
+
+    tile: Callable[[Case, int], tuple[int, int]]
+    block: Callable[[Case], tuple[int, int]]
+    message: str
+    diagnosis: str = "order"
+    others: tuple[tuple[Callable[[Case, int], tuple[int, int]], str, str], ...] = ()
+    share: float = 0.5
+
+
+@dataclass(frozen=True)
 class Speed:
     """How fast an answer is to be on a GPU: `case` is timed against a rung, in the same run.
 
     `against` is a rung of the ladder or "cublas", `least` its time over the answer's that earns
     `points`, on top of the exercise's own; `message` says in a sentence what slower means.
-    An answer that is no kernel returns, for the case's m and n, settings of the rung `of`:
-    `settings` makes the keywords of its launcher of them. It is asked for on GPUs whose compute
-    capability begins with one of `majors`: those on which `least` has been measured.
+    An answer that is no kernel returns, for the case's m and n, a list of settings of the rung
+    `of`: `settings` says which keyword of its launcher is which of them, a place or (first, stop).
+    It is asked for on GPUs whose compute capability begins with one of `majors`: those on which
+    `least` has been measured.
     """
 
     case: Case
@@ -206,8 +226,16 @@ class Speed:
     points: int
     message: str
     of: str | None = None
-    settings: Callable[[Any], dict[str, Any]] | None = None
+    settings: Mapping[str, int | tuple[int, int]] | None = None
     majors: tuple[int, ...] = (9,)
+
+    def keywords(self, result: Sequence[Any]) -> dict[str, Any]:
+        """Return the keywords of the launcher that a list of settings means."""
+        places = (self.settings or {}).items()
+        return {
+            name: result[slice(*place)] if isinstance(place, tuple) else result[place]
+            for name, place in places
+        }
 
 
 @dataclass(frozen=True)
@@ -216,7 +244,8 @@ class Rules:
 
     `names` may be read and called, `modules` are there under these names, `attributes` are written
     out with their root ("cuda.grid", or "math.*" for all of a module), and `members` may be asked
-    of anything ("shape").
+    of anything ("shape"). `withheld` holds pairs of a name that an exercise does without, and what
+    is asked for instead.
     """
 
     names: frozenset[str]
@@ -224,6 +253,7 @@ class Rules:
     members: frozenset[str]
     decorators: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
+    withheld: tuple[tuple[str, str], ...] = ()
 
 
 SLACK = 3.0
@@ -263,9 +293,12 @@ class Exercise:
     watched. `tile` is the edge of the tiles that a message names. `given` are the constants that
     the notebook defines for the answer. `answer` is the judge's own result for the kind "values";
     where others are right as well, `accepts` returns "" for such a result, else in a sentence what
-    it is. `slips` are usual mistakes. `hints` maps a diagnosis to the number of the hint that it
-    calls for, "other" to that for all the rest, `remedies` a kind of finding to what the
-    microscope's own advice is replaced by.
+    it is, and `choices` names the given constant that lists all possible results. In a learner's
+    copy digests of the results are `sealed` in place of `answer`, `accepts` and `slips`. `slips`
+    are usual mistakes. `hints` maps a diagnosis to the number of the hint that it calls for,
+    "other" to that for all the rest, `remedies` a kind of finding to what the microscope's own
+    advice is replaced by. `walk` says which program of a Triton kernel stores which tile, if that
+    is asked for.
 
     On a GPU whose compute capability is `since` or later the first case is run, those that are
     `large` too, and `speed` is timed. A kernel whose `operation` is none computes C = A·B.
@@ -285,6 +318,8 @@ class Exercise:
     given: Mapping[str, Any] = field(default_factory=dict)
     answer: Callable[..., Any] | None = None
     accepts: Callable[[tuple, Any], str] | None = None
+    choices: str = ""
+    sealed: Any = None
     counts: tuple[Count, ...] = ()
     slips: tuple[Slip, ...] = ()
     remedies: Mapping[str, str] = field(default_factory=dict)
@@ -294,6 +329,7 @@ class Exercise:
     speed: Speed | None = None
     since: tuple[int, int] = (7, 0)
     operation: Operation | None = None
+    walk: Walk | None = None
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -308,10 +344,12 @@ class Exercise:
         if not self.cases or any(type(case) is not wanted for case in self.cases):
             raise ValueError(f"{self.name}: cases must be {wanted.__name__}s, got {self.cases!r}")
         needed = {"values": "answer", "cuda": "launch", "triton": "launch"}.get(self.kind)
-        if needed and getattr(self, needed) is None:
+        if needed and getattr(self, needed) is None and self.sealed is None:
             raise ValueError(f"{self.name}: the kind {self.kind!r} needs `{needed}`")
         if self.operation is not None and (self.kind not in ("cuda", "triton") or self.speed):
             raise ValueError(f"{self.name}: only a kernel that is not timed has an `operation`")
+        if self.walk is not None and self.kind != "triton":
+            raise ValueError(f"{self.name}: only programs of Triton have a `walk`")
 
     @property
     def arrays(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Slip
 
-from .._shared import A_GUARD, ABC, FIRST_TWICE, NO_BARRIER, STORED_ONCE
+from .._shared import A_GUARD, ABC, FIRST_TWICE, NO_BARRIER, STORED_ONCE, WHOLE_NUMBERS
 
 BLOCK = (8, 4)  # of 04.1, as (x, y): what confuses the two does not come out right by luck
 
@@ -38,6 +38,7 @@ EXERCISE = Exercise(
     large=(Case(517, 389, 301, draw="normal"),),
     slips=(
         FIRST_TWICE,
+        WHOLE_NUMBERS,
         Slip(
             lambda case, a, b: a.sum(axis=1)[:, None] + b.sum(axis=0),
             "operation",

@@ -75,6 +75,7 @@ EXERCISE = Exercise(
             "neighbours in x load from different rows, each out of a sector of its own.",
             "sectors",
             share=0,
+            best=load_sectors,
         ),
         STORED_ONCE,
         Count(
@@ -82,6 +83,7 @@ EXERCISE = Exercise(
             store_sectors,
             "C is right and the loads are in rows, but the stores of C are not.",
             "sectors",
+            best=store_sectors,
         ),
     ),
     remedies={"out of bounds": A_GUARD},

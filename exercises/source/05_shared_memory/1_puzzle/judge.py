@@ -11,6 +11,7 @@ from tiled_matmul.grader.spec import (
     ONCE,
     Case,
     Exercise,
+    Limits,
     Slip,
     square_blocks,
 )
@@ -24,7 +25,7 @@ RIGHT = (lambda row, col, k: (row, k)), (lambda row, col, k: (k, col))
 
 STAGED: tuple[tuple[str, Place, str, Place, str], ...] = (
     (
-        "In every turn of the loop {tiles} the first along K: `start` is missing in {index}.",
+        "In every iteration of the loop {tiles} the first along K: `start` is missing in {index}.",
         *(lambda row, col, k: (row, k % TPB), "the column that is loaded from A"),
         *(lambda row, col, k: (k % TPB, col), "the row that is loaded from B"),
     ),
@@ -52,13 +53,13 @@ STAGED: tuple[tuple[str, Place, str, Place, str], ...] = (
         ),
     ),
     (
-        "In every turn of k {tiles} read at the thread's own place, [y, x]: write {index}.",
+        "In every iteration over k {tiles} read at the thread's own place, [y, x]: write {index}.",
         *(lambda row, col, k: (row, corner(k) + col % TPB), "a_tile[y, k]"),
         *(lambda row, col, k: (corner(k) + row % TPB, col), "b_tile[k, x]"),
     ),
     (
-        "From turn to turn {tiles} moved by one element, not by a tile: {index} has to go on in "
-        "steps of TPB.",
+        "From one iteration to the next {tiles} moved by one element, not by a tile: `start` has "
+        "to go on in steps of TPB, in {index}.",
         *(lambda row, col, k: (row, k // TPB + k % TPB), "the column of A"),
         *(lambda row, col, k: (k // TPB + k % TPB, col), "the row of B"),
     ),
@@ -68,7 +69,7 @@ STAGED: tuple[tuple[str, Place, str, Place, str], ...] = (
         *(lambda row, col, k: (k, col % TPB), "the column that is loaded from B"),
     ),
     (
-        "In every turn of the loop {tiles} the same, where the block stands in C: {index}.",
+        "In every iteration of the loop {tiles} the same, where the block stands in C: {index}.",
         *(lambda row, col, k: (row, corner(col) + k % TPB), "A's column has to be start + x"),
         *(lambda row, col, k: (corner(row) + k % TPB, col), "B's row has to be start + y"),
     ),
@@ -265,6 +266,7 @@ EXERCISE = Exercise(
         "uninitialised read": "Are both tiles staged, every element, by threads of this block? "
         "Other blocks have tiles of their own.",
     },
+    limits=Limits(cost=0.5),
     hints={
         **{"stale": 1, "zero": 1, "out of bounds": 2, "transposed": 3, "part of k": 2},
         **{"negative index": 2, "race": 3, "uninitialised read": 2, "divergent barrier": 3},

@@ -1,19 +1,20 @@
 @cuda.jit
 def ragged(a, b, c):
-    a_tile = cuda.shared.array((TILE, TILE), a.dtype)
-    b_tile = cuda.shared.array((TILE, TILE), b.dtype)
+    tiles = cuda.shared.array((2, TILE, TILE), np.float32)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    row = cuda.blockIdx.y * TILE + y
-    col = cuda.blockIdx.x * TILE + x
-    zero = c.dtype.type(0)
+    row = cuda.blockIdx.y * cuda.blockDim.y + y
+    col = cuda.blockIdx.x * cuda.blockDim.x + x
+    zero = np.float32(0)
     acc = zero
-    for start in range(0, a.shape[1], TILE):
+    start = 0
+    while start < a.shape[1]:
+        cuda.syncthreads()
         # your code: roughly 4 lines
-        a_tile[y, x] = a[row, start + x]
-        b_tile[y, x] = b[start + y, col]
+        tiles[0, y, x] = a[row, start + x]
+        tiles[1, y, x] = b[start + y, col]
         cuda.syncthreads()
         for k in range(TILE):
-            acc += a_tile[y, k] * b_tile[k, x]
-        cuda.syncthreads()
+            acc += tiles[0, y, k] * tiles[1, k, x]
+        start += TILE
     # your code: roughly 2 lines
     c[row, col] = acc

@@ -1,21 +1,20 @@
 @cuda.jit
 def integer_tiles(a, b, c):
     # your code: roughly 3 lines
-    a_tile = cuda.shared.array((TILE, TILE), np.float32)
-    b_tile = cuda.shared.array((TILE, TILE), np.float32)
+    of_a = cuda.shared.array((TILE, TILE), np.float32)
+    of_b = cuda.shared.array((TILE, TILE), np.float32)
     zero = np.float32(0)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
-    row = cuda.blockIdx.y * TILE + y
-    col = cuda.blockIdx.x * TILE + x
+    i, j = cuda.blockIdx.y * TILE + y, cuda.blockIdx.x * TILE + x
+    (rows, columns), last = c.shape, a.shape[1]
     acc = zero
-    for start in range(0, a.shape[1], TILE):
-        in_a = row < a.shape[0] and start + x < a.shape[1]
-        in_b = start + y < b.shape[0] and col < b.shape[1]
-        a_tile[y, x] = a[row, start + x] if in_a else zero
-        b_tile[y, x] = b[start + y, col] if in_b else zero
+    for start in range(0, last, TILE):
+        depth = min(TILE, last - start)
         cuda.syncthreads()
-        for k in range(TILE):
-            acc += a_tile[y, k] * b_tile[k, x]
+        of_a[y, x] = a[i, start + x] if i < rows and x < depth else zero
+        of_b[y, x] = b[start + y, j] if y < depth and j < columns else zero
         cuda.syncthreads()
-    if row < c.shape[0] and col < c.shape[1]:
-        c[row, col] = acc
+        for k in range(depth):
+            acc += of_a[y, k] * of_b[k, x]
+    if i < rows and j < columns:
+        c[i, j] = acc

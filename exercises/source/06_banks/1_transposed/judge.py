@@ -89,8 +89,8 @@ EXERCISE = Exercise(
         Count(
             "bank conflicts",
             few_conflicts,
-            "C is right, but in some access eight lanes or so want different words of one bank. "
-            "The rows of the tile of A begin in two banks only.",
+            "C is right, but in some access several lanes want different words of one bank. "
+            "In which banks do the sixteen rows of A's tile begin? In too few different ones.",
             "conflicts",
             share=0,
         ),
@@ -102,6 +102,7 @@ EXERCISE = Exercise(
             "the two tiles.",
             "few conflicts",
             share=0,
+            best=lambda case: 0,
         ),
         Count(
             "global load sectors",
@@ -109,6 +110,7 @@ EXERCISE = Exercise(
             "C is right and without a conflict, but the loads from global memory paid for it: A "
             "lies by columns, so neighbours in x have to load from neighbouring rows of A.",
             "sectors",
+            best=load_sectors,
         ),
         ONCE,
         NO_NEEDLESS_BARRIERS,

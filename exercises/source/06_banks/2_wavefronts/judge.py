@@ -70,6 +70,12 @@ EXERCISE = Exercise(
             "That is what one half of the warp takes. The other half takes as many again.",
         ),
         Slip(
+            lambda stride, size: size // 4 * math.gcd(stride, BANKS) if stride else 1,
+            "size",
+            "An element of 8 bytes fills two banks, so there are 16 such pairs of banks for the 16 "
+            "lanes of a half: the stride has something in common with 16, not with 32.",
+        ),
+        Slip(
             lambda stride, size: wavefronts(stride, size) - 1,
             "minus one",
             "That is one too few: it counts what comes on top of the first wavefront.",

@@ -87,6 +87,7 @@ EXERCISE = Exercise(
             "C is right, but a thread loads an element more than once in a step of k. For four "
             "products it needs two of A and two of B: load those four first, then multiply each "
             "with each.",
+            best=shared_loads,
         ),
         ONCE,
         NO_NEEDLESS_BARRIERS,

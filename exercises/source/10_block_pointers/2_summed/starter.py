@@ -16,17 +16,18 @@ def summed(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    top, left = tl.program_id(1) * BLOCK_M, tl.program_id(0) * BLOCK_N
-    a_tile = tl.make_block_ptr(a, (M, K), (a_row, a_col), (top, 0), (BLOCK_M, BLOCK_K), (1, 0))
-    b_tile = tl.make_block_ptr(b, (K, N), (b_row, b_col), (0, left), (BLOCK_K, BLOCK_N), (1, 0))
+    m = tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    k = tl.arange(0, BLOCK_K)
+    a_at = a + m * a_row + k[None, :] * a_col
+    b_at = b + k[:, None] * b_row + n * b_col
     # your code: roughly 1 line
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float16)
-    for _ in range(0, K, BLOCK_K):
-        a_values = tl.load(a_tile, boundary_check=(0, 1), padding_option="zero")
-        b_values = tl.load(b_tile, boundary_check=(0, 1), padding_option="zero")
+    for start in range(0, K, BLOCK_K):
+        a_values = tl.load(a_at, mask=(m < M) & (k[None, :] < K - start), other=0.0)
+        b_values = tl.load(b_at, mask=(k[:, None] < K - start) & (n < N), other=0.0)
         # your code: roughly 1 line
         acc = tl.dot(a_values, b_values, acc, out_dtype=tl.float16)
-        a_tile = tl.advance(a_tile, (0, BLOCK_K))
-        b_tile = tl.advance(b_tile, (BLOCK_K, 0))
-    c_tile = tl.make_block_ptr(c, (M, N), (c_row, c_col), (top, left), (BLOCK_M, BLOCK_N), (1, 0))
-    tl.store(c_tile, acc.to(c.dtype.element_ty), boundary_check=(0, 1))
+        a_at += BLOCK_K * a_col
+        b_at += BLOCK_K * b_row
+    tl.store(c + m * c_row + n * c_col, acc.to(c.dtype.element_ty), mask=(m < M) & (n < N))

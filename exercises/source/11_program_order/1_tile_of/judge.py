@@ -30,6 +30,29 @@ def _no_place(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[i
     return group * group_m + program % rows, program // rows
 
 
+def _row_without_place(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
+    group, place = divmod(program, group_m * tiles_n)
+    rows = min(tiles_m - group * group_m, group_m)
+    return group * group_m + program % rows, place // rows
+
+
+def _column_by_group_m(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
+    group, place = divmod(program, group_m * tiles_n)
+    rows = min(tiles_m - group * group_m, group_m)
+    return group * group_m + place % rows, place // group_m
+
+
+def _row_by_group_m(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
+    group, place = divmod(program, group_m * tiles_n)
+    rows = min(tiles_m - group * group_m, group_m)
+    return group * group_m + place % group_m, place // rows
+
+
+def _clamped(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
+    row, column = _hasty(program, tiles_m, tiles_n, group_m)
+    return min(row, tiles_m - 1), column
+
+
 def _not_whole(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, float]:
     group, place = divmod(program, group_m * tiles_n)
     rows = min(tiles_m - group * group_m, group_m)
@@ -59,6 +82,7 @@ EXERCISE = Exercise(
     answer=tile_of,
     cases=(
         Call((8, 5, 3, 2)),  # another tile by each of the slips
+        *_every(7, 5, 4),  # a last group of 3 rows, whose first number 3 does not divide
         *_every(5, 3, 2),
         *_every(5, 3, 3),  # the last group does not begin at a multiple of its rows
         Call((7, 4, 3, 2)),  # the last group is a full one
@@ -80,8 +104,27 @@ EXERCISE = Exercise(
         Slip(
             _hasty,
             "last group",
-            "The last group is shorter here, and was divided by group_m as if it were not: some "
-            "tiles would be made by nobody. Divide by the rows that it has.",
+            "The last group is shorter here, and was divided by group_m as if it were not: no "
+            "program computes some of its tiles. Divide by the rows that it has.",
+        ),
+        Slip(
+            _clamped,
+            "last group",
+            "Rows beyond the last one were moved to the last one: several programs compute the "
+            "same tile then, and other tiles are computed by no program. The last group is "
+            "shorter: divide by the rows that it has.",
+        ),
+        Slip(
+            _column_by_group_m,
+            "last group",
+            "The last group is shorter here. Its row was computed with the rows that it has, but "
+            "its column with group_m: both take the same divisor.",
+        ),
+        Slip(
+            _row_by_group_m,
+            "last group",
+            "The last group is shorter here. Its column was computed with the rows that it has, "
+            "but its row with group_m: both take the same divisor.",
         ),
         Slip(
             _no_first_row,
@@ -93,6 +136,12 @@ EXERCISE = Exercise(
             "place",
             "The program's number was divided, and not its place in its group: that begins with 0 "
             "in every group.",
+        ),
+        Slip(
+            _row_without_place,
+            "place",
+            "The column comes from the place in the group, but the row from the program's own "
+            "number: the place begins with 0 in every group, so take it for both.",
         ),
         Slip(
             _not_whole,

@@ -12,16 +12,16 @@ from tiled_matmul.grader.programs import (
     block_of,
     blocks,
     launch,
+    whole_rows,
 )
 from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Slip, cover, tiled_cases
 
 
-def _whole_rows(case: Case) -> int:
-    """Return how many elements are loaded where rows and columns beyond an edge wrap around."""
+def _best(case: Case) -> int:
+    """Return how many elements are loaded if only those that lie beyond the end of K are not."""
     block = block_of(case)
-    rows, columns = cover(case.m, block["BLOCK_M"]), cover(case.n, block["BLOCK_N"])
-    depth = cover(case.k, block["BLOCK_K"]) * block["BLOCK_K"]
-    return rows * columns * (block["BLOCK_M"] + block["BLOCK_N"]) * depth
+    rows, columns = block["BLOCK_M"], block["BLOCK_N"]
+    return cover(case.m, rows) * cover(case.n, columns) * (rows + columns) * case.k
 
 
 def _wrapped(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -31,9 +31,14 @@ def _wrapped(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
 
 
 MASK = (
-    "Which k does the mask let through? In the step that begins at `start` the k of the tile are "
-    "start, start + 1, and so on, and those below K are there. They run along A's columns and down "
-    "B's rows, and the next step begins BLOCK_K further."
+    "Rows and columns wrap around here, but K does not, so a load that reaches past K needs a "
+    "mask that lets through exactly the k below K. In the step that begins at `start` the k of "
+    "the tile are start, start + 1, and so on. They run along A's columns and down B's rows, and "
+    "the next step begins BLOCK_K further."
+)
+CUT = (
+    "Either the loop ends before the last, incomplete block, or a mask leaves out too much: "
+    "`start` already is the first k of the step, so K - start of them are there."
 )
 
 EXERCISE = Exercise(
@@ -55,7 +60,7 @@ EXERCISE = Exercise(
         Case(19, 17, 520, "float16", draw="wide"),
     ),
     large=(Case(517, 389, 301, "float16", draw="normal", given=blocks(64, 64, 32)),),
-    counts=(Count("elements loaded", _whole_rows, LOADS.message), STEPS, STORES),
+    counts=(Count("elements loaded", whole_rows, LOADS.message, best=_best), STEPS, STORES),
     slips=(
         Slip(
             _wrapped,
@@ -67,6 +72,7 @@ EXERCISE = Exercise(
     ),
     remedies={
         **dict.fromkeys(("unmasked tail", "out of bounds"), MASK),
+        "not read": CUT,
     },
     hints={
         **{"unmasked tail": 1, "out of bounds": 1, "not read": 3, "part of k": 3, "zero": 3},

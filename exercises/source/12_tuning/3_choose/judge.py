@@ -6,13 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tiled_matmul.grader.programs import (
-    tiles_of,
-    used,
-)
 from tiled_matmul.grader.spec import VALUES, Call, Case, Exercise, Slip, Speed, cover
 
-from .._shared import BANDWIDTH, BYTES, FLOPS, WGMMA_ROWS, step
+from .._reference import step
+from .._shared import BANDWIDTH, BYTES, FLOPS, WGMMA_ROWS
 
 SMS = 132
 
@@ -25,6 +22,11 @@ SETTINGS = (  # block_m, block_n, block_k, warps, stages
     (128, 64, 64, 4, 4),
     (64, 64, 64, 4, 4),
 )
+
+
+def tiles_of(m: int, n: int, block_m: int, block_n: int) -> int:
+    """Return how many tiles of block_m × block_n cover a C of m × n."""
+    return cover(m, block_m) * cover(n, block_n)
 
 
 def _busy(m: int, n: int, block_m: int, block_n: int) -> float:
@@ -60,7 +62,8 @@ def as_good(arguments: tuple[int, int], result: object) -> str:
 
 
 def _full(m: int, n: int, block_m: int, block_n: int) -> float:
-    return used(m, n, block_m, block_n, SMS)
+    tiles = tiles_of(m, n, block_m, block_n)
+    return tiles / (cover(tiles, SMS) * SMS)
 
 
 def _best(value: Callable[[tuple[int, ...]], float]) -> tuple[int, ...]:
@@ -115,6 +118,7 @@ EXERCISE = Exercise(
     },
     answer=choose,
     accepts=as_good,
+    choices="SETTINGS",
     cases=(
         Call((4096, 4096)),
         Call((1024, 1024)),
@@ -172,11 +176,7 @@ EXERCISE = Exercise(
         "Measured, the setting for this shape is further from cuBLAS than the models say: is it "
         "the one for a C of 1024 × 1024?",
         of="triton_swizzled",
-        settings=lambda result: {
-            "block": result[:3],
-            "num_warps": result[3],
-            "num_stages": result[4],
-        },
+        settings={"block": (0, 3), "num_warps": 3, "num_stages": 4},
     ),
     hints={
         **{"nothing": 1, "always": 1, "roof": 2, "edges": 3, "worst": 1, "value": 2, "count": 3},

@@ -20,6 +20,7 @@ from tiled_matmul.grader.spec import (
     Exercise,
     Slip,
     cover,
+    loads_of_tiles,
     loads_of_whole_tiles,
     tiled_cases,
 )
@@ -42,6 +43,12 @@ def _share(case: Case) -> int:
 def _loads(case: Case) -> int:
     block = block_of(case)
     return loads_of_whole_tiles(case, *map(block.get, BLOCKS))
+
+
+def _needed(case: Case) -> int:
+    """Return what all programs load where nothing beyond an edge is."""
+    block = block_of(case)
+    return loads_of_tiles(case.m, case.n, case.k, block["BLOCK_M"], block["BLOCK_N"])
 
 
 def _whole(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -104,6 +111,7 @@ EXERCISE = Exercise(
             "elements loaded",
             _loads,
             "The parts add up to C, and tiles are loaded that another part's programs load too.",
+            best=_needed,
         ),
     ),
     slips=(
@@ -121,6 +129,10 @@ EXERCISE = Exercise(
             "end, and the next part does so again. Let parts begin where blocks begin.",
         ),
     ),
+    remedies={
+        "not stored": "Each program stores its tile of its own part, at split · part, after its "
+        "loop and whether the loop made an iteration or not: a part without a block of K is zeros.",
+    },
     hints={
         **{"whole": 1, "overlap": 1, "forbidden": 1, "stale": 1, "unmasked tail": 2},
         **{"not stored": 3, "stored twice": 3, "once": 3, "no dot": 1, "no tile": 3},

@@ -1,0 +1,4 @@
+@cuda.jit
+def blurred(a, c):
+    # your code: roughly 14 lines
+    pass

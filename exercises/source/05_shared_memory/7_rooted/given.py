@@ -1,0 +1,1 @@
+THREADS = 8  # of a block, along x
