@@ -334,7 +334,8 @@ def _operated(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -
         if made is not None and _near(c, made, sizes) and not _near(right, made, sizes):
             raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
     if diagnosis == "not finite":
-        usual = sentence(f"not finite: {exercise.kind}")
+        cuda, triton = sentence("not finite: cuda"), sentence("not finite: triton")
+        usual = triton if exercise.kind == "triton" else cuda
         message = f"{message} {exercise.remedies.get(diagnosis, usual)}"
     raise Stop("WRONG", known(exercise, diagnosis), message)
 
@@ -536,9 +537,10 @@ def _sealed(exercise: Exercise, case: Call, result: Any) -> None:
     right, diagnosis, why, shown = exercise.sealed.verdict(case, result)
     if right:
         return
-    values = {"call": f"{exercise.entry}{case}", "result": f"{_short(result)!r:.300}"}
-    key = "value: wrong result" if shown else "value: result"
-    message = sentence(key, wanted=shown, **values)
+    call, text = f"{exercise.entry}{case}", f"{_short(result)!r:.300}"
+    message = sentence("value: result", call=call, result=text)
+    if shown:
+        message = sentence("value: wrong result", call=call, result=text, wanted=shown)
     if result is None:
         raise Stop("WRONG", "nothing", f"{message} {sentence('nothing: return')}")
     raise Stop("WRONG", diagnosis or "value", f"{message} {why}".strip())
