@@ -52,3 +52,10 @@ def test_a_notebook_ends_within_a_minute_and_a_half_of_a_processor():
     page = (folders.ROOT / "teaching.md").read_text(encoding="utf-8")
     assert all(f"{5 + 10 * cost:g} s" in page for cost in COST.values())
     assert f"{max(most.values()):g} s" in page
+
+
+def test_a_clock_gives_more_time_where_processes_wait_for_a_processor(monkeypatch):
+    monkeypatch.setattr(pool.os, "cpu_count", lambda: 2)
+    for load, times in ((0.0, 1), (2.0, 1), (8.0, 4), (900.0, pool.MOST_WAITING)):
+        monkeypatch.setattr(pool.os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        assert pool.slack() == SLACK * times

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -82,9 +83,9 @@ def readable(message: str, source: str) -> str:
             return match[0]
         seen.add((number, function))
         text = lines[number - 1].strip()
-        if not text or text[: MOST_OF_A_LINE - 1] in message:
-            return match[0]
         text = text if len(text) <= MOST_OF_A_LINE else text[: MOST_OF_A_LINE - 1] + "…"
+        if not text or text in message:
+            return match[0]
         inside = message[match.start() - 1 : match.start()] == "("
         return f"{match[0]}: `{text}`" if inside else f"{match[0]} (`{text}`)"
 
@@ -159,14 +160,18 @@ def define(exercise: Exercise, source: str, worker: pool.Worker) -> None:
         raise invalid_reply()
 
 
-def run_case(exercise: Exercise, case: Any, worker: pool.Worker, seed: int) -> list[dict[str, Any]]:
+def run_case(
+    exercise: Exercise, case: Any, worker: pool.Worker, seed: int, others: Sequence[Call] = ()
+) -> list[dict[str, Any]]:
     """Run and judge one case; raise Stop unless it is right. Returns what was counted.
+
+    `others` are further calls, which may say which of the usual mistakes it is not.
 
     Each count has its name, the answer's number, and the target and the best known number, if there
     are such.
     """
     if isinstance(case, Call):
-        _call(exercise, case, worker)
+        _call(exercise, case, worker, others)
         return []
     described, blobs = request(exercise, case, seed)
     reply, data = ask(exercise, worker, described, blobs, sum(map(len, blobs)))
@@ -459,7 +464,8 @@ def _slips(exercise: Exercise, case: Case, c: Any, a: Any, b: Any, report: Any) 
             raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
 
 
-def _call(exercise: Exercise, case: Call, worker: pool.Worker) -> None:
+def _call(exercise: Exercise, case: Call, worker: pool.Worker, others: Sequence[Call] = ()) -> None:
+    """Judge one call; `others` are calls that may say which mistake it is not."""
     result = called(exercise, case, worker)
     if exercise.sealed is not None:
         _sealed(exercise, case, result)
@@ -482,11 +488,41 @@ def _call(exercise: Exercise, case: Call, worker: pool.Worker) -> None:
         message = f"{message} {why}"
     if result is None:
         message, diagnosis = f"{message} {sentence('nothing: return')}", "nothing"
+    alone = ""
     for slip in exercise.slips:
-        if slipped(slip, case.arguments, result, wanted):
-            message, diagnosis = f"{message} {slip.message}", slip.diagnosis
+        if not slipped(slip, case.arguments, result, wanted):
+            continue
+        other = next((one for one in others if _clears(slip, exercise, one, worker)), None)
+        if other is None:
+            diagnosis, alone = slip.diagnosis, slip.message
             break
-    raise Stop("WRONG", diagnosis, message)
+        if not alone:
+            call = sentence("value: others") if other.hidden else f"{exercise.entry}{other}"
+            about = sentence("value: here alone", call=call)
+            diagnosis, alone = slip.diagnosis, f"{slip.message} {about}"
+    raise Stop("WRONG", diagnosis, f"{message} {alone}".rstrip())
+
+
+def _clears(slip: Slip, exercise: Exercise, case: Call, worker: pool.Worker) -> bool:
+    """Is the answer right in a case in which this mistake would show? Then it is another one."""
+
+    def right(result: Any) -> bool:
+        if exercise.accepts is not None:
+            return not exercise.accepts(case.arguments, result)
+        if slip.part is None:
+            return _alike(result, wanted)
+        return isinstance(result, list) and _alike(result[slip.part : slip.part + 1], part)
+
+    with contextlib.suppress(ArithmeticError, Stop):
+        made = slip.answer(*case.arguments)
+        if made is None:
+            return False
+        made = json.loads(json.dumps(made))
+        wanted = json.loads(json.dumps(exercise.answer(*case.arguments)))
+        part = [] if slip.part is None else [wanted[slip.part]]
+        shows = not right(made) if slip.part is None else not _alike([made], part)
+        return shows and right(called(exercise, case, worker))
+    return False
 
 
 def refused(exercise: Exercise, call: Call, result: Any) -> str:
@@ -502,9 +538,10 @@ def _sealed(exercise: Exercise, case: Call, result: Any) -> None:
     right, diagnosis, why, shown = exercise.sealed.verdict(case, result)
     if right:
         return
-    values = {"call": f"{exercise.entry}{case}", "result": f"{_short(result)!r:.300}"}
-    key = "value: wrong result" if shown else "value: result"
-    message = sentence(key, wanted=shown, **values)
+    call, text = f"{exercise.entry}{case}", f"{_short(result)!r:.300}"
+    message = sentence("value: result", call=call, result=text)
+    if shown:
+        message = sentence("value: wrong result", call=call, result=text, wanted=shown)
     if result is None:
         raise Stop("WRONG", "nothing", f"{message} {sentence('nothing: return')}")
     raise Stop("WRONG", diagnosis or "value", f"{message} {why}".strip())

@@ -20,6 +20,7 @@ STATUSES = (
 )
 HINTS = 3
 INFRA_TRIES = 2
+OTHERS = 16  # calls that may clear an answer of a mistake which another call hints at
 HINTED = ("WRONG", "RACE", "BARRIER", "COMPILE", "TIMEOUT", "FORBIDDEN")
 ON_GPU = ("cuda", "triton")  # the kinds whose answers are kernels
 
@@ -157,10 +158,12 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
     shown, long_way = None, None
     try:
         define(exercise, source, worker)
+        calls = exercise.cases[:OTHERS] if exercise.kind == "values" else ()
+        others = [case.drawn(seed + number) for number, case in enumerate(calls)]
         for number, case in enumerate(exercise.cases):
             shown = case = case.drawn(seed + number) if isinstance(case, Call) else case
             try:
-                counted = run_case(exercise, case, worker, seed + number)
+                counted = run_case(exercise, case, worker, seed + number, others)
                 if number == 0 and counted:
                     evidence["counts"] = counted
             except Stop as stop:
@@ -174,7 +177,9 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
         if long_way:
             stop, shown = long_way
             raise stop
-    except Stop as stop:
+    except Stop as found:
+        stop = _refused(exercise, worker, found)
+        shown = shown if stop is found else None
         if shown is not None:
             evidence["case"] = exercise.described(shown)
         if worker.output:
@@ -189,6 +194,16 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
             *(message, stop.diagnosis, hint, evidence),
         )
     return Verdict(exercise.name, "PASS", exercise.points, exercise.points, evidence=evidence)
+
+
+def _refused(exercise: Exercise, worker: pool.Worker, stop: Stop) -> Stop:
+    """Return the compiler's word on a kernel that the interpreter does not know, if it refuses."""
+    if stop.status == "NOT_YET" and exercise.kind in ON_GPU:
+        try:
+            on_gpu.compiles(exercise, worker)
+        except Stop as refused:
+            return refused
+    return stop
 
 
 __all__ = ["STATUSES", "Case", "Verdict", "judge", "verdict"]

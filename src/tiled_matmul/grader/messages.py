@@ -222,6 +222,8 @@ MESSAGES: dict[str, str] = {
     "value: layer": "Matrix {number} of the batch ({wrong} of {layers} are wrong):",
     "value: result": "{call} is {result}.",
     "value: wrong result": "{call} is {result}, should be {wanted}.",
+    "value: here alone": "So it looks in this call, and yet {call} is right.",
+    "value: others": "another one",
     "value: how many": "{count} values are asked for.",
     "value: setting": "{call} is {result} in this run. {message}",
     "nothing: return": "Does it end with a `return`?",

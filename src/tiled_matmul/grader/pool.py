@@ -30,6 +30,7 @@ USERS = range(1 << 30, 1 << 31)  # a user drawn for each sandbox: one's processe
 POLL_S = 0.25
 GRACE_S = 1.0
 LAST_WAIT_S = 60.0
+MOST_WAITING = 10.0  # processes for a processor
 SCRATCH = "tiled-matmul-worker-"  # not -grade-: older versions hold no lock on theirs
 LIBRARIES = ("numpy", "numba", "torch", "triton")
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -53,6 +54,15 @@ class TooSlow(Exception):
 
 class NoWorker(Exception):
     """No worker could be started. This is a fault of the machine, not of an answer."""
+
+
+def slack() -> float:
+    """Return how many seconds of a clock a worker has for each of its processor.
+
+    More where more processes want to run than there are processors: nobody is to fail for that.
+    """
+    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return SLACK * min(max(1.0, waiting), MOST_WAITING)
 
 
 def sandbox_works() -> bool:
@@ -323,7 +333,7 @@ class Worker:
     ) -> tuple[dict, list[bytes]]:
         """Send a request, return its reply. Raises Died, TooSlow or wire.BadMessage.
 
-        A worker ends itself after `seconds` of a processor; on the clock it has SLACK times as
+        A worker ends itself after `seconds` of a processor; on the clock it has `slack` times as
         long. Another program has `seconds`. With "in_all" in the header, this request and those
         that follow have so many seconds together.
         """
@@ -333,8 +343,8 @@ class Worker:
         reader = wire.Reader(max_bytes)
         began = time.monotonic()
         if "in_all" in header:
-            self.until = began + SLACK * header["in_all"]
-        deadline = min(began + seconds * (SLACK if own else 1), self.until)
+            self.until = began + slack() * header["in_all"]
+        deadline = min(began + seconds * (slack() if own else 1), self.until)
         stdin, stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
         ended = 0.0
         with selectors.DefaultSelector() as selector:

@@ -270,8 +270,9 @@ class Limits:
     """What one answer may take: seconds for each case and in all, bytes of memory and of output.
 
     A case's seconds are its process's own, of a processor; on a clock it may take SLACK times as
-    long, so that a busy machine is nobody's fault. The same holds for all cases together: they
-    may take ten times the `cost` of the course's own answer, and five seconds more.
+    long, and longer where more processes run than there are processors (`pool.slack`), so that a
+    busy machine is nobody's fault. The same holds for all cases together: they may take ten times
+    the `cost` of the course's own answer, and five seconds more.
     On a GPU `build_seconds` are for compiling it, `gpu_seconds` for a launch and for a timing.
     """
 

@@ -8,7 +8,6 @@ HIDDEN = (
     Case(1, 1, 1, draw="normal"),
     Case(5, 1, 9, draw="normal"),
     Case(1, 8, 2),
-    Case(6, 6, 6, draw="normal"),
     Case(97, 1, 2, draw="wide"),
     Case(2, 83, 1),
     Case(1, 2, 101, draw="wide"),

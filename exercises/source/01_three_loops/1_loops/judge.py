@@ -57,6 +57,7 @@ EXERCISE = Exercise(
         Case(2, 3, 73, draw="normal"),
         Case(4, 3, 1, draw="wide"),
         Case(2, 5, 0),
+        Case(6, 6, 6, draw="normal"),
         Case(1, 2, 1_200),
         # Each remainder, for sums that are taken in steps of up to eight.
         *(Case(2, 3, k, draw="normal") for k in range(4, 18)),

@@ -84,6 +84,8 @@ EXERCISE = Exercise(
         Call((8, 5, 3, 2)),  # another tile by each of the slips
         *_every(7, 5, 4),  # a last group of 3 rows, whose first number 3 does not divide
         *_every(5, 3, 2),
+        *_every(5, 3, 3),  # the last group does not begin at a multiple of its rows
+        Call((7, 4, 3, 2)),  # the last group is a full one
         Call((2000, 70, 50, 33)),
         *(Call(draw=_any) for _ in range(8)),
     ),

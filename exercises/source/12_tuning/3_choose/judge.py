@@ -54,7 +54,7 @@ def as_good(arguments: tuple[int, int], result: object) -> str:
     mine, most = (expected(*arguments, one) for one in (setting, choose(*arguments)))
     if np.isclose(mine, most):
         return ""
-    return f"By the two shares it comes to {mine:.0%} of the peak, and another one to {most:.0%}."
+    return f"By the two shares it comes to {mine:.2g} of the peak, and another one to {most:.2g}."
 
 
 def _full(m: int, n: int, block_m: int, block_n: int) -> float:
@@ -123,6 +123,9 @@ EXERCISE = Exercise(
         Call((1408, 3072)),  # one full wave
         Call((7331, 775)),  # another setting by each wrong count, or product
         Call((2459, 808)),
+        Call((907, 5211)),  # another setting by the sum of the shares
+        Call((1793, 1563)),  # and by the smaller of the two
+        Call((1, 1)),  # shares far below a percent
         *(Call(draw=_any_c) for _ in range(12)),
     ),
     slips=(
@@ -149,6 +152,11 @@ EXERCISE = Exercise(
             lambda m, n: _best(lambda s: min(_busy(m, n, *s[:2]), _roof(*s[:2]))),
             "product",
             "That is the best of the smaller share: the two are multiplied.",
+        ),
+        Slip(
+            lambda m, n: _best(lambda s: _busy(m, n, *s[:2]) + _roof(*s[:2])),
+            "product",
+            "That is the best by the sum of the two shares: they are multiplied.",
         ),
         Slip(
             lambda m, n: min(SETTINGS, key=lambda s: expected(m, n, s)),

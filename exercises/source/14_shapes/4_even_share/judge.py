@@ -9,7 +9,7 @@ from itertools import product as combinations
 
 import numpy as np
 
-from tiled_matmul.grader.programs import BLOCKS, STORES, block_of, blocks, tiled_loads, tiles_of
+from tiled_matmul.grader.programs import BLOCKS, STORES, block_of, blocks, tiled_loads
 from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Slip, cover, loads_of_tiles
 
 EVERY_REST = range(81, 97)  # of K over a block
@@ -28,7 +28,7 @@ def _launch(case: Case) -> tuple:
 def _steps(case: Case) -> tuple[int, int]:
     """Return the number of tiles of C, and of steps along K."""
     block = block_of(case)
-    tiles = tiles_of(case.m, case.n, block["BLOCK_M"], block["BLOCK_N"])
+    tiles = cover(case.m, block["BLOCK_M"]) * cover(case.n, block["BLOCK_N"])
     return tiles, cover(case.k, block["BLOCK_K"])
 
 
