@@ -120,6 +120,10 @@ MESSAGES: dict[str, str] = {
         "{message} The grader runs kernels in an interpreter, and it does not know this; write it "
         "as the chapter's kernels do."
     ),
+    "unknown: outside": (
+        "{at}: outside of its functions, a kernel's cell should only hold numbers and tuples of "
+        "them, each computed in one expression."
+    ),
     "unknown: class": (
         "{at}: the grader only runs a class that has no base class and no decorator. Plain "
         "functions do as well."

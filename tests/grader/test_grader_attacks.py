@@ -1,0 +1,184 @@
+"""Tries to get past the list of what an answer may say, to slow the grader, and to mislead it.
+
+Almost each one worked once. What runs no process is here; attacks on processes are in
+test_grader_hostile.py.
+"""
+
+import time
+
+import pytest
+
+from tiled_matmul.grader import gate, spec
+from tiled_matmul.grader.spec import Call, Case, Exercise
+
+KERNEL = Exercise(
+    *("99.1", "kernel", 1, "kernel", ("a", "b"), "cuda", spec.CUDA, (Case(4, 4, 4),)),
+    hints={"other": 1},
+    launch=lambda case: ((1, 1), (8, 8)),
+)
+LOOPS = Exercise(
+    *("99.2", "loops", 1, "product", ("a", "b"), "loops", spec.LOOPS, (Case(4, 4, 4),)),
+    hints={"other": 1},
+)
+VALUE = Exercise(
+    *("99.3", "value", 1, "value", ("n",), "values", spec.VALUES, (Call((4,)),)),
+    hints={"other": 1},
+    answer=lambda n: n,
+)
+PROGRAM = Exercise(
+    *("99.4", "program", 1, "program", ("a", "K"), "triton", spec.TRITON, (Case(4, 4, 4),)),
+    hints={"other": 1},
+    launch=lambda case: ((1, 1), {}),
+)
+HEADS = {
+    "cuda": "@cuda.jit\ndef kernel(a, b):\n    ",
+    "loops": "def product(a, b):\n    ",
+    "values": "def value(n):\n    ",
+    "triton": "@triton.jit\ndef program(a, K):\n    ",
+}
+
+
+def answer(one, line, above=""):
+    return f"{above}\n{HEADS[one.kind]}{line}\n"
+
+
+GETS = "class P:\n    def __setattr__(self, name, value):\n        print(value)"
+SETS = "class P:\n    def set(self, v):\n        self.shape = v"
+
+# Attributes by their names, which the list does not see.
+BY_NAME = (
+    (LOOPS, "functools.update_wrapper(print, a, ('_array',), ())", ""),
+    (VALUE, "functools.update_wrapper(P(), n, ('_array',), ())", GETS),
+    (VALUE, "functools.wraps(n, assigned=('_array',), updated=())(n)", ""),
+    (VALUE, "functools.singledispatch(n)", ""),
+    (VALUE, "functools.GenericAlias(n, n)", ""),
+    (LOOPS, "return f('{0._array}', a)", "f = str.format"),
+    (LOOPS, "return f(a)", "f = '{0._array}'.format"),
+    (LOOPS, "return f(dict(x=a))", "f = '{x._array}'.format_map"),
+    (LOOPS, "return list(map(str.format, ['{0._array}'], [a]))", ""),
+    (LOOPS, "return '{:{0._array}}'.format(a)", ""),
+    (VALUE, "match n:\n        case P(x): return x", "class P:\n    __match_args__ = ('_array',)"),
+    (PROGRAM, "tl.math.wraps(a, ('handle',), ())(K)", ""),
+    (PROGRAM, "tl.store(a, X)", "X = tl.math.core"),
+    (PROGRAM, "tl.store(a, X)", "X = tl.math.List"),
+)
+# Classes: what they set of objects that are not their own, and what asks for an index twice.
+CLASSES = (
+    (VALUE, "return P", "class P:\n    def __getattr__(self, name): return 3"),
+    (VALUE, "return P", "class P:\n    def __index__(self): return 3"),
+    (VALUE, "return P", "class P:\n    def __array_interface__(self): return 3"),
+    (VALUE, "return P", "class P:\n    def __class_getitem__(self, k): return k"),
+    (VALUE, "return P", "class P:\n    def __del__(self): print(1)"),
+    (LOOPS, "P.set(a, 3)", SETS),
+    (LOOPS, "return P", f"{SETS}\n    set(math, 3)"),
+    (KERNEL, "a[0] = R", f"{SETS}\nR = P.set(np, 3)"),
+    (PROGRAM, "tl.store(a, R)", f"{SETS}\nR = P.set(tl, 3)"),
+)
+# An imported name that means something else elsewhere.
+IMPORTS = (
+    (LOOPS, "return __builtins__", "from math import pi as __builtins__"),
+    (LOOPS, "return f", "def f():\n    from math import pi as open\n    return open"),
+    (LOOPS, "return open or X", "X = open\nfrom math import pi as open"),
+    (LOOPS, "return functools.pi", "X = functools.reduce\nimport math as functools"),
+    (LOOPS, "return f(a) or math.pi", "import math\ndef f(math):\n    return math.gi_frame"),
+    (VALUE, "return f(n) or m.pi", "import math as m\ndef f(m):\n    return m.gi_frame"),
+    (VALUE, "for m in [n]: return m.f_back", "import math as m"),
+    (VALUE, "return [m.f_back for m in [n]]", "import math as m"),
+    (VALUE, "return x.load", "import math as x\nimport numpy as x"),
+    (KERNEL, "a[0] = np.pi + N", "N = np.load\nimport math as np"),
+    (KERNEL, "a[0] = N", "import math\nmath = np\nN = math.load"),
+    (KERNEL, "a[0] = N", "import math as m\nm = np\nN = m.load"),
+    (KERNEL, "a[0] = math.pi + N", "import math\nN = (lambda math: math.gi_frame)(3)"),
+)
+# Numba evaluates a signature's text as Python.
+F = "def f(x):\n    return x\n"
+OPTIONS = (
+    (KERNEL, "a[0] = g(1)", F + "g = cuda.jit(link='/tmp/x.ptx')(f)"),
+    (KERNEL, "a[0] = g(1)", F + "g = cuda.jit('__import__(\"os\")')(f)"),
+    (KERNEL, "a[0] = g(1)", F + "j = cuda.jit\ng = j('__import__(\"os\")')(f)"),
+    (KERNEL, "a[0] = g(1)", F + "j = (cuda.jit,)\ng = j[0]('__import__(\"os\")')(f)"),
+    (KERNEL, "a[0] = f(1)", "@cuda.jit('void.__class__')\n" + F),
+    (KERNEL, "a[0] = f(1)", "@cuda.jit('print(1)')\n" + F),
+    (KERNEL, "a[0] = f(1)", "@cuda.jit(('void(int32)', '[x for x in ()]'))\n" + F),
+    (KERNEL, "a[0] = f(1)", "from numba.cuda import jit\n@jit('exec(\"1\")')\n" + F),
+    (PROGRAM, "tl.store(a, g(1))", F + "g = triton.jit(f, repr=print, launch_metadata=print)"),
+    (PROGRAM, "tl.load(a, _semantic=K)", ""),
+    (PROGRAM, "tl.tensor(a, K)", ""),
+)
+# The interpreter runs a kernel's cell, and the compiler runs it again: it must be the same.
+TWO_RUNS = (
+    (KERNEL, "a[0] = R", F + "try:\n    f[1]\n    R = 1\nexcept Exception:\n    R = 0"),
+    (KERNEL, "a[0] = R", "if True:\n    R = 1"),
+    (KERNEL, "a[0] = R", "for R in (1, 2):\n    pass"),
+    (KERNEL, "R[0] = a[0]", "R = [0] * 100"),
+    (KERNEL, "R[0] = a[0]", "R = {}"),
+    (KERNEL, "R[0] = a[0]", "R = (3,)\nR[0] = 3"),
+    (KERNEL, "a[0] = R", "R = (i for i in (1, 2))"),
+    (KERNEL, "a[0] = R", "R = (lambda x: x)(3)"),
+    (KERNEL, "a[0] = R", "R = (S := 3) + 1"),
+    (KERNEL, "a[0] = R", "R = zip((1, 2), (3, 4))"),
+    (KERNEL, "a[0] = R", F + "R = len('%r' % f)"),
+    (KERNEL, "a[0] = R", F + "g = f\nR = len(f'{g}')"),
+    (KERNEL, "a[0] = R", F + "R = 1 if f == 3 else 2"),
+    (KERNEL, "a[0] = R", F + "h = (f,)\nR = h[0][1, 1]"),
+    (KERNEL, "a[0] = f(1)", "def f(x, seen=[0] * 100):\n    return x"),
+    (KERNEL, "a[0] = f(1)", "def f(x, *, seen={}):\n    return x"),
+    (PROGRAM, "R[0] = tl.load(a)", "R = [0]"),
+    (PROGRAM, "tl.store(a, isinstance(K, int))", ""),
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "line", "above"), [*BY_NAME, *CLASSES, *IMPORTS, *OPTIONS, *TWO_RUNS]
+)
+def test_what_got_past_the_list_does_not(one, line, above):
+    with pytest.raises(gate.Refused):
+        gate.admit(one, answer(one, line, above))
+
+
+@pytest.mark.parametrize(
+    ("one", "line", "above"),
+    [
+        (VALUE, "return '{:.3f} {0} {{}} {:>{w}}'.format(n, n, w=3)", ""),
+        (VALUE, "return functools.reduce(f, [n]) + functools.lru_cache(None)(f)(n)", F),
+        (VALUE, "return P(n) + 1", "class P:\n    def __add__(self, x):\n        return x"),
+        (VALUE, "return floor(m.pi)", "import math as m\nfrom math import floor, pow"),
+        (KERNEL, "a[0] = g(1)", F + "g = cuda.jit(device=True)(f)"),
+        (KERNEL, "a[0] = g(1)", "g = cuda.jit(lambda x, y=2: x + y, device=True)\nh = g"),
+        (KERNEL, "a[0] = g(1)", F + "import numba as nb\ng = cuda.jit(f)\nG = (f, g)"),
+        (KERNEL, "a[0] = f(1)", "from numba.cuda import jit\n@jit(device=True)\n" + F),
+        (KERNEL, "a[0] = f(1)", "@cuda.jit('void(float32[:, ::1], f8[:], i4)')\n" + F),
+        (KERNEL, "a[0] = f(1)", "@cuda.jit('int32(int32)', device=True, inline='always')\n" + F),
+        (KERNEL, "a[0] = N + M", "N: int = min(3, 4) * 2 if 3 < 4 else -1\nM, L = (1, 2)\n''"),
+        (PROGRAM, "tl.store(a, tl.math.exp(B))", "B = tl.constexpr(16)\nC = tl.cdiv(3, 2)"),
+    ],
+)
+def test_what_is_right_is_still_run(one, line, above):
+    gate.admit(one, answer(one, line, above))
+
+
+# Time: the grader itself reads an answer's source, so no answer may make that slow.
+
+NAMES = [f"{x}{y}" for x in "ABCDEFGHIJKLMNOPQRSTUVWXYZabc" for y in "BCDEFGHIJKLMNOPQRSTU"]
+SLOW = {
+    "attributes": "def value(n):\n" + " n.x=1\n" * 2800,
+    "attributes of self": "class P:\n def f(s):\n" + "  s.x=1\n" * 2300 + "def value(n):\n P",
+    "methods": "class P:\n" + " def __eq__(s):0\n" * 1000 + "def value(n):\n P",
+    "needs": "".join(f"{y}={x}\n" for x, y in zip(NAMES, NAMES[1:], strict=False))
+    + f"def value(n):\n return {NAMES[-1]}",
+}
+
+
+@pytest.mark.parametrize("source", SLOW.values(), ids=SLOW)
+def test_no_answer_makes_the_gate_slow(source):
+    began = time.process_time()
+    try:
+        gate.admit(VALUE, source)
+    except gate.Refused:
+        pass
+    assert time.process_time() - began < 2  # it is some tenths; once it was up to 50 seconds
+
+
+def test_a_number_that_python_does_not_write_is_told_all_the_same():
+    with pytest.raises(gate.Mistake, match="but here it is"):
+        gate.admit(VALUE, f"def value(n, m, k=0x{'f' * 9000}):\n    return 1")
