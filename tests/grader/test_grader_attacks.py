@@ -6,10 +6,14 @@ test_grader_hostile.py.
 
 import time
 
+import numpy as np
 import pytest
 
 from tiled_matmul.grader import gate, spec
+from tiled_matmul.grader.folders import exercise
+from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import Call, Case, Exercise
+from tiled_matmul.grader.watched import Record
 
 KERNEL = Exercise(
     *("99.1", "kernel", 1, "kernel", ("a", "b"), "cuda", spec.CUDA, (Case(4, 4, 4),)),
@@ -182,3 +186,73 @@ def test_no_answer_makes_the_gate_slow(source):
 def test_a_number_that_python_does_not_write_is_told_all_the_same():
     with pytest.raises(gate.Mistake, match="but here it is"):
         gate.admit(VALUE, f"def value(n, m, k=0x{'f' * 9000}):\n    return 1")
+
+
+# Loops on watched matrices: behind the list, an object of the answer's is no index and no number.
+
+
+class Liar:
+    """Is another index each time, and has an array's attributes."""
+
+    ndim = 0
+
+    def __init__(self):
+        self.asked = 0
+
+    def __index__(self):
+        self.asked += 1
+        return self.asked % 2
+
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, index):
+        return 1.0
+
+    def __radd__(self, other):
+        return 0.0
+
+    __float__ = __index__
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda a, c: a[Liar(), 0],
+        lambda a, c: a[0][Liar()],
+        lambda a, c: a[Liar() : 3],
+        lambda a, c: a[:: Liar(), 0],
+        lambda a, c: a[[Liar(), 1]],
+        lambda a, c: c.__setitem__(Liar(), 0),
+        lambda a, c: c.__setitem__((0, 0), Liar()),
+        lambda a, c: c.__setitem__(0, Liar()),
+        lambda a, c: c.__setitem__(0, [Liar()] * 5),
+        lambda a, c: a + Liar(),
+        lambda a, c: c.__setitem__((0, 0), "3"),
+    ],
+)
+def test_an_object_is_no_index_and_no_number(use):
+    record = Record()
+    a, _, c = record.watch(np.ones((3, 4)), np.ones((4, 5)), np.zeros((3, 5)))
+    with pytest.raises((TypeError, IndexError)):
+        use(a, c)
+    assert sum(record.reads.values()) in (0, 12) and record.writes == 0
+
+
+COPIED = """def loops_4(a, b, c):
+    M, K = a.shape
+    N = b.shape[1]
+    B = [[b[k, j] for j in range(N)] for k in range(K)]
+    for i in range(M):
+        row = [0.0] * N
+        for k in range(K):
+            for j in range(N):
+                row[j] += a[i, k] * B[k][j]
+        for j in range(N):
+            c[i, j] = row[j]
+"""
+
+
+def test_loops_without_tiles_do_not_pass_with_a_copy_of_b():
+    verdict = judge(exercise("03.1"), COPIED)
+    assert (verdict.points, verdict.diagnosis) == (0, "copied"), verdict

@@ -28,6 +28,8 @@ MESSAGES: dict[str, str] = {
         "the result is a {kind}; it should consist of numbers, strings, lists and dictionaries"
     ),
     "error: no number": "{name} takes a number, got a {kind}",
+    "error: no index": "an index should be a whole number or a slice, got a {kind}",
+    "error: no value": "an element of a matrix should be a number, got a {kind}",
     "error: not launched": "the kernel cannot be launched: {reason}.",
     # forbidden: the answer uses something that it may not use.
     "forbidden: length": (
