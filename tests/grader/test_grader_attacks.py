@@ -4,14 +4,17 @@ Almost each one worked once. What runs no process is here; attacks on processes 
 test_grader_hostile.py.
 """
 
+import os
+import subprocess
 import time
 
 import numpy as np
 import pytest
 
-from tiled_matmul.grader import gate, spec
+from tiled_matmul.grader import gate, pool, practice, spec, starters, teacher
 from tiled_matmul.grader.folders import exercise
-from tiled_matmul.grader.judge import judge
+from tiled_matmul.grader.journal import Journal
+from tiled_matmul.grader.judge import judge, verdict
 from tiled_matmul.grader.spec import Call, Case, Exercise
 from tiled_matmul.grader.watched import Record
 
@@ -256,3 +259,61 @@ COPIED = """def loops_4(a, b, c):
 def test_loops_without_tiles_do_not_pass_with_a_copy_of_b():
     verdict = judge(exercise("03.1"), COPIED)
     assert (verdict.points, verdict.diagnosis) == (0, "copied"), verdict
+
+
+# Folders, names and files.
+
+
+def test_a_folder_that_may_not_be_searched_stops_no_one_elses_marks(tmp_path, monkeypatch):
+    for name in ("alice", "bob"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "05.ipynb").write_text("{}")
+    own = os.lstat
+
+    def lstat(path, *args, **named):
+        if "bob/" in os.fspath(path):
+            raise PermissionError(13, "Permission denied", path)
+        return own(path, *args, **named)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    there = dict(teacher.submissions(tmp_path))
+    assert there == {tmp_path / name / "05.ipynb": None for name in ("alice", "bob")}
+
+
+ODD = "\u2215 \u2044 \uff0f \u3164 \xa0 \u2003 \u3000 \t \n \u200b".split(" ")
+
+
+@pytest.mark.parametrize("odd", [*ODD, ""])
+def test_a_name_does_not_look_like_another_learners_folder(odd, tmp_path):
+    name = f"alice{odd or ' '}05.ipynb"
+    assert teacher.shown(tmp_path / name, tmp_path) == ("alice?05.ipynb" if odd else name)
+
+
+def test_two_gradings_do_not_write_one_journal(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "in").mkdir()
+    with Journal(tmp_path / "marks.part", tmp_path / "in"):
+        with pytest.raises(ValueError, match="another grading"):
+            Journal(tmp_path / "marks.part", tmp_path / "in")
+    with Journal(tmp_path / "marks.part", tmp_path / "in") as kept:
+        assert not kept.kept
+
+
+def test_one_answer_that_the_grader_fails_on_leaves_the_others_their_marks(monkeypatch):
+    (path,) = [path for path in starters.solutions() if path.name.startswith("01")]
+
+    def judged(one, source, **options):
+        return 1 / 0 if one.name == "01.1" else verdict(one, "WRONG", "no")
+
+    monkeypatch.setattr(practice, "judge", judged)
+    statuses = [one["status"] for one in practice.grade(path, False)["exercises"]]
+    assert statuses[0] == "INFRA" and set(statuses[1:]) == {"WRONG"}
+
+
+def test_nothing_but_tmp_can_be_written_in_a_sandbox_whoever_owns_it():
+    if not pool.sandbox_works():
+        pytest.skip("bubblewrap makes no sandbox here")
+    tries = "for d in / /dev /dev/shm /etc /tmp; do echo x > $d/x && echo $d; done; true"
+    command = [pool.sandbox.find_bwrap(), *pool._confined(), "sh", "-c", tries]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["/tmp"], done

@@ -147,12 +147,17 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     for event in t.select(op="dot"):
         dots[event.program] += event.elements
     counts = {
-        "elements loaded": sum(event.elements for event in t.select(op="load")),
-        "elements stored": sum(event.elements for event in t.select(op="store")),
+        # An atomic operation reads and writes.
+        "elements loaded": _elements(t, "load") + _elements(t, "atomic"),
+        "elements stored": _elements(t, "store") + _elements(t, "atomic"),
         "products of a program": max(dots.values()),
     }
     outputs = _outputs(arrays[-1].numpy(), *(x.numpy() for x in arrays[:-1]))
     return {"findings": findings, "counts": counts}, outputs
+
+
+def _elements(t: Any, op: str) -> int:
+    return sum(event.elements for event in t.select(op=op))
 
 
 def tensors(request: dict, blobs: list[bytes]) -> tuple[Any, ...]:

@@ -101,7 +101,8 @@ def _confined() -> list[str]:
             seen += ["--ro-bind", str(path), str(path)]
     for name in ("/etc/ld.so.cache", "/etc/alternatives"):
         seen += ["--ro-bind-try", name, name]
-    seen += ["--proc", "/proc", "--dev", "/dev"]
+    # Else a user who owns them could fill the memory behind / and /dev.
+    seen += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--remount-ro", "/"]
     return [*rights, "--die-with-parent", "--new-session", *seen, "--chdir", "/tmp"]
 
 
