@@ -15,7 +15,7 @@ from tiled_matmul.grader import gate, pool, practice, spec, starters, teacher
 from tiled_matmul.grader.folders import exercise
 from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.judge import judge, verdict
-from tiled_matmul.grader.spec import Call, Case, Exercise
+from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
 from tiled_matmul.grader.watched import Record
 
 KERNEL = Exercise(
@@ -317,3 +317,15 @@ def test_nothing_but_tmp_can_be_written_in_a_sandbox_whoever_owns_it():
     command = [pool.sandbox.find_bwrap(), *pool._confined(), "sh", "-c", tries]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["/tmp"], done
+
+
+def test_a_worker_that_only_waits_for_a_processor_is_not_too_slow(monkeypatch):
+    """As with more jobs than processors, or beside an answer that keeps them all busy."""
+    busy = {"source": "for i in range(4 * 10**6): pass\n\ndef f(): pass", "given": {}, "entry": "f"}
+    monkeypatch.setattr(pool, "SLACK", 0.03)
+    monkeypatch.setattr(pool, "STARVED", 1e3)
+    with pool.Worker("values", Limits(), False) as worker:
+        assert worker.ask(busy, [], 3, 0)[0] == {"defined": True}
+        asleep = busy | {"source": "import time\ntime.sleep(9)"}
+        with pytest.raises(pool.TooSlow):
+            worker.ask(asleep, [], 3, 0)

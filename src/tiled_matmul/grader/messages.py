@@ -126,6 +126,7 @@ MESSAGES: dict[str, str] = {
         "{at}: outside of its functions, a kernel's cell should only hold numbers and tuples of "
         "them, each computed in one expression."
     ),
+    "unknown: pointer": "A pointer was cast to one of elements that are wider or narrower.",
     "unknown: class": (
         "{at}: the grader only runs a class that has no base class and no decorator. Plain "
         "functions do as well."
