@@ -329,3 +329,12 @@ def test_a_worker_that_only_waits_for_a_processor_is_not_too_slow(monkeypatch):
         asleep = busy | {"source": "import time\ntime.sleep(9)"}
         with pytest.raises(pool.TooSlow):
             worker.ask(asleep, [], 3, 0)
+
+
+def test_workers_find_the_course_compiled(tmp_path, monkeypatch):
+    (tmp_path / "module.py").write_text("x = 3\n")
+    monkeypatch.setattr(pool, "PACKAGE", tmp_path)
+    pool.compiled.__wrapped__()
+    assert list(tmp_path.glob("__pycache__/module.*.pyc"))
+    monkeypatch.setattr(pool, "PACKAGE", tmp_path / "nowhere")
+    pool.compiled.__wrapped__()
