@@ -25,7 +25,7 @@ from tiled_matmul.grader import cells, gate, pool, practice, spec, starters, tea
 from tiled_matmul.grader.folders import exercise, exercises, folder
 from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.judge import judge
-from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
+from tiled_matmul.grader.spec import Call, Case, Count, Exercise, Limits
 
 (SOLUTION,) = [path for path in starters.solutions() if path.name.startswith("05")]
 ANSWERS = {name: solved for name, (_, solved) in starters.answers(SOLUTION).items()}
@@ -421,6 +421,16 @@ def test_programs_of_triton_are_judged(judged):
         ("c, M", "c: open, M"),
     ):
         assert judged(TILES, RIGHT_TILES.replace(old, new)).status == "FORBIDDEN", new
+
+
+def test_an_atomic_operation_counts_as_a_load_and_as_a_store(judged):
+    loads = Count("elements loaded", lambda case: 2 * (20 * 19 + 19 * 17), "", share=0)
+    one = dataclasses.replace(TILES, counts=(loads,))
+    load = "x = tl.load(a + at, (rows[:, None] < M) & (k[None, :] < K), 0.0)"
+    again = load.replace("x = tl.load", "x += 0 * tl.atomic_add").replace(", 0.0)", ")")
+    again = again.replace("a + at, ", "a + at, 0.0, ")
+    verdict = judged(one, RIGHT_TILES.replace(load, f"{load}\n        {again}"))
+    assert verdict.diagnosis == "counts" and "elements loaded" in verdict.message, verdict
 
 
 EQUAL = """class Equal(list):

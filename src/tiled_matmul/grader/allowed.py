@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import string
 from collections.abc import Iterator, Sequence
 
 from tiled_matmul.grader.messages import sentence
@@ -87,12 +88,30 @@ REACH = (
     *("locals", "vars", "dir", "input", "type", "object", "super", "breakpoint", "memoryview"),
     *("get_ipython", "exit", "quit", "BaseException", "SystemExit", "KeyboardInterrupt"),
 )
-FIELDS = re.compile(r"\{[^{}]*[._\[]")  # of str.format: one that asks for an attribute
+CONSTANTS = (  # of what a kernel's module may be made: nothing that has a state
+    *(ast.Constant, ast.Name, ast.Attribute, ast.Tuple, ast.Subscript, ast.Slice, ast.BinOp),
+    *(ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.keyword, ast.Lambda),
+    *(ast.arguments, ast.arg, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context),
+)
+STORED = (ast.Name, ast.Tuple, ast.Store)
+STATEFUL = ("zip", "enumerate", "print")
+SPECIAL = frozenset(  # methods that Python itself calls; others reach further than their class
+    f"__{name}__"
+    for name in (
+        *("init", "post_init", "repr", "str", "len", "iter", "next", "getitem", "setitem", "call"),
+        *("contains", "bool", "int", "float", "hash", "eq", "ne", "lt", "le", "gt", "ge", "neg"),
+        *("add", "radd", "iadd", "sub", "rsub", "mul", "rmul", "truediv", "floordiv", "mod", "pow"),
+        *("abs", "and", "or", "xor", "missing"),
+    )
+)
+NUMBER = re.compile(r"void|bool_|boolean|u?int(?:8|16|32|64|p)|float(?:16|32|64)|[fiu][1248]|none")
+SIGNATURE = (ast.Call, ast.Subscript, ast.Slice, ast.Tuple, ast.Constant, ast.Load, ast.Expression)
 OPTIONS = frozenset(
     ("device", "fastmath", "inline", "opt", "lineinfo", "debug", "cache", "max_registers")
     + ("launch_bounds", "forceinline", "maxsize", "typed", "noinline", "do_not_specialize")
     + ("frozen", "order", "eq", "slots")
 )
+NO_FUNCTIONS = ("tl.tensor",)  # names of types, for annotations
 CALLED = ("syncthreads", "commit_copies")
 
 
@@ -133,9 +152,17 @@ class NotYet(Refused):
 
 def quoted(source: str, node: ast.AST) -> str:
     """Return the text of a node on one line, at most 60 characters of it."""
-    text = ast.get_source_segment(source, node) or ast.unparse(node)
+    text = ast.get_source_segment(source, node) or unparsed(node)
     text = " ".join(text.split())
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+def unparsed(node: ast.AST) -> str:
+    """Return a node as Python writes it; an int of thousands of digits it does not write."""
+    try:
+        return ast.unparse(node)
+    except ValueError:
+        return "…"
 
 
 def describe(source: str, node: ast.AST) -> str:
@@ -198,6 +225,9 @@ class _Reader:
         self.kernel = exercise.kind not in PYTHON_KINDS
         self.outer = {name for top in statements for name in _outer(top)}
         self.members = set(self.rules.members)
+        self.special, self.own = self.of_classes()
+        self.functions: set[str] = set()  # of the answer, by all their names
+        self.seen: set[int] = set()  # what was looked at together with what it is part of
         for top in statements:  # what the methods of a class set, and those methods
             for one in ast.walk(top):
                 if isinstance(one, ast.ClassDef):
@@ -209,8 +239,23 @@ class _Reader:
                 elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
                     self.members |= {one.attr} if self.of_self(one) else set()
 
+    def of_classes(self) -> tuple[set[int], set[int]]:
+        """Return the ids of the methods of classes, and of the attributes that they set of self."""
+        methods, own = set(), set()
+        for top in self.statements:
+            for one in ast.walk(top):
+                for f in one.body if isinstance(one, ast.ClassDef) else ():
+                    if not isinstance(f, ast.FunctionDef):
+                        continue
+                    methods.add(id(f))
+                    first = f.args.args[0].arg if f.args.args else None
+                    own |= {id(n) for n in ast.walk(f) if _is_of(n, first)}
+        return methods, own
+
     def read(self) -> None:
         for top in self.statements:
+            if self.kernel:
+                self.look_at_constants(top)
             self.parameters = [a.arg for a in top.args.args] if _is_function(top) else []
             self.in_kernel = self.kernel and _is_function(top)
             self.bound = named(top) | self.outer
@@ -219,6 +264,60 @@ class _Reader:
             for node in ast.walk(top):
                 if id(node) not in skipped:
                     self.look_at(node)
+
+    def look_at_constants(self, top: ast.stmt) -> None:
+        """Raise NotYet for what could differ between the interpreter's run and the compiler's.
+
+        A kernel's module holds functions and numbers; a number is not computed from functions, as
+        those are other objects for the compiler.
+        """
+        if isinstance(top, ast.FunctionDef):
+            there = [d for d in (*top.args.defaults, *top.args.kw_defaults) if d is not None]
+            self.functions.add(top.name)
+        elif isinstance(top, ast.Assign | ast.AnnAssign):
+            targets = top.targets if isinstance(top, ast.Assign) else [top.target]
+            there = [top.value] if top.value is not None else []
+            if not all(isinstance(n, STORED) for target in targets for n in ast.walk(target)):
+                raise NotYet(sentence("unknown: outside", at=self.at(top)))
+            if any(map(self.mentions, there)):
+                self.functions |= {name for target in targets for name in named(target)}
+        elif isinstance(top, ast.Import | ast.ImportFrom | ast.Pass) or _is_text(top):
+            return
+        else:
+            raise NotYet(sentence("unknown: outside", at=self.at(top)))
+        for part in there:
+            known = all(isinstance(node, CONSTANTS) for node in ast.walk(part))
+            calls = [node for node in ast.walk(part) if isinstance(node, ast.Call)]
+            if not known or any(self.callee(c) in (None, *STATEFUL) for c in calls):
+                raise NotYet(sentence("unknown: outside", at=self.at(top)))
+            if self.mentions(part) and not self.is_function(part):
+                raise NotYet(sentence("unknown: outside", at=self.at(top)))
+
+    def mentions(self, value: ast.expr) -> bool:
+        """Does a value have to do with functions of the answer?"""
+        there = ast.walk(value)
+        return any(
+            isinstance(n, ast.Lambda) or (isinstance(n, ast.Name) and n.id in self.functions)
+            for n in there
+        )
+
+    def is_function(self, value: ast.expr) -> bool:
+        """Is it a function of the answer, a decorated one too, or a tuple of them?"""
+        if isinstance(value, ast.Tuple):
+            return all(map(self.is_function, value.elts))
+        if isinstance(value, ast.Call):
+            return self.meaning(self.callee(value) or "") in self.rules.decorators
+        return isinstance(value, ast.Name | ast.Lambda)
+
+    def callee(self, node: ast.Call) -> str | None:
+        """Return the dotted name of what is called; of `cuda.jit(…)(f)` that of the decorator."""
+        inner = node.func.func if isinstance(node.func, ast.Call) else node.func
+        name = dotted(inner)
+        if isinstance(node.func, ast.Call) and self.meaning(name or "") not in (
+            self.rules.decorators
+        ):
+            return None
+        return name
 
     def annotations(self, top: ast.AST) -> Iterator[ast.AST]:
         """Yield all parts of the annotations that are taken out before the answer runs."""
@@ -254,27 +353,35 @@ class _Reader:
     def bind(self, name: str, node: ast.AST) -> None:
         if name.startswith("_simt") or (name.startswith("__") and name.strip("_")):
             raise Refused(sentence("forbidden: underscore", name=name))
-        taken = {*MODULES.values(), *COURSE, "torch"} - set(self.aliases)
+        line = getattr(node, "lineno", "?")
+        taken = {*MODULES.values(), *COURSE, "torch"}
         if name in taken and (name in self.rules.modules or name in self.rules.names):
-            line = getattr(node, "lineno", "?")
             raise Refused(sentence("forbidden: meaning", name=name, line=line))
+        if name in self.aliases:  # everywhere it is looked up as what was imported
+            raise NotYet(sentence("forbidden: meaning", name=name, line=line))
+
+    def see_Import(self, node: ast.Import | ast.ImportFrom) -> None:  # noqa: N802
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            hides = hasattr(builtins, name) and name not in self.rules.names
+            if name.startswith(("__", "_simt")) or name in REACH or hides:
+                raise Refused(sentence("forbidden: reach", at=self.at(node)))
+            modules = {*MODULES.values(), *COURSE, "torch"}
+            if name in modules and self.aliases.get(name) != name:
+                raise Refused(sentence("forbidden: meaning", name=name, line=node.lineno))
+
+    see_ImportFrom = see_Import  # noqa: N815
 
     def see_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
-        if not node.name.startswith("__") or not self.in_class(node):
+        if id(node) not in self.special or node.name not in SPECIAL:
             self.bind(node.name, node)
         for decorator in node.decorator_list:
             self.decorator(decorator)
 
-    def in_class(self, node: ast.FunctionDef) -> bool:
-        return any(
-            node in one.body
-            for top in self.statements
-            for one in ast.walk(top)
-            if isinstance(one, ast.ClassDef)
-        )
-
     def see_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
         self.bind(node.name, node)
+        if self.exercise.kind != "values":
+            raise NotYet(sentence("unknown: construct", construct="class", at=self.at(node)))
         if node.keywords or node.bases:
             raise NotYet(sentence("unknown: class", at=self.at(node)))
         for decorator in node.decorator_list:
@@ -310,15 +417,24 @@ class _Reader:
 
     def decorator(self, node: ast.expr) -> None:
         call = isinstance(node, ast.Call)
+        self.seen |= {id(node), id(node.func) if call else id(node)}
         name = self.meaning(dotted(node.func if call else node) or "")
         if name not in self.rules.decorators:
             raise NotYet(sentence("unknown: decorator", at=self.at(node)))
-        for value in [*node.args, *(k.value for k in node.keywords)] if call else []:
+        if call:
+            self.look_at_options(node)
+        if call and self.kernel and not all(map(_is_signature, node.args)):
+            raise Refused(sentence("forbidden: decorator option", at=self.at(node)))
+
+    def look_at_options(self, node: ast.Call) -> None:
+        """Raise Refused for options of a decorator that are not plain, or that do more."""
+        functions = ast.Name | ast.Lambda  # in `cuda.jit(f)`
+        values = [a for a in node.args if not (self.kernel and isinstance(a, functions))]
+        for value in (*values, *(k.value for k in node.keywords)):
             if not all(isinstance(n, ast.Constant | ast.Tuple | ast.Load) for n in ast.walk(value)):
                 raise Refused(sentence("forbidden: decorator option", at=self.at(node)))
-        options = {k.arg for k in node.keywords} if call else set()
-        plain = call and any(type(getattr(a, "value", 0)) is not str for a in node.args)
-        if not options <= OPTIONS or (plain and self.kernel):
+        plain = all(map(_is_signature, values)) or not self.kernel
+        if not plain or not {k.arg for k in node.keywords} <= OPTIONS:
             raise Refused(sentence("forbidden: decorator option", at=self.at(node)))
 
     def meaning(self, name: str) -> str:
@@ -338,6 +454,7 @@ class _Reader:
             self.bind(node.id, node)
             return
         name = self.aliases.get(node.id, node.id)
+        self.look_at_decorator(name, node)
         if "." in name:
             self.module_attribute(name, node)
         elif not self.readable(name):
@@ -359,9 +476,12 @@ class _Reader:
             if not self.of_self(node):
                 raise NotYet(sentence("unknown: attribute assigned", at=self.at(node)))
         elif name and whole.partition(".")[0] in self.rules.modules:
+            self.look_at_decorator(whole, node)
             if not (inner and self.prefix(whole)):
                 self.module_attribute(whole, node)
         elif node.attr.startswith("_") and node.attr not in NAMED_TUPLES:
+            raise Refused(sentence("forbidden: reach", at=self.at(node)))
+        elif node.attr in ("format", "format_map") and not _is_plain_format(node.value):
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
         elif node.attr in PRODUCTS or (name and not self.readable(self.aliases.get(root, root))):
             self.refuse_name(whole or node.attr, node)
@@ -370,17 +490,12 @@ class _Reader:
 
     def of_self(self, node: ast.Attribute) -> bool:
         """Does a method of a class set an attribute of its own object?"""
-        owner = isinstance(node.value, ast.Name) and node.value.id
-        methods = [
-            f
-            for top in self.statements
-            for one in ast.walk(top)
-            if isinstance(one, ast.ClassDef)
-            for f in one.body
-            if isinstance(f, ast.FunctionDef) and f.args.args
-        ]
-        mine = any(f.args.args[0].arg == owner and node in ast.walk(f) for f in methods)
-        return mine and not node.attr.startswith("_")
+        return id(node) in self.own and not node.attr.startswith("_")
+
+    def look_at_decorator(self, name: str, node: ast.expr) -> None:
+        """Raise NotYet for a kernel's decorator that is neither used as one nor called."""
+        if self.kernel and name in self.rules.decorators and id(node) not in self.seen:
+            raise NotYet(sentence("unknown: decorator", at=self.at(node)))
 
     def prefix(self, name: str) -> bool:
         """Is it the beginning of a longer name that is looked at by itself, as "cuda.shared"?"""
@@ -460,10 +575,16 @@ class _Reader:
     def see_Call(self, node: ast.Call) -> None:  # noqa: N802
         name = dotted(node.func) or ""
         member = isinstance(node.func, ast.Attribute) and node.func.attr
-        if member in ("format", "format_map") and not self.plain_format(node.func):
+        if any((keyword.arg or "").startswith("_") for keyword in node.keywords):
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
         if not self.kernel:
             return
+        if self.meaning(name) in self.rules.decorators:
+            if id(node) not in self.seen:
+                self.look_at_options(node)
+            self.seen.add(id(node.func))
+        if self.meaning(name) in NO_FUNCTIONS:
+            raise NotYet(sentence("unknown: name", at=self.at(node), name=name))
         if name in self.rules.attributes and name.rpartition(".")[2] in ("x", "y", "z"):
             raise Mistake(sentence("forbidden: number called", at=self.at(node)))
         if member in NO_CALLS:
@@ -478,10 +599,49 @@ class _Reader:
         if name in self.parameters:
             raise Mistake(sentence("forbidden: not a function", at=self.at(node), name=name))
 
-    def plain_format(self, node: ast.Attribute) -> bool:
-        text = node.value
-        known = isinstance(text, ast.Constant) and isinstance(text.value, str)
-        return known and not FIELDS.search(text.value)
+
+def _is_of(node: ast.AST, name: str | None) -> bool:
+    """Is it an attribute of this variable?"""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return False
+    return node.value.id == name
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_plain_format(node: ast.AST) -> bool:
+    """Is it a text of `str.format` that asks for no attribute of what it is given?"""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_modest(node.value)
+
+
+def _is_modest(text: str, depth: int = 2) -> bool:
+    """Do all fields of a text for `str.format` ask for numbers or names alone?"""
+    try:
+        fields = list(string.Formatter().parse(text))
+    except ValueError:  # raised when it runs as well
+        return False
+    for _, name, spec, _ in fields:
+        if set(name or "") & set("._[") or (spec and not (depth and _is_modest(spec, depth - 1))):
+            return False
+    return True
+
+
+def _is_signature(node: ast.expr) -> bool:
+    """Is it a signature of numbers and arrays? Numba evaluates its text as Python."""
+    if isinstance(node, ast.Tuple):
+        return all(map(_is_signature, node.elts))
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return False
+    try:
+        tree = ast.parse(node.value.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return all(
+        NUMBER.fullmatch(n.id) if isinstance(n, ast.Name) else isinstance(n, SIGNATURE)
+        for n in ast.walk(tree)
+    )
 
 
 def _same(node: ast.Compare) -> bool:

@@ -335,9 +335,10 @@ def _operated(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -
         shows = made is not None and (np.isnan(made).any() or not _near(right, made, sizes))
         if shows and _near(c, made, sizes):
             raise Stop("WRONG", slip.diagnosis, f"{first}{slip.message}")
-    cause = {"cuda": "not finite: cuda", "triton": "not finite: triton"}.get(exercise.kind)
-    if diagnosis == "not finite" and cause:
-        message = f"{message} {exercise.remedies.get(diagnosis, sentence(cause))}"
+    if diagnosis == "not finite" and exercise.kind in ("cuda", "triton"):
+        cuda, triton = sentence("not finite: cuda"), sentence("not finite: triton")
+        usual = triton if exercise.kind == "triton" else cuda
+        message = f"{message} {exercise.remedies.get(diagnosis, usual)}"
     raise Stop("WRONG", known(exercise, diagnosis), message)
 
 

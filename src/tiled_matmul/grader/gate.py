@@ -21,6 +21,7 @@ from tiled_matmul.grader.allowed import (
     check,
     describe,
     named,
+    unparsed,
 )
 from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import MODULES, PYTHON_KINDS, Exercise
@@ -109,34 +110,38 @@ def _needed(exercise: Exercise, tree: ast.Module) -> list[ast.stmt]:
     """
     given = set(exercise.given)
     binds = {node: _binds(node) - given for node in tree.body}
-    wanted, kept = {exercise.entry}, set()
-    while True:
-        more = {
-            node for node in tree.body if node not in kept and _sets(node, binds[node], wanted)
-        } - _overridden(tree, binds)
-        if not more:
-            return [node for node in tree.body if node in kept]
-        kept |= more
-        wanted |= {name for node in more for name in _reads(node)}
+    overridden = _overridden(tree)
+    left = [node for node in tree.body if node not in overridden]
+    setting: dict[str, list[ast.stmt]] = {}
+    for node in left:
+        for name in _sets(node, binds[node]):
+            setting.setdefault(name, []).append(node)
+    wanted, kept, seen = [exercise.entry], set(), {exercise.entry}
+    while wanted:
+        for node in setting.get(wanted.pop(), ()):
+            if node not in kept:
+                kept.add(node)
+                more = _reads(node) - seen
+                seen |= more
+                wanted += more
+    return [node for node in tree.body if node in kept]
 
 
-def _overridden(tree: ast.Module, binds: dict[ast.stmt, set[str]]) -> set[ast.stmt]:
+def _overridden(tree: ast.Module) -> set[ast.stmt]:
     """Return the functions that a later function of the same name takes the place of."""
     last = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     return {n for n in tree.body if isinstance(n, ast.FunctionDef) and last[n.name] is not n}
 
 
-def _sets(node: ast.stmt, binds: set[str], wanted: set[str]) -> bool:
-    """Does a statement bind a wanted name, or change what such a name holds?"""
-    if binds & wanted:
-        return True
+def _sets(node: ast.stmt, binds: set[str]) -> set[str]:
+    """Return the names that a statement binds, and the one whose value a method's call changes."""
     changed = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     if not changed or not isinstance(node.value.func, ast.Attribute):
-        return False
+        return binds
     root = node.value.func
     while isinstance(root, ast.Attribute | ast.Subscript):
         root = root.value
-    return isinstance(root, ast.Name) and root.id in wanted - set(MODULES)
+    return binds | ({root.id} - set(MODULES) if isinstance(root, ast.Name) else set())
 
 
 def _binds(node: ast.stmt) -> set[str]:
@@ -193,7 +198,7 @@ def _look_at_entry(exercise: Exercise, needed: list[ast.stmt], source: str) -> N
     most = 10**6 if given.vararg else len(names)
     without = [d for d in given.kw_defaults if d is None]
     if without or not least <= len(exercise.parameters) <= most:
-        actual = f"{exercise.entry}({ast.unparse(given)})"
+        actual = f"{exercise.entry}({unparsed(given)})"
         raise Mistake(sentence("forbidden: parameters", wanted=wanted, actual=actual))
     if exercise.kind not in PYTHON_KINDS and not entry.decorator_list:
         decorator = min(exercise.rules.decorators)

@@ -140,7 +140,7 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     (grid,) = request["launch"][:1]
     options = request["launch"][1]
     kernel = space[request["entry"]]
-    with _as_on_a_gpu():
+    with _as_on_a_gpu(arrays[0].element_size()):
         t = trace_tiles(kernel, tuple(grid), *arrays, *request["extents"], *strides, **options)
     kinds = dict.fromkeys(one.kind for one in t.findings)
     findings = [[one for one in t.findings if one.kind == kind][:SHOWN] for kind in kinds]
@@ -149,8 +149,9 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     for event in t.select(op="dot"):
         dots[event.program] += event.elements
     counts = {
-        "elements loaded": sum(event.elements for event in t.select(op="load")),
-        "elements stored": sum(event.elements for event in t.select(op="store")),
+        # An atomic operation reads and writes.
+        "elements loaded": _elements(t, "load") + _elements(t, "atomic"),
+        "elements stored": _elements(t, "store") + _elements(t, "atomic"),
         "products of a program": max(dots.values()),
     }
     counts |= _corners(t, request["arrays"][-1]) if request.get("walk") else {}
@@ -168,6 +169,10 @@ def _corners(t: Any, output: str) -> dict[str, int]:
             key = f"{axis} of program {event.program[0]}"
             corners[key] = max(0, min(first, corners.get(key, first)))
     return corners
+
+
+def _elements(t: Any, op: str) -> int:
+    return sum(event.elements for event in t.select(op=op))
 
 
 def tensors(request: dict, blobs: list[bytes]) -> tuple[Any, ...]:
@@ -208,8 +213,8 @@ def _as_tf32(x: np.ndarray) -> np.ndarray:
 
 
 @contextmanager
-def _as_on_a_gpu() -> Iterator[None]:
-    """Let the interpreter compute as a GPU does where it is kinder.
+def _as_on_a_gpu(itemsize: int) -> Iterator[None]:
+    """Let the interpreter compute as a GPU does where it is kinder, on elements of so many bytes.
 
     Elements that a mask leaves out without `other` are undefined: here NaN. A product of float32
     tiles rounds its factors to TF32, unless `input_precision` says otherwise.
@@ -218,9 +223,16 @@ def _as_on_a_gpu() -> Iterator[None]:
 
     from triton.runtime.interpreter import TensorHandle
 
-    from tiled_matmul.microscope.triton.interpreter import Hooks, _nan
+    from tiled_matmul.microscope.cuda.errors import Unsupported
+    from tiled_matmul.microscope.triton.interpreter import Hooks, Memory, _nan
 
-    own, own_dot = Hooks.create_masked_load, Hooks.create_dot
+    own, own_dot, own_behind = Hooks.create_masked_load, Hooks.create_dot, Memory.behind
+
+    def behind(self, op, pointers, mask):
+        # Several elements behind one pointer would be counted as one.
+        if pointers.get_element_ty().primitive_bitwidth != 8 * itemsize:
+            raise Unsupported(sentence("unknown: pointer"))
+        return own_behind(self, op, pointers, mask)
 
     def dot(self, a, b, d, input_precision, *rest, **named):
         if a.data.dtype == np.float32 and "TF32" == getattr(input_precision, "name", ""):
@@ -234,7 +246,8 @@ def _as_on_a_gpu() -> Iterator[None]:
             values.data[left_out] = _nan(pointers.get_element_ty())
         return values
 
-    with patch.multiple(Hooks, create_masked_load=load, create_dot=dot):
+    hooks = patch.multiple(Hooks, create_masked_load=load, create_dot=dot)
+    with hooks, patch.object(Memory, "behind", behind):
         yield
 
 

@@ -28,6 +28,8 @@ MESSAGES: dict[str, str] = {
         "the result is a {kind}; it should consist of numbers, strings, lists and dictionaries"
     ),
     "error: no number": "{name} takes a number, got a {kind}",
+    "error: no index": "an index should be a whole number or a slice, got a {kind}",
+    "error: no value": "an element of a matrix should be a number, got a {kind}",
     "error: not launched": "the kernel cannot be launched: {reason}.",
     # forbidden: the answer uses something that it may not use.
     "forbidden: length": (
@@ -120,6 +122,11 @@ MESSAGES: dict[str, str] = {
         "{message} The grader runs kernels in an interpreter, and it does not know this; write it "
         "as the chapter's kernels do."
     ),
+    "unknown: outside": (
+        "{at}: outside of its functions, a kernel's cell should only hold numbers and tuples of "
+        "them, each computed in one expression."
+    ),
+    "unknown: pointer": "A pointer was cast to one of elements that are wider or narrower.",
     "unknown: class": (
         "{at}: the grader only runs a class that has no base class and no decorator. Plain "
         "functions do as well."

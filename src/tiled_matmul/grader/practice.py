@@ -219,7 +219,12 @@ def _graded(
                 cc = device.cc if device is not None else None
                 return plain_verdict(answer.exercise, answer.status, answer.message, cc=cc)
             options = {"confined": confined, "seed": seed, "gpu": device, "sanitize": sanitize}
-            return judge(answer.exercise, answer.source, **options)
+            try:
+                return judge(answer.exercise, answer.source, **options)
+            except Exception as error:  # the grader's own fault, and the other answers' marks stay
+                kind, reason = type(error).__name__, str(error)[:200]
+                failure = sentence("infra: grader", kind=kind, reason=reason)
+                return plain_verdict(answer.exercise, "INFRA", failure)
 
         with ThreadPoolExecutor(jobs) as pool:
             verdicts = pool.map(verdict, submission.answers)

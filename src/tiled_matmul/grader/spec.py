@@ -445,6 +445,8 @@ ERRORS = frozenset(
     + ("ZeroDivisionError", "ArithmeticError", "RuntimeError", "StopIteration")
     + ("NotImplementedError", "OverflowError")
 )
+# A kernel that asks for types could differ where it is compiled from where it is run.
+KERNEL_NAMES = (NUMBERS | ERRORS) - {"isinstance"}
 PLACES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 AXES = frozenset(f"cuda.{place}.{axis}" for place in PLACES for axis in "xyz")
 TYPES = frozenset(
@@ -452,7 +454,7 @@ TYPES = frozenset(
     + ("uint32", "uint64", "bool_", "intp")
 )
 CUDA = Rules(
-    names=NUMBERS | ERRORS,
+    names=KERNEL_NAMES,
     modules=frozenset({"cuda", "math", "np", "numba"}),
     attributes=AXES
     | {
@@ -473,7 +475,7 @@ CUDA = Rules(
     decorators=frozenset({"cuda.jit"}),
 )
 TRITON = Rules(
-    names=NUMBERS | ERRORS,
+    names=KERNEL_NAMES,
     modules=frozenset({"triton", "tl"}),
     attributes=frozenset(
         f"tl.{name}"
@@ -489,13 +491,19 @@ TRITON = Rules(
             *("max_constancy", "assume", "debug_barrier", "device_print", "device_assert"),
             *("static_print", "static_assert", "cast", "clamp", "umulhi", "cumsum", "argmax"),
             *("argmin", "load_tensor_descriptor", "store_tensor_descriptor", "tensor", "dtype"),
-            *("const", "pointer_type", "atomic_add", "reduce", "associative_scan", "math.*"),
+            *("const", "pointer_type", "atomic_add", "reduce", "associative_scan"),
+            # Not all of tl.math: it has other modules, and Python's functools.wraps.
+            *(f"math.{name}" for name in "abs ceil cos div_rn erf exp exp2 fdiv floor fma".split()),
+            *(f"math.{name}" for name in "log log2 rsqrt sin sqrt sqrt_rn umulhi".split()),
         )
     )
     | {"triton.cdiv", "triton.next_power_of_2", "triton.jit"},
     members=frozenset({"shape", "dtype", "to", "T", "element_ty", "load", "store", "trans"})
     | {"value", "type", "permute", "reshape", "view", "sum", "max", "broadcast_to", "is_floating"},
     decorators=frozenset({"triton.jit"}),
+)
+FUNCTOOLS = frozenset(  # what reads or sets attributes by their names is not among them
+    f"functools.{name}" for name in ("reduce", "partial", "cache", "lru_cache", "cmp_to_key")
 )
 METHODS = frozenset(
     name
@@ -523,7 +531,8 @@ VALUES = Rules(
     modules=frozenset(
         ("math", "np", "itertools", "functools", "collections", "dataclasses", "fractions")
     ),
-    attributes=frozenset({"math.*", "itertools.*", "functools.*"})
+    attributes=frozenset({"math.*", "itertools.*"})
+    | FUNCTOOLS
     | {f"collections.{name}" for name in ("Counter", "defaultdict", "deque", "namedtuple")}
     | {"collections.OrderedDict", "fractions.Fraction", "dataclasses.field"}
     | {f"np.{name}" for name in (*PURE, *TYPES)},
@@ -539,7 +548,8 @@ VALUES = Rules(
 LOOPS = Rules(
     names=VALUES.names,
     modules=frozenset({"math", "np", "itertools", "functools"}),
-    attributes=frozenset({"math.*", "itertools.*", "functools.*", "np.ndarray"})
+    attributes=frozenset({"math.*", "itertools.*", "np.ndarray"})
+    | FUNCTOOLS
     | {f"np.{name}" for name in TYPES},
     members=METHODS | {"shape", "dtype", "type", "size", "ndim", "sum", "fill", "from_iterable"},
 )

@@ -32,6 +32,8 @@ FORMULA = "=+-@\u2212"  # the last one is a minus sign
 SEPARATOR = re.compile(r"([;|\n])")  # where a spreadsheet may begin a field; a comma is quoted
 UNSEEN = ("C", "M", "Z")  # categories of characters: control, combining, blank
 BLANKS = '"\u115f\u1160\u2800\u3164\uffa0'  # look empty as well; a quote may be read away
+# In a name: what looks like the / behind another learner's folder, and blanks but the usual one.
+ODD = re.compile(r"[\u2044\u2215\u29f8\u29f6\u2571\uff0f\u3164\u115f\u1160\uffa0\u2800]|[^\S ]")
 MAX_ENTRIES = 20_000
 MAX_DEPTH = 20  # of folders in a submission: deeper ones are not searched
 
@@ -73,7 +75,8 @@ def _in_folder(folder: Path) -> Iterator[tuple[Path, str | None]]:
             if count > MAX_ENTRIES:
                 yield folder, sentence("submission: too many", most=MAX_ENTRIES)
                 return
-            yield path, sentence("submission: link") if path.is_symlink() else None
+            # os.path's answer is False where Path's is an error, in a folder that may not be read.
+            yield path, sentence("submission: link") if os.path.islink(path) else None
     if deep:
         yield folder, sentence("submission: too deep", most=MAX_DEPTH)
     elif not count:
@@ -83,7 +86,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[Path, str | None]]:
 def shown(path: Path, folder: Path) -> str:
     """Return a submission's path below the folder, as printable text."""
     name = os.fsencode(path.relative_to(folder)).decode("utf-8", "backslashreplace")
-    return cells.printable(name)
+    return cells.printable(ODD.sub("?", name))
 
 
 def grade(

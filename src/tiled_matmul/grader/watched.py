@@ -175,6 +175,7 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> Any:
         if self.ndim == 2 and self.shape[0] == 0 and type(index) is int and index == 0:
             return NoRow(self)
+        index = _plain_index(index)
         places = self._at(index)
         if isinstance(places, np.ndarray):
             rest = self._record, self._name, self._array[index], places, self._first, self._whole
@@ -187,9 +188,8 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         return value
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        index, value = _plain_index(index), _plain_value(value)
         record, places = self._record, self._at(index)
-        if isinstance(value, Watched):
-            value = value._taken()
         if not isinstance(places, np.ndarray):
             record.touched.append(int(places))
         elif np.ndim(value):
@@ -204,7 +204,7 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         named.pop("out", None)  # `c[i] += …` puts its result back by __setitem__
-        taken = [x._taken() if isinstance(x, Watched) else x for x in inputs]
+        taken = [_plain_value(x) for x in inputs]
         return getattr(ufunc, method)(*taken, **named)
 
     def _taken(self) -> np.ndarray:
@@ -274,6 +274,43 @@ class NoRow:
 
     def __getitem__(self, index: Any) -> Any:
         return self._matrix[0, index]  # raises Outside
+
+
+def _plain_index(index: Any) -> Any:
+    """Return an index that is the same whenever it is used. Raises TypeError for other objects.
+
+    An object of the answer's could name one element where it is counted, another where it is read.
+    """
+    if isinstance(index, tuple):
+        return tuple(map(_plain_index, index))
+    if isinstance(index, list):
+        index = np.array(index)
+    if isinstance(index, Watched):
+        index = index._taken()
+    if isinstance(index, slice):
+        parts = index.start, index.stop, index.step
+        return slice(*(part if part is None else _number(part) for part in parts))
+    if isinstance(index, np.ndarray) and index.dtype.kind in "biu":
+        return index.copy()
+    return index if index is None or index is Ellipsis else _number(index)
+
+
+def _number(value: Any) -> Any:
+    if type(value) in (bool, int, float) or isinstance(value, np.generic):
+        return value
+    raise TypeError(sentence("error: no index", kind=type(value).__name__))
+
+
+def _plain_value(value: Any) -> Any:
+    """Return a number or an array of numbers. Raises TypeError for other objects."""
+    if isinstance(value, Watched):
+        return value._taken()
+    if isinstance(value, list | tuple):
+        value = np.array(value)
+    kind = value.dtype.kind if isinstance(value, np.ndarray) else None
+    if kind in ("b", "i", "u", "f") or isinstance(value, np.number | np.bool_ | int | float):
+        return value
+    raise TypeError(sentence("error: no value", kind=type(value).__name__))
 
 
 def _spelled(part: Any) -> str:

@@ -147,6 +147,15 @@ EXERCISE = Exercise(
             least=lambda case: case.m * case.k * cover(case.n, _edge(case)),
         ),
         Count(
+            "reads of B",
+            None,
+            "C is right, and elements of B are read fewer times than three tiles need: B was "
+            "copied before. Read each element where it is multiplied.",
+            "copied",
+            share=0,
+            least=lambda case: case.n * case.k * cover(case.m, _edge(case)),
+        ),
+        Count(
             "whole rows",
             lambda case: 0,
             "C is right, and NumPy runs some of the loops: whole pieces of a matrix are taken at "

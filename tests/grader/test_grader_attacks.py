@@ -1,0 +1,340 @@
+"""Tries to get past the list of what an answer may say, to slow the grader, and to mislead it.
+
+Almost each one worked once. What runs no process is here; attacks on processes are in
+test_grader_hostile.py.
+"""
+
+import os
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from tiled_matmul.grader import gate, pool, practice, spec, starters, teacher
+from tiled_matmul.grader.folders import exercise
+from tiled_matmul.grader.journal import Journal
+from tiled_matmul.grader.judge import judge, verdict
+from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
+from tiled_matmul.grader.watched import Record
+
+KERNEL = Exercise(
+    *("99.1", "kernel", 1, "kernel", ("a", "b"), "cuda", spec.CUDA, (Case(4, 4, 4),)),
+    hints={"other": 1},
+    launch=lambda case: ((1, 1), (8, 8)),
+)
+LOOPS = Exercise(
+    *("99.2", "loops", 1, "product", ("a", "b"), "loops", spec.LOOPS, (Case(4, 4, 4),)),
+    hints={"other": 1},
+)
+VALUE = Exercise(
+    *("99.3", "value", 1, "value", ("n",), "values", spec.VALUES, (Call((4,)),)),
+    hints={"other": 1},
+    answer=lambda n: n,
+)
+PROGRAM = Exercise(
+    *("99.4", "program", 1, "program", ("a", "K"), "triton", spec.TRITON, (Case(4, 4, 4),)),
+    hints={"other": 1},
+    launch=lambda case: ((1, 1), {}),
+)
+HEADS = {
+    "cuda": "@cuda.jit\ndef kernel(a, b):\n    ",
+    "loops": "def product(a, b):\n    ",
+    "values": "def value(n):\n    ",
+    "triton": "@triton.jit\ndef program(a, K):\n    ",
+}
+
+
+def answer(one, line, above=""):
+    return f"{above}\n{HEADS[one.kind]}{line}\n"
+
+
+GETS = "class P:\n    def __setattr__(self, name, value):\n        print(value)"
+SETS = "class P:\n    def set(self, v):\n        self.shape = v"
+
+# Attributes by their names, which the list does not see.
+BY_NAME = (
+    (LOOPS, "functools.update_wrapper(print, a, ('_array',), ())", ""),
+    (VALUE, "functools.update_wrapper(P(), n, ('_array',), ())", GETS),
+    (VALUE, "functools.wraps(n, assigned=('_array',), updated=())(n)", ""),
+    (VALUE, "functools.singledispatch(n)", ""),
+    (VALUE, "functools.GenericAlias(n, n)", ""),
+    (LOOPS, "return f('{0._array}', a)", "f = str.format"),
+    (LOOPS, "return f(a)", "f = '{0._array}'.format"),
+    (LOOPS, "return f(dict(x=a))", "f = '{x._array}'.format_map"),
+    (LOOPS, "return list(map(str.format, ['{0._array}'], [a]))", ""),
+    (LOOPS, "return '{:{0._array}}'.format(a)", ""),
+    (VALUE, "match n:\n        case P(x): return x", "class P:\n    __match_args__ = ('_array',)"),
+    (PROGRAM, "tl.math.wraps(a, ('handle',), ())(K)", ""),
+    (PROGRAM, "tl.store(a, X)", "X = tl.math.core"),
+    (PROGRAM, "tl.store(a, X)", "X = tl.math.List"),
+)
+# Classes: what they set of objects that are not their own, and what asks for an index twice.
+CLASSES = (
+    (VALUE, "return P", "class P:\n    def __getattr__(self, name): return 3"),
+    (VALUE, "return P", "class P:\n    def __index__(self): return 3"),
+    (VALUE, "return P", "class P:\n    def __array_interface__(self): return 3"),
+    (VALUE, "return P", "class P:\n    def __class_getitem__(self, k): return k"),
+    (VALUE, "return P", "class P:\n    def __del__(self): print(1)"),
+    (LOOPS, "P.set(a, 3)", SETS),
+    (LOOPS, "return P", f"{SETS}\n    set(math, 3)"),
+    (KERNEL, "a[0] = R", f"{SETS}\nR = P.set(np, 3)"),
+    (PROGRAM, "tl.store(a, R)", f"{SETS}\nR = P.set(tl, 3)"),
+)
+# An imported name that means something else elsewhere.
+IMPORTS = (
+    (LOOPS, "return __builtins__", "from math import pi as __builtins__"),
+    (LOOPS, "return f", "def f():\n    from math import pi as open\n    return open"),
+    (LOOPS, "return open or X", "X = open\nfrom math import pi as open"),
+    (LOOPS, "return functools.pi", "X = functools.reduce\nimport math as functools"),
+    (LOOPS, "return f(a) or math.pi", "import math\ndef f(math):\n    return math.gi_frame"),
+    (VALUE, "return f(n) or m.pi", "import math as m\ndef f(m):\n    return m.gi_frame"),
+    (VALUE, "for m in [n]: return m.f_back", "import math as m"),
+    (VALUE, "return [m.f_back for m in [n]]", "import math as m"),
+    (VALUE, "return x.load", "import math as x\nimport numpy as x"),
+    (KERNEL, "a[0] = np.pi + N", "N = np.load\nimport math as np"),
+    (KERNEL, "a[0] = N", "import math\nmath = np\nN = math.load"),
+    (KERNEL, "a[0] = N", "import math as m\nm = np\nN = m.load"),
+    (KERNEL, "a[0] = math.pi + N", "import math\nN = (lambda math: math.gi_frame)(3)"),
+)
+# Numba evaluates a signature's text as Python.
+F = "def f(x):\n    return x\n"
+OPTIONS = (
+    (KERNEL, "a[0] = g(1)", F + "g = cuda.jit(link='/tmp/x.ptx')(f)"),
+    (KERNEL, "a[0] = g(1)", F + "g = cuda.jit('__import__(\"os\")')(f)"),
+    (KERNEL, "a[0] = g(1)", F + "j = cuda.jit\ng = j('__import__(\"os\")')(f)"),
+    (KERNEL, "a[0] = g(1)", F + "j = (cuda.jit,)\ng = j[0]('__import__(\"os\")')(f)"),
+    (KERNEL, "a[0] = f(1)", "@cuda.jit('void.__class__')\n" + F),
+    (KERNEL, "a[0] = f(1)", "@cuda.jit('print(1)')\n" + F),
+    (KERNEL, "a[0] = f(1)", "@cuda.jit(('void(int32)', '[x for x in ()]'))\n" + F),
+    (KERNEL, "a[0] = f(1)", "from numba.cuda import jit\n@jit('exec(\"1\")')\n" + F),
+    (PROGRAM, "tl.store(a, g(1))", F + "g = triton.jit(f, repr=print, launch_metadata=print)"),
+    (PROGRAM, "tl.load(a, _semantic=K)", ""),
+    (PROGRAM, "tl.tensor(a, K)", ""),
+)
+# The interpreter runs a kernel's cell, and the compiler runs it again: it must be the same.
+TWO_RUNS = (
+    (KERNEL, "a[0] = R", F + "try:\n    f[1]\n    R = 1\nexcept Exception:\n    R = 0"),
+    (KERNEL, "a[0] = R", "if True:\n    R = 1"),
+    (KERNEL, "a[0] = R", "for R in (1, 2):\n    pass"),
+    (KERNEL, "R[0] = a[0]", "R = [0] * 100"),
+    (KERNEL, "R[0] = a[0]", "R = {}"),
+    (KERNEL, "R[0] = a[0]", "R = (3,)\nR[0] = 3"),
+    (KERNEL, "a[0] = R", "R = (i for i in (1, 2))"),
+    (KERNEL, "a[0] = R", "R = (lambda x: x)(3)"),
+    (KERNEL, "a[0] = R", "R = (S := 3) + 1"),
+    (KERNEL, "a[0] = R", "R = zip((1, 2), (3, 4))"),
+    (KERNEL, "a[0] = R", F + "R = len('%r' % f)"),
+    (KERNEL, "a[0] = R", F + "g = f\nR = len(f'{g}')"),
+    (KERNEL, "a[0] = R", F + "R = 1 if f == 3 else 2"),
+    (KERNEL, "a[0] = R", F + "h = (f,)\nR = h[0][1, 1]"),
+    (KERNEL, "a[0] = f(1)", "def f(x, seen=[0] * 100):\n    return x"),
+    (KERNEL, "a[0] = f(1)", "def f(x, *, seen={}):\n    return x"),
+    (PROGRAM, "R[0] = tl.load(a)", "R = [0]"),
+    (PROGRAM, "tl.store(a, isinstance(K, int))", ""),
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "line", "above"), [*BY_NAME, *CLASSES, *IMPORTS, *OPTIONS, *TWO_RUNS]
+)
+def test_what_got_past_the_list_does_not(one, line, above):
+    with pytest.raises(gate.Refused):
+        gate.admit(one, answer(one, line, above))
+
+
+@pytest.mark.parametrize(
+    ("one", "line", "above"),
+    [
+        (VALUE, "return '{:.3f} {0} {{}} {:>{w}}'.format(n, n, w=3)", ""),
+        (VALUE, "return functools.reduce(f, [n]) + functools.lru_cache(None)(f)(n)", F),
+        (VALUE, "return P(n) + 1", "class P:\n    def __add__(self, x):\n        return x"),
+        (VALUE, "return floor(m.pi)", "import math as m\nfrom math import floor, pow"),
+        (KERNEL, "a[0] = g(1)", F + "g = cuda.jit(device=True)(f)"),
+        (KERNEL, "a[0] = g(1)", "g = cuda.jit(lambda x, y=2: x + y, device=True)\nh = g"),
+        (KERNEL, "a[0] = g(1)", F + "import numba as nb\ng = cuda.jit(f)\nG = (f, g)"),
+        (KERNEL, "a[0] = f(1)", "from numba.cuda import jit\n@jit(device=True)\n" + F),
+        (KERNEL, "a[0] = f(1)", "@cuda.jit('void(float32[:, ::1], f8[:], i4)')\n" + F),
+        (KERNEL, "a[0] = f(1)", "@cuda.jit('int32(int32)', device=True, inline='always')\n" + F),
+        (KERNEL, "a[0] = N + M", "N: int = min(3, 4) * 2 if 3 < 4 else -1\nM, L = (1, 2)\n''"),
+        (PROGRAM, "tl.store(a, tl.math.exp(B))", "B = tl.constexpr(16)\nC = tl.cdiv(3, 2)"),
+    ],
+)
+def test_what_is_right_is_still_run(one, line, above):
+    gate.admit(one, answer(one, line, above))
+
+
+# Time: the grader itself reads an answer's source, so no answer may make that slow.
+
+NAMES = [f"{x}{y}" for x in "ABCDEFGHIJKLMNOPQRSTUVWXYZabc" for y in "BCDEFGHIJKLMNOPQRSTU"]
+SLOW = {
+    "attributes": "def value(n):\n" + " n.x=1\n" * 2800,
+    "attributes of self": "class P:\n def f(s):\n" + "  s.x=1\n" * 2300 + "def value(n):\n P",
+    "methods": "class P:\n" + " def __eq__(s):0\n" * 1000 + "def value(n):\n P",
+    "needs": "".join(f"{y}={x}\n" for x, y in zip(NAMES, NAMES[1:], strict=False))
+    + f"def value(n):\n return {NAMES[-1]}",
+}
+
+
+@pytest.mark.parametrize("source", SLOW.values(), ids=SLOW)
+def test_no_answer_makes_the_gate_slow(source):
+    began = time.process_time()
+    try:
+        gate.admit(VALUE, source)
+    except gate.Refused:
+        pass
+    assert time.process_time() - began < 2  # it is some tenths; once it was up to 50 seconds
+
+
+def test_a_number_that_python_does_not_write_is_told_all_the_same():
+    with pytest.raises(gate.Mistake, match="but here it is"):
+        gate.admit(VALUE, f"def value(n, m, k=0x{'f' * 9000}):\n    return 1")
+
+
+# Loops on watched matrices: behind the list, an object of the answer's is no index and no number.
+
+
+class Liar:
+    """Is another index each time, and has an array's attributes."""
+
+    ndim = 0
+
+    def __init__(self):
+        self.asked = 0
+
+    def __index__(self):
+        self.asked += 1
+        return self.asked % 2
+
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, index):
+        return 1.0
+
+    def __radd__(self, other):
+        return 0.0
+
+    __float__ = __index__
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda a, c: a[Liar(), 0],
+        lambda a, c: a[0][Liar()],
+        lambda a, c: a[Liar() : 3],
+        lambda a, c: a[:: Liar(), 0],
+        lambda a, c: a[[Liar(), 1]],
+        lambda a, c: c.__setitem__(Liar(), 0),
+        lambda a, c: c.__setitem__((0, 0), Liar()),
+        lambda a, c: c.__setitem__(0, Liar()),
+        lambda a, c: c.__setitem__(0, [Liar()] * 5),
+        lambda a, c: a + Liar(),
+        lambda a, c: c.__setitem__((0, 0), "3"),
+    ],
+)
+def test_an_object_is_no_index_and_no_number(use):
+    record = Record()
+    a, _, c = record.watch(np.ones((3, 4)), np.ones((4, 5)), np.zeros((3, 5)))
+    with pytest.raises((TypeError, IndexError)):
+        use(a, c)
+    assert sum(record.reads.values()) in (0, 12) and record.writes == 0
+
+
+COPIED = """def loops_4(a, b, c):
+    M, K = a.shape
+    N = b.shape[1]
+    B = [[b[k, j] for j in range(N)] for k in range(K)]
+    for i in range(M):
+        row = [0.0] * N
+        for k in range(K):
+            for j in range(N):
+                row[j] += a[i, k] * B[k][j]
+        for j in range(N):
+            c[i, j] = row[j]
+"""
+
+
+def test_loops_without_tiles_do_not_pass_with_a_copy_of_b():
+    verdict = judge(exercise("03.1"), COPIED)
+    assert (verdict.points, verdict.diagnosis) == (0, "copied"), verdict
+
+
+# Folders, names and files.
+
+
+def test_a_folder_that_may_not_be_searched_stops_no_one_elses_marks(tmp_path, monkeypatch):
+    for name in ("alice", "bob"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "05.ipynb").write_text("{}")
+    own = os.lstat
+
+    def lstat(path, *args, **named):
+        if "bob/" in os.fspath(path):
+            raise PermissionError(13, "Permission denied", path)
+        return own(path, *args, **named)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    there = dict(teacher.submissions(tmp_path))
+    assert there == {tmp_path / name / "05.ipynb": None for name in ("alice", "bob")}
+
+
+ODD = "\u2215 \u2044 \uff0f \u3164 \xa0 \u2003 \u3000 \t \n \u200b".split(" ")
+
+
+@pytest.mark.parametrize("odd", [*ODD, ""])
+def test_a_name_does_not_look_like_another_learners_folder(odd, tmp_path):
+    name = f"alice{odd or ' '}05.ipynb"
+    assert teacher.shown(tmp_path / name, tmp_path) == ("alice?05.ipynb" if odd else name)
+
+
+def test_two_gradings_do_not_write_one_journal(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "in").mkdir()
+    with Journal(tmp_path / "marks.part", tmp_path / "in"):
+        with pytest.raises(ValueError, match="another grading"):
+            Journal(tmp_path / "marks.part", tmp_path / "in")
+    with Journal(tmp_path / "marks.part", tmp_path / "in") as kept:
+        assert not kept.kept
+
+
+def test_one_answer_that_the_grader_fails_on_leaves_the_others_their_marks(monkeypatch):
+    (path,) = [path for path in starters.solutions() if path.name.startswith("01")]
+
+    def judged(one, source, **options):
+        return 1 / 0 if one.name == "01.1" else verdict(one, "WRONG", "no")
+
+    monkeypatch.setattr(practice, "judge", judged)
+    statuses = [one["status"] for one in practice.grade(path, False)["exercises"]]
+    assert statuses[0] == "INFRA" and set(statuses[1:]) == {"WRONG"}
+
+
+def test_nothing_but_tmp_can_be_written_in_a_sandbox_whoever_owns_it():
+    if not pool.sandbox_works():
+        pytest.skip("bubblewrap makes no sandbox here")
+    tries = "for d in / /dev /dev/shm /etc /tmp; do echo x > $d/x && echo $d; done; true"
+    command = [pool.sandbox.find_bwrap(), *pool._confined(), "sh", "-c", tries]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["/tmp"], done
+
+
+def test_a_worker_that_only_waits_for_a_processor_is_not_too_slow(monkeypatch):
+    """As with more jobs than processors, or beside an answer that keeps them all busy."""
+    busy = {"source": "for i in range(4 * 10**6): pass\n\ndef f(): pass", "given": {}, "entry": "f"}
+    monkeypatch.setattr(pool, "SLACK", 0.03)
+    monkeypatch.setattr(pool, "STARVED", 1e3)
+    with pool.Worker("values", Limits(), False) as worker:
+        assert worker.ask(busy, [], 3, 0)[0] == {"defined": True}
+        asleep = busy | {"source": "import time\ntime.sleep(9)"}
+        with pytest.raises(pool.TooSlow):
+            worker.ask(asleep, [], 3, 0)
+
+
+def test_workers_find_the_course_compiled(tmp_path, monkeypatch):
+    (tmp_path / "module.py").write_text("x = 3\n")
+    monkeypatch.setattr(pool, "PACKAGE", tmp_path)
+    pool.compiled.__wrapped__()
+    assert list(tmp_path.glob("__pycache__/module.*.pyc"))
+    monkeypatch.setattr(pool, "PACKAGE", tmp_path / "nowhere")
+    pool.compiled.__wrapped__()
