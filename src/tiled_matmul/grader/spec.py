@@ -577,6 +577,7 @@ NO_NEEDLESS_BARRIERS = Count(
 
 
 FAR = 256  # beyond what a byte holds
+DEEP_AT = 5  # every so many remainders lie behind many tiles
 
 
 def tiled_cases(
@@ -584,14 +585,15 @@ def tiled_cases(
 ) -> tuple[Case, ...]:
     """Return the cases that every kernel with tiles of this edge has to pass.
 
-    K has each remainder, behind `deep` tiles and more; it is smaller than a tile, and 1; M, N and K
-    (beyond `far_k`) in turn are far larger than the other two. `numbers` changes all sizes, so that
-    hidden cases are of the same kind; `how` holds the fields of each case.
+    K has each remainder, a few of them behind `deep` tiles or more and the others behind one or
+    two; it is smaller than a tile, and 1; M, N and K (beyond `far_k`) in turn are far larger than
+    the other two. `numbers` changes all sizes, for hidden cases of the same kind, which have every
+    third remainder; `how` holds the fields of each case.
     """
     random = np.random.default_rng(numbers)
     sizes = []
-    for rest in range(edge):
-        steps = deep + int(random.integers(0, 2))
+    for rest in range(edge)[numbers % 3 :: 3 if numbers else 1]:
+        steps = (deep if rest % DEEP_AT == 0 else min(deep, 1)) + int(random.integers(0, 2))
         sizes.append((*random.integers(1, min(edge, 8) + 3, 2).tolist(), steps * edge + rest))
     sizes += [(edge + 1, 2, 1), (2, edge + 1, max(1, edge - 1))]
     far = [int(size) for size in FAR + random.integers(1, 2 * edge, 3)]
