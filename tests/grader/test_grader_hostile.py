@@ -116,6 +116,8 @@ def before(text, answer=ANSWERS["05.1"]):
 def judged_once(workers):
     """`judge` for a teacher, all in one sandbox, and each answer to an exercise only once."""
     verdicts = {}
+    for kind in ("cuda", "triton"):  # here: a sandbox ends with the thread that started it
+        workers(kind, confined=True)
 
     def judged(one, source, *, confined, **options):
         assert confined and options["gpu"] is None

@@ -284,7 +284,7 @@ def _plain_index(index: Any) -> Any:
     if isinstance(index, tuple):
         return tuple(map(_plain_index, index))
     if isinstance(index, list):
-        index = np.array(index)
+        index = np.array(_numbers(index))
     if isinstance(index, Watched):
         index = index._taken()
     if isinstance(index, slice):
@@ -293,6 +293,15 @@ def _plain_index(index: Any) -> Any:
     if isinstance(index, np.ndarray) and index.dtype.kind in "biu":
         return index.copy()
     return index if index is None or index is Ellipsis else _number(index)
+
+
+def _numbers(values: Any) -> Any:
+    """Return lists of numbers as they are. Raises TypeError for other objects in them."""
+    if isinstance(values, list | tuple):
+        return [_numbers(part) for part in values]
+    if isinstance(values, Watched):
+        return values._taken()
+    return values if isinstance(values, np.ndarray) else _number(values)
 
 
 def _number(value: Any) -> Any:
@@ -306,7 +315,7 @@ def _plain_value(value: Any) -> Any:
     if isinstance(value, Watched):
         return value._taken()
     if isinstance(value, list | tuple):
-        value = np.array(value)
+        value = np.array(_numbers(value))
     kind = value.dtype.kind if isinstance(value, np.ndarray) else None
     if kind in ("b", "i", "u", "f") or isinstance(value, np.number | np.bool_ | int | float):
         return value
