@@ -85,6 +85,7 @@ EXERCISE = Exercise(
             "C is right, and the cache loads more lines than it has to: some loop walks down a "
             "column, and the next column finds none of its lines. Which loops walk along the rows "
             "of all three matrices?",
+            share=0,
             best=_streamed,
         ),
         Count(
@@ -93,6 +94,7 @@ EXERCISE = Exercise(
             "C is right, and one of the loops is NumPy's: a whole row or column is taken at once. "
             "Access one element at a time.",
             "rows",
+            share=0,
         ),
         Count(
             "reads without a product",
@@ -100,6 +102,7 @@ EXERCISE = Exercise(
             "C is right, and a matrix was copied before its elements were multiplied. Choose the "
             "order of the loops instead.",
             "copied",
+            share=0,
         ),
     ),
     slips=(
