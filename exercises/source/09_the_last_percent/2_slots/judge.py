@@ -73,22 +73,19 @@ def _drawn(rng: np.random.Generator, limit: str) -> tuple[Counted]:
 LIMITS = ("instructions", "shared memory", "registers", "shared bytes", "threads")
 
 
-def _limit(choose: Callable[[Counted, list], str]) -> Callable[[Counted], list]:
-    """Return the slip that is right but for the limit, which `choose` names."""
-
-    def answer(counted: Counted) -> list:
-        right = largest_cost(counted)
-        return [*right[:3], choose(counted, right), right[4]]
-
-    return answer
+def _useful(**mistake: int | bool) -> Callable[[Counted], float]:
+    """Return the slip of the first value."""
+    return lambda counted: largest_cost(counted, **mistake)[0]
 
 
-def _gain(choose: Callable[[list], float]) -> Callable[[Counted], list]:
-    def answer(counted: Counted) -> list:
-        right = largest_cost(counted)
-        return [*right[:4], choose(right)]
+def _limit(choose: Callable[[Counted, list], str]) -> Callable[[Counted], str]:
+    """Return the slip of the limit: `choose` names it, from the counters and the right result."""
+    return lambda counted: choose(counted, largest_cost(counted))
 
-    return answer
+
+def _gain(choose: Callable[[list], float]) -> Callable[[Counted], float]:
+    """Return the slip of the last value: `choose` computes it from the right result."""
+    return lambda counted: choose(largest_cost(counted))
 
 
 def _by_slots(counted: Counted, right: list) -> str:
@@ -111,6 +108,11 @@ def _without_threads(counted: Counted, right: list) -> str:
     return min(room, key=room.get) if right[3] in room else right[3]
 
 
+def _only(one: str, other: str) -> str | None:
+    """Return what two mistakes have in common."""
+    return one if one == other else None
+
+
 UNITS = (
     "The instructions are counted for a warp, the multiply-adds for a thread: divide the latter by "
     "the number of lanes."
@@ -127,21 +129,21 @@ EXERCISE = Exercise(
     answer=largest_cost,
     cases=tuple(Call(draw=partial(_drawn, limit=limit)) for limit in LIMITS * 4),
     slips=(
-        Slip(partial(largest_cost, lanes=1), "units", UNITS, part=0),
+        Slip(_useful(lanes=1), "units", UNITS, part=0),
         Slip(
-            partial(largest_cost, slots=1),
+            _useful(slots=1),
             "slots",
             "A multiprocessor has SLOTS slots in each cycle, and that result counts one.",
             part=0,
         ),
         Slip(
-            partial(largest_cost, all_of=False),
+            _useful(all_of=False),
             "slots",
             "The counts are those of all multiprocessors together, the cycles those of each one.",
             part=0,
         ),
         Slip(
-            lambda counted: [0, largest_cost(counted)[0] + largest_cost(counted)[1]],
+            lambda counted: sum(largest_cost(counted)[:2]),
             "others",
             "The multiply-adds are among the instructions: the second share is that of the others "
             "alone.",
@@ -161,6 +163,13 @@ EXERCISE = Exercise(
             part=3,
         ),
         Slip(
+            _limit(lambda c, right: _only(_most_blocks(c, right), _without_threads(c, right))),
+            "limit",
+            "Either that is what has room for the most blocks, and the limit is what has room for "
+            "the fewest; or it takes the registers of one thread for those of a block.",
+            part=3,
+        ),
+        Slip(
             _limit(_most_blocks),
             "limit",
             "That is what has room for the most blocks. The limit is what has room for the fewest.",
@@ -169,7 +178,8 @@ EXERCISE = Exercise(
         Slip(
             _limit(_without_threads),
             "limit",
-            "`registers` is what one thread has: a block needs that many for each of its threads.",
+            "That takes the registers of one thread for those of a block, which needs as many for "
+            "each of its threads.",
             part=3,
         ),
         Slip(
