@@ -193,6 +193,12 @@ EXERCISE = Exercise(
             best=lambda case: 0,
         ),
     ),
+    remedies=dict.fromkeys(
+        ("same element", "clamped"),
+        "Two threads own one element of C. Each warp's tile begins at its place among the WARPS_M "
+        "× WARPS_N warps of the block, and a lane's elements at its place among the lanes; a "
+        "thread stores only what exists.",
+    ),
     hints={
         **{"loads": 2, "words": 1, "conflicts": 2, "value": 3, "sharing": 2, "part of k": 3},
         **{"race": 1, "same element": 1, "stale": 1, "out of bounds": 3, "error": 3, "other": 1},
