@@ -83,7 +83,7 @@ test: online $(READY) chapters-exist ## every test that needs no GPU
 
 test-answers: online $(READY) ## every answer kept as data, SEEDS=3 times each, and every mistake
 	TILED_MATMUL_SEEDS=$(SEEDS) $(SIMULATED) $(PYTEST) $(TEST_JOBS) \
-		tests/grader/test_grader_answers.py tests/grader/test_grader_mistakes.py
+		$(addprefix tests/grader/test_grader_,answers.py mistakes.py limits.py)
 
 lab: online $(READY) ## JupyterLab on the chapters
 	$(RUN) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) chapters

@@ -1,6 +1,8 @@
 """What an answer may take: by far more than the course's own, and no more than that."""
 
 import os
+import random
+import zlib
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,8 +13,14 @@ from tiled_matmul.grader.folders import exercises
 from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import COST, SLACK, Limits
 
-ROOM = 5  # an answer may take so many times as long as ours
+ROOM = 3  # an answer may take so many times as long as ours
 NAMES = [one.name for one in exercises()]
+SAMPLE = 12
+SEED = zlib.crc32("".join(one.text("answer.py") for one in folders.folders()).encode())
+CHOSEN = (
+    NAMES if os.environ.get("TILED_MATMUL_SEEDS") else random.Random(SEED).sample(NAMES, SAMPLE)
+)
+"""`make test-answers` looks at all, `make test` at some, which change with the exercises."""
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +43,9 @@ def taken(process):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_our_own_answer_takes_a_fifth_at_most(name, worker):
+@pytest.mark.parametrize("name", CHOSEN)
+def test_our_own_answer_takes_a_share_of_the_limit(name, worker):
+    """An answer may take ROOM times as long as ours, on a processor that others share."""
     folder = folders.folder(name)
     one, running = folder.exercise, worker(folder.exercise.kind)
     before = taken(running.process)
@@ -45,17 +54,10 @@ def test_our_own_answer_takes_a_fifth_at_most(name, worker):
     assert one.limits.seconds <= 8
 
 
-def test_a_notebook_ends_within_a_minute_and_a_half_of_a_processor():
+def test_a_notebook_ends_within_two_minutes_of_a_processor():
     chapters = {one.chapter for one in exercises()}
     most = {chapter: sum(one.in_all for one in exercises(chapter)) for chapter in chapters}
-    assert max(most.values()) <= 90 and SLACK == 3
+    assert max(most.values()) <= 120 and SLACK == 3
     page = (folders.ROOT / "teaching.md").read_text(encoding="utf-8")
     assert all(f"{5 + 10 * cost:g} s" in page for cost in COST.values())
     assert f"{max(most.values()):g} s" in page
-
-
-def test_a_clock_gives_more_time_where_processes_wait_for_a_processor(monkeypatch):
-    monkeypatch.setattr(pool.os, "cpu_count", lambda: 2)
-    for load, times in ((0.0, 1), (2.0, 1), (8.0, 4), (900.0, pool.MOST_WAITING)):
-        monkeypatch.setattr(pool.os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
-        assert pool.slack() == SLACK * times

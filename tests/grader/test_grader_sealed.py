@@ -1,6 +1,5 @@
 """grader/sealed: exercises on numbers in a learner's copy, whose results are digests."""
 
-import ast
 import json
 
 import pytest
@@ -94,11 +93,11 @@ def test_only_the_calls_of_the_task_show_their_results(one):
     kept = seal(one.exercise)
     shown = [call for call in kept["calls"] if call["shown"] is not None]
     cases = [case for case in one.exercise.cases if not case.hidden]
-    fixed = {case.arguments for case in cases if case.draw is None}
+    fixed = {repr(case.arguments) for case in cases if case.draw is None}
     if kept["draws"] == 0:  # then they would be the whole answer
         assert shown == []
         return
-    assert {ast.literal_eval(call["arguments"]) for call in shown} == fixed
+    assert {call["arguments"] for call in shown} == fixed
     assert len(kept["calls"]) - len(shown) >= min(16, 4 * kept["draws"])
 
 

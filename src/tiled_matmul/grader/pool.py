@@ -32,7 +32,6 @@ POLL_S = 0.25
 GRACE_S = 1.0
 STARVED = 4.0  # times as long again may a worker take while it waits for a processor
 LAST_WAIT_S = 60.0
-MOST_WAITING = 10.0  # processes for a processor
 SCRATCH = "tiled-matmul-worker-"  # not -grade-: older versions hold no lock on theirs
 LIBRARIES = ("numpy", "numba", "torch", "triton")
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -56,15 +55,6 @@ class TooSlow(Exception):
 
 class NoWorker(Exception):
     """No worker could be started. This is a fault of the machine, not of an answer."""
-
-
-def slack() -> float:
-    """Return how many seconds of a clock a worker has for each of its processor.
-
-    More where more processes want to run than there are processors: nobody is to fail for that.
-    """
-    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
-    return SLACK * min(max(1.0, waiting), MOST_WAITING)
 
 
 def sandbox_works() -> bool:
@@ -347,9 +337,10 @@ class Worker:
     ) -> tuple[dict, list[bytes]]:
         """Send a request, return its reply. Raises Died, TooSlow or wire.BadMessage.
 
-        A worker ends itself after `seconds` of a processor; on the clock it has `slack` times as
-        long. Another program has `seconds`. With "in_all" in the header, this request and those
-        that follow have so many seconds together.
+        A worker ends itself after `seconds` of a processor. On the clock it has SLACK times as
+        long, and up to STARVED times that while other processes keep it waiting. Another program
+        has `seconds`. With "in_all" in the header, this request and those that follow have so many
+        seconds together.
         """
         own = self.command is None
         header = header | {"seconds": seconds} if own else header
@@ -357,8 +348,8 @@ class Worker:
         reader = wire.Reader(max_bytes)
         began = time.monotonic()
         if "in_all" in header:
-            self.until = began + slack() * header["in_all"]
-        deadline = min(began + seconds * (slack() if own else 1), self.until)
+            self.until = began + SLACK * header["in_all"]
+        deadline = min(began + seconds * (SLACK if own else 1), self.until)
         stdin, stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
         ended = 0.0
         with selectors.DefaultSelector() as selector:

@@ -270,9 +270,9 @@ class Limits:
     """What one answer may take: seconds for each case and in all, bytes of memory and of output.
 
     A case's seconds are its process's own, of a processor; on a clock it may take SLACK times as
-    long, and longer where more processes run than there are processors (`pool.slack`), so that a
-    busy machine is nobody's fault. The same holds for all cases together: they may take ten times
-    the `cost` of the course's own answer, and five seconds more.
+    long, and longer while other processes keep it waiting, so that a busy machine is nobody's
+    fault. The same holds for all cases together: they may take ten times the `cost` of the course's
+    own answer, and five seconds more.
     On a GPU `build_seconds` are for compiling it, `gpu_seconds` for a launch and for a timing.
     """
 
@@ -587,8 +587,8 @@ def tiled_cases(
 
     K has each remainder, a few of them behind `deep` tiles or more and the others behind one or
     two; it is smaller than a tile, and 1; M, N and K (beyond `far_k`) in turn are far larger than
-    the other two. `numbers` changes all sizes, for hidden cases of the same kind, which have every
-    third remainder; `how` holds the fields of each case.
+    the other two. `numbers` changes all sizes, for hidden cases of the same kind, which are fewer:
+    every third remainder, and one large K. `how` holds the fields of each case.
     """
     random = np.random.default_rng(numbers)
     sizes = []
@@ -597,7 +597,10 @@ def tiled_cases(
         sizes.append((*random.integers(1, min(edge, 8) + 3, 2).tolist(), steps * edge + rest))
     sizes += [(edge + 1, 2, 1), (2, edge + 1, max(1, edge - 1))]
     far = [int(size) for size in FAR + random.integers(1, 2 * edge, 3)]
-    sizes += [(far[0], 2, 3), (2, far[1], edge), (1, 3, far_k - FAR + far[2])]
+    if numbers:
+        sizes.append((1, 2, far[2]))
+    else:
+        sizes += [(far[0], 2, 3), (2, far[1], min(edge, 4)), (1, 3, far_k - FAR + far[2])]
     orders = ("forward", "reverse", "shuffle")
     return tuple(
         Case(*size, **({"order": orders[i % 3], "draw": ("integers", "normal")[i % 2]} | how))

@@ -74,7 +74,7 @@ EXERCISE = Exercise(
     cases=(
         Case(16, 16, 16, by_columns="a"),
         Case(33, 17, 20, draw="normal", by_columns="a", order="shuffle"),
-        *tiled_cases(TILE, deep=1, by_columns="a"),
+        *tiled_cases(TILE, deep=1, far_k=300, by_columns="a"),
     ),
     large=(Case(517, 389, 301, draw="normal", by_columns="a"),),
     counts=(
