@@ -236,7 +236,7 @@ class Liar:
 )
 def test_an_object_is_no_index_and_no_number(use):
     record = Record()
-    a, _, c = record.watch(np.ones((3, 4)), np.ones((4, 5)), np.zeros((3, 5)))
+    a, _, c = record.watch(A=np.ones((3, 4)), B=np.ones((4, 5)), C=np.zeros((3, 5)))
     with pytest.raises((TypeError, IndexError)):
         use(a, c)
     assert sum(record.reads.values()) in (0, 12) and record.writes == 0
