@@ -10,6 +10,9 @@ from tiled_matmul.grader import folders, mistakes, starters
 SOURCE = ROOT / "exercises" / "source"
 FOUR = "04_grid_and_blocks"
 LAST = "04.2"
+BEFORE = folders.folders("04")[-1].name
+NEW = f"04.{len(folders.folders('04')) + 1}"
+ENTRY = folders.exercise(BEFORE).entry
 
 
 @pytest.fixture
@@ -268,40 +271,47 @@ def test_a_judge_whose_functions_fail_is_reported_as_such(course):
 
 def test_a_new_exercise_begins_as_a_copy_of_another(course):
     source = course / "source"
-    path = folders.copied("04.3", "covers", source=source)
-    assert path == source / FOUR / "3_covers"
-    model = folders.folder(LAST, source)
+    path = folders.copied(NEW, "covers", source=source)
+    assert path == source / FOUR / f"{NEW[3:]}_covers"
+    model = folders.folder(BEFORE, source)
     assert {p.name for p in path.iterdir()} >= {p.name for p in model.path.glob("*.*")}
-    changed(course, "judge.py", 'entry="in_rows"', 'entry="covers"', number="3")
+    changed(course, "judge.py", f'entry="{ENTRY}"', 'entry="covers"', number=NEW[3:])
     for file in ("answer.py", "starter.py"):
-        changed(course, file, "def in_rows", "def covers", number="3")
-    one = folders.folder("04.3", source)
-    assert one.exercise.name == "04.3" and one.text("task.md").startswith("## 04.3 ")
+        changed(course, file, f"def {ENTRY}", "def covers", number=NEW[3:])
+    one = folders.folder(NEW, source)
+    assert one.exercise.name == NEW and one.text("task.md").startswith(f"## {NEW} ")
     starters.sync(course)
     assert starters.faults(course) == []
     cells = {cell.id: cell for cell in starters.notebook(source / FOUR, True, course).cells}
-    assert cells["exercise-04-3"].source.startswith("# exercise 04.3: x or y\n@cuda.jit\ndef cov")
+    assert f"{one.exercise.marker}\n@cuda.jit\ndef cov" in cells[one.exercise.cell].source
 
 
 def test_a_new_exercise_that_was_not_filled_in_is_told(course):
-    path = folders.copied("04.3", "covers", source=course / "source")
-    assert starters.faults(course) == [f"{path}: asks for in_rows(), as 2_in_rows does"]
+    path = folders.copied(NEW, "covers", source=course / "source")
+    assert starters.faults(course) == [
+        f"{path}: asks for {ENTRY}(), as {folders.folder(BEFORE).path.name} does"
+    ]
 
 
 @pytest.mark.parametrize(
     ("name", "slug", "like", "fault"),
     [
-        ("04.2", "covers", None, "the next exercise of chapter 04 is 04.3, got 04.2"),
-        ("04.5", "covers", None, "the next exercise of chapter 04 is 04.3, got 04.5"),
+        ("04.2", "covers", None, f"the next exercise of chapter 04 is {NEW}, got 04.2"),
+        ("04.77", "covers", None, f"the next exercise of chapter 04 is {NEW}, got 04.77"),
         ("13.1", "covers", None, "chapter 13 has no exercises; these have: 04, 12"),
-        ("04.3", "Covers it", None, "a folder is called like 5_register_tile, got '3_Covers it'"),
-        ("04.3", "covers", "04.9", "there is no exercise '04.9'; there are 04.1, 04.2, 12.1"),
+        (
+            NEW,
+            "Covers it",
+            None,
+            f"a folder is called like 5_register_tile, got '{NEW[3:]}_Covers it'",
+        ),
+        (NEW, "covers", "04.9", "there is no exercise '04.9'; there are 04.1, 04.2, "),
     ],
 )
 def test_a_new_exercise_has_the_next_number_and_a_plain_name(course, name, slug, like, fault):
     with pytest.raises(ValueError, match=fault):
         folders.copied(name, slug, like, course / "source")
-    assert len(folders.folders("04", course / "source")) == 2
+    assert len(folders.folders("04", course / "source")) == len(folders.folders("04"))
 
 
 def test_the_command_checks_the_exercises_that_are_named(monkeypatch, capsys):

@@ -232,6 +232,7 @@ MESSAGES: dict[str, str] = {
     "value: here alone": "So it looks in this call, and yet {call} is right.",
     "value: others": "another one",
     "value: how many": "{count} values are asked for.",
+    "value: which": "Counted from 1, these of the {count} values are wrong: {numbers}.",
     "value: setting": "{call} is {result} in this run. {message}",
     "nothing: return": "Does it end with a `return`?",
     "order: another": (
@@ -242,8 +243,8 @@ MESSAGES: dict[str, str] = {
         "Program {program} stores nothing; it should store the tile in row {row}, column {column} "
         "of tiles."
     ),
-    "counts: too many": "{message} ({count}: {actual:,} in all, at most {most:,}.)",
-    "counts: too few": "{message} ({count}: {actual:,} in all, at least {least:,}.)",
+    "counts: too many": "{message} ({count}: {actual:,}, at most {most:,}.)",
+    "counts: too few": "{message} ({count}: {actual:,}, at least {least:,}.)",
     "slow: ratio": (
         "the result is right, but the kernel has {ratio:.2f} of the speed of {against}; {least:g} "
         "is asked for. {message}"

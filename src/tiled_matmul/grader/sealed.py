@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from tiled_matmul.grader.compare import slipped
+from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import Call, Case, Exercise, Limits, Rules, Speed
 
 FORM = 1
 DRAWS = 8  # calls that are drawn for each one of a grading
 MOST_CALLS = 64
+SHOWN = 2  # calls that show their results where all are drawn
 DIGITS = 1e8  # numbers that differ relatively by less than its inverse have the same digest
 NEAR = 1e-9
 
@@ -58,7 +60,21 @@ class Sealed:
         for found, why in sealed["why"]:
             if mine & set(found):
                 return False, "", why, shown
-        return False, "", sealed["otherwise"], shown
+        return False, "", sealed["otherwise"] or self._which(sealed, result), shown
+
+    def _which(self, sealed: Mapping[str, Any], result: Any) -> str:
+        """Return in a sentence which of several values are wrong, "" if that says nothing."""
+        if not isinstance(result, list) or not sealed["parts"]:
+            return ""
+        if len(result) != len(sealed["parts"]):
+            return sentence("value: how many", count=len(sealed["parts"]))
+        pairs = zip(result, sealed["parts"], strict=True)
+        wrong = [
+            str(number)
+            for number, (part, right) in enumerate(pairs, 1)
+            if not set(digests(part, sealed["salt"])) & set(right)
+        ]
+        return sentence("value: which", numbers=", ".join(wrong), count=len(result))
 
 
 def digests(value: Any, salt: str) -> list[str]:
@@ -108,6 +124,10 @@ def seal(exercise: Exercise) -> dict[str, Any]:
         for call, fixed in _calls(exercise)
     ]
     draws = sum(call.draw is not None for call in exercise.cases)
+    if not any(call["always"] for call in calls):  # then two of the drawn ones are shown
+        for call in calls[:SHOWN]:
+            call |= {"always": True, "shown": call["hidden"]}
+    calls = [{name: x for name, x in call.items() if name != "hidden"} for call in calls]
     if not draws:  # then the results of these calls are the whole answer
         calls = [call | {"shown": None} for call in calls]
     kept = {
@@ -174,6 +194,8 @@ def _sealed_call(exercise: Exercise, call: Call, fixed: bool, salt: str) -> dict
         "always": fixed,
         "salt": salt,
         "shown": repr(wanted) if fixed else None,
+        "hidden": repr(wanted),
+        "parts": [digests(part, salt) for part in wanted] if isinstance(wanted, list) else None,
         "length": len(wanted) if isinstance(wanted, list) else None,
         "right": right,
         "slips": slips,

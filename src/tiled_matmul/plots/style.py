@@ -119,7 +119,8 @@ def finish(fig: MatplotlibFigure, alt: str) -> Figure:
 def conclude(fig: MatplotlibFigure, finding: str, words: str) -> Figure:
     """Return the finished figure with its title; `words` follow it in the alternative text."""
     title(fig, finding)
-    return finish(fig, f"{finding}. {words}")
+    end = "" if finding.endswith("?") else "."
+    return finish(fig, f"{finding}{end} {words}")
 
 
 def _inline(svg: str, alt: str) -> str:

@@ -71,7 +71,7 @@ EXERCISE = Exercise(
         Count(
             "global load sectors",
             load_sectors,
-            "C is right, and its warps still read under each other: lanes 0 to 15 differ in x, and "
+            "C is right, and its warps still read down a column: lanes 0 to 15 differ in x, and "
             "neighbours in x load from different rows, each out of a sector of its own.",
             "sectors",
             share=0,

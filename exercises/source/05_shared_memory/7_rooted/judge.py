@@ -168,6 +168,8 @@ EXERCISE = Exercise(
         ),
     ),
     remedies={
+        "race": "If the two accesses lie in different iterations of a loop, the iterations need a "
+        "cuda.syncthreads() between them, in each one, that all threads of the block reach.",
         "out of bounds": "Guard the access with the array's own shape: a thread's columns begin at "
         "its own place and end at a.shape[1].",
     },

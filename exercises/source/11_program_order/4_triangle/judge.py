@@ -156,6 +156,8 @@ EXERCISE = Exercise(
         Case(100, 1, 7, "float16", given={"FIRST": 5}, parts=11, apart=True),
         Case(20, 1, 520, "float16", draw="normal"),
         _around(FAR),
+        _around(FARTHEST),
+        _around(46_341),
         _around(4_097),
         _around(30_000, draw="normal"),
         *(Case(9, 1, 80 + rest, "float16", draw="normal") for rest in range(16)),

@@ -137,6 +137,6 @@ EXERCISE = Exercise(
         **{"whole": 1, "overlap": 1, "forbidden": 1, "stale": 1, "unmasked tail": 2},
         **{"not stored": 3, "stored twice": 3, "once": 3, "no dot": 1, "no tile": 3},
         **{"out of bounds": 2, "not read": 1, "part of k": 1, "scaled": 1, "counts": 1},
-        **{"not finite": 2, "zero": 3, "error": 3, "other": 1},
+        **{"not finite": 2, "low precision": 2, "value": 2, "zero": 3, "error": 3, "other": 1},
     },
 )
