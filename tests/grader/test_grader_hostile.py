@@ -898,7 +898,7 @@ def test_21_many_slow_cases_end_together():
 
 
 def test_21_an_answer_that_waits_has_no_more_than_all_its_time(monkeypatch):
-    monkeypatch.setattr(pool, "slack", lambda: spec.SLACK)
+    monkeypatch.setattr(pool, "STARVED", 1.0)
     waits = "import time\ndef pair(n):\n    time.sleep(5)\n    return [n, n + 1]"
     many = dataclasses.replace(PAIR, cases=(Call((3,)),) * 60, limits=Limits(in_all=0.5))
     began = time.monotonic()
@@ -908,7 +908,7 @@ def test_21_an_answer_that_waits_has_no_more_than_all_its_time(monkeypatch):
 
 
 def test_21_seconds_are_of_processor_time_so_a_busy_machine_costs_no_marks(monkeypatch):
-    monkeypatch.setattr(pool, "slack", lambda: spec.SLACK)
+    monkeypatch.setattr(pool, "STARVED", 1.0)
 
     def after(seconds):
         slept = f"import time\ndef pair(n):\n    time.sleep({seconds})\n    return [n, n + 1]"

@@ -172,7 +172,7 @@ def test_large_outputs_are_no_fault(tmp_path):
     image = {"output_type": "display_data", "data": {"image/png": "QUJD" * (1 << 20)}}
     path = tmp_path / "a.ipynb"
     path.write_bytes(notebook(outputs=[image | {"metadata": {}}]))
-    assert [one.status for one in cells.collect(path).answers] == ["FOUND"] * 2
+    assert {one.status for one in cells.collect(path).answers} == {"FOUND"}
 
 
 def test_a_reader_without_memory_blames_the_file_and_a_broken_one_does_not(tmp_path, monkeypatch):

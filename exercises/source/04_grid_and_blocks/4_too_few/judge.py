@@ -91,7 +91,7 @@ EXERCISE = Exercise(
     rules=CUDA,
     launch=_few,
     cases=(
-        Case(19, 37, 8),
+        Case(19, 37, 9),
         Case(11, 50, 2, draw="normal", order="shuffle", given={"GRID": (1, 1)}),
         Case(38, 9, 3, order="reverse", given={"GRID": (3, 1), "BLOCK": (4, 2)}),
         # Along one axis the grid is larger than C, along the other far smaller.
