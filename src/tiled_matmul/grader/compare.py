@@ -45,10 +45,6 @@ BROADER = {
 }
 RACES = ("divergent barrier", "clamped", "same element", "copied twice", "staged twice", "race")
 RACES += ("race on the next turn",)
-COUNTED = {  # what counts are called in messages, if not by their names
-    "needless barriers of a block": "waits of a block that protect nothing, over all iterations",
-    "barriers": "barriers of all blocks",
-}
 UNOWNED = ("not stored", "stored twice", "no tile", "stale")
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
@@ -210,8 +206,8 @@ def run_case(
             raise Stop("CRASH", "crash", sentence("crash: no count", count=count.what))
         most = math.inf if count.most is None else count.most(case)
         least = 0 if count.least is None else count.least(case)
-        numbers = {"message": count.message, "count": COUNTED.get(count.what, count.what)}
-        numbers["actual"] = actual
+        name = _called(count.what)
+        numbers = {"message": count.message, "count": name, "actual": actual}
         if actual > most:
             message = sentence("counts: too many", most=most, **numbers)
             raise Stop("WRONG", count.diagnosis, message, count.share)
@@ -222,6 +218,13 @@ def run_case(
         best = count.best(case) if count.best else None
         counted.append({"count": count.what, "actual": actual, **limits, "best": best})
     return counted
+
+
+def _called(count: str) -> str:
+    """Return what a count is called in a message."""
+    if count == "needless barriers of a block":
+        return sentence("counts: needless")
+    return sentence("counts: barriers") if count == "barriers" else count
 
 
 def _out_of_order(exercise: Exercise, case: Case, counts: dict[str, int]) -> Stop | None:

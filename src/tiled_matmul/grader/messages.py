@@ -243,6 +243,8 @@ MESSAGES: dict[str, str] = {
         "Program {program} stores nothing; it should store the tile in row {row}, column {column} "
         "of tiles."
     ),
+    "counts: needless": "waits of a block that protect nothing, over all iterations",
+    "counts: barriers": "barriers of all blocks",
     "counts: too many": "{message} ({count}: {actual:,}, at most {most:,}.)",
     "counts: too few": "{message} ({count}: {actual:,}, at least {least:,}.)",
     "slow: ratio": (

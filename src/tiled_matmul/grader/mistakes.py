@@ -23,6 +23,7 @@ from typing import Any
 from tiled_matmul.grader.folders import Folder, FolderError, without_hidden
 
 FILE = "mistakes.txt"
+SOLUTION = "the solution"
 HEAD = re.compile(r"== ([a-z][a-z0-9_]*) \| ([A-Z_]+)(?: \| (\S.*))?")
 LEAST_WRONG, LEAST_RIGHT = 5, 3
 
@@ -185,14 +186,14 @@ def graded(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield (name, faults) for the solution, the starter and each answer of an exercise.
 
-    `only` names the answers that are graded, if not all are. `how` goes to `judge`; a `worker`
-    there serves all but those that never come to an end, which have a process of their own and two
-    seconds. In a learner's copy the starter is all there is.
-    Raises ValueError where the exercise's own functions fail.
+    `only` names the answers that are graded, if not all are; SOLUTION is the course's own. `how`
+    goes to `judge`; a `worker` there serves all but those that never come to an end, which have a
+    process of their own and two seconds. In a learner's copy the starter is all there is. Raises
+    ValueError where the exercise's own functions fail.
     """
     one = folder.exercise
-    if folder.has("answer.py"):
-        solution = Answer(one.name, "the solution", "PASS", (), folder.code("answer.py"))
+    if folder.has("answer.py") and (only is None or SOLUTION in only):
+        solution = Answer(one.name, SOLUTION, "PASS", (), folder.code("answer.py"))
         yield solution.name, _faults(folder, solution, how)
     blank = Answer(one.name, "the starter", "", (), folder.code("starter.py"))
     verdict = _judged(one, blank, how)
