@@ -51,7 +51,8 @@ def check(name: str, source: str | None = None, gpu: bool = False) -> None:
     if verdict.status == "PASS":
         there = on_the_gpu(verdict.evidence) if gpu else ""
         print(sentence("notebook: passed", exercise=name, gpu=there))
-        print(*counts(verdict), sep="\n", end="\n" if counts(verdict) else "")
+        for line in counts(verdict):
+            print(line)
         if after := folder(name).after():
             print(textwrap.fill(after, WIDTH))
         return

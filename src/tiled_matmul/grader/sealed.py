@@ -52,7 +52,7 @@ class Sealed:
         for number, part, found in sealed["slips"]:
             one = mine
             if part is not None:
-                if not isinstance(result, list) or len(result) != sealed["length"]:
+                if not isinstance(result, list) or len(result) != len(sealed["parts"]):
                     continue
                 one = set(digests(result[part], salt))
             if one & set(found):
@@ -196,7 +196,6 @@ def _sealed_call(exercise: Exercise, call: Call, fixed: bool, salt: str) -> dict
         "shown": repr(wanted) if fixed else None,
         "hidden": repr(wanted),
         "parts": [digests(part, salt) for part in wanted] if isinstance(wanted, list) else None,
-        "length": len(wanted) if isinstance(wanted, list) else None,
         "right": right,
         "slips": slips,
         "why": why,
