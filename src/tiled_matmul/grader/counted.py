@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
+from tiled_matmul.microscope.cuda import events
+
+NOBODY = 1 << 15  # beyond the number of every thread of a block
 NEEDLESS = "needless barriers of a block"
-WRITES = ("store", "atomic", "landing")
 
 
 def counts(t: Any, wanted: Collection[str] | None = None) -> dict[str, int]:
     """Return what the microscope counted in the trace `t`, by the names that exercises use.
 
-    The needless barriers, which take the longest, are only looked for if they are `wanted`.
+    What takes long to count is only counted if it is `wanted`.
     """
-    needless = wanted is None or NEEDLESS in wanted
-    return {
+    made = {
         "global loads": t.global_loads.lanes,
         "global load sectors": t.global_loads.sectors,
         "global stores": t.global_stores.lanes,
         "global store sectors": t.global_stores.sectors,
         "shared loads": t.shared_loads.lanes,
-        "shared loads of a thread": _most_of_a_thread(t),
         "bank conflicts": t.shared_loads.bank_conflicts + t.shared_stores.bank_conflicts,
         "shared bytes": sum(_bytes(array) for array in t.arrays if array.space == "shared"),
         "barriers": int(_last_phases(t).sum()),
-        **({NEEDLESS: _needless(t)} if needless else {}),
-        **_shared_by_warp(t),
-        **_flights(t),
     }
+    asked = [count for count in COUNTS if wanted is None or not COUNTS[count].isdisjoint(wanted)]
+    shared = _shared(t) if asked else None
+    for count in asked:
+        made |= count(t, shared)
+    return made
 
 
 def _bytes(array: Any) -> int:
@@ -47,78 +48,83 @@ def _last_phases(t: Any) -> np.ndarray:
     return last
 
 
-def _shared_rows(t: Any) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (a block's number, its accesses to shared memory in the order of the run)."""
-    shared = np.array([array.space == "shared" for array in t.arrays], bool)
-    rows = t.accesses(landings=True)
-    rows = rows[shared[rows["array"]]]
-    for block in np.unique(rows["block"]):
-        yield int(block), rows[rows["block"] == block]
+def _shared(t: Any) -> events.Piece:
+    """Return all accesses to shared memory in the order of the run. A copy stores as it lands."""
+    landings = np.array([site.op == "landing" for site in t.sites], bool)
+    ops = np.where(landings, events.STORE, t._ops) if t.sites else t._ops
+    parts = [piece.take(piece.shared) for piece in events.pieces(t._log, ops)]
+    if not parts:
+        return events.Piece(*(np.zeros(0, np.int64) for _ in events.Piece.__dataclass_fields__))
+    return events.together(parts)
 
 
-def _most_of_a_thread(t: Any) -> int:
+def _most(*fields: np.ndarray) -> int:
+    """Return how many rows have the same fields, at most."""
+    packed, _ = events.pack(*(field.astype(np.int64) for field in fields))
+    return int(np.unique(packed, return_counts=True)[1].max(initial=0))
+
+
+def _most_of_a_thread(t: Any, shared: events.Piece) -> dict[str, int]:
     """Return how many elements of shared memory a thread loads; of all threads, the most."""
     loads = np.array([site.op == "load" for site in t.sites], bool)
-    most = 0
-    for _, rows in _shared_rows(t):
-        threads = rows["thread"][loads[rows["site"]]]
-        most = max(most, int(np.bincount(threads).max(initial=0)))
-    return most
+    rows = shared.take(loads[shared.site])
+    return {"shared loads of a thread": _most(rows.block, rows.thread)}
 
 
-def _shared_by_warp(t: Any) -> dict[str, int]:
+def _shared_by_warp(t: Any, shared: events.Piece) -> dict[str, int]:
     """Return how many different elements the loads of a warp read from shared memory, added up over
     all loads, and how many elements the lanes of one warp load; of all warps, the most.
     """
     loads = np.array([site.op == "load" and not site.asynchronous for site in t.sites], bool)
-    different = most = 0
-    for _, rows in _shared_rows(t):
-        rows = rows[loads[rows["site"]]]
-        if rows.size:
-            different += np.unique(rows[["request", "array", "element"]]).size
-            most = max(most, int(np.bincount(rows["warp"]).max()))
-    return {"shared words": different, "shared loads of a warp": most}
+    rows = shared.take(loads[shared.site])
+    warp = (rows.thread >> events.WARP_SHIFT).astype(np.int64)
+    words, _ = events.pack(rows.block, warp, rows.key, rows.address)
+    return {
+        "shared words": np.unique(words).size,
+        "shared loads of a warp": _most(rows.block, warp),
+    }
 
 
-def _needless(t: Any) -> int:
+def _needless(t: Any, shared: events.Piece) -> dict[str, int]:
     """Return how many barriers of one block protect nothing; of all blocks, the most.
 
     A barrier protects something if an element is written on one side of it, and another thread
     accesses the same element on the other side before the next barrier, or after the one before. An
     asynchronous copy writes from the moment it begins until it has been waited for.
     """
-    last = _last_phases(t)
-    most = dict(enumerate(last.tolist()))
-    writes = np.array([site.op in WRITES for site in t.sites], bool)
-    for block, rows in _shared_rows(t):
-        phases = [rows[rows["phase"] == phase] for phase in range(int(last[block]) + 1)]
-        sides = zip(phases, phases[1:], strict=False)
-        most[block] = sum(not _protects(before, after, writes) for before, after in sides)
-    return max(most.values(), default=0)
+    needless = _last_phases(t)
+    if shared.size:
+        place, _ = events.pack(shared.block, shared.address, shared.phase)
+        order = np.argsort(place)
+        starts = events.first_rows(place[order])
+        thread = shared.thread[order].astype(np.int64)
+        wrote = shared.op[order] != events.LOAD
+        first, last = (f.reduceat(thread, starts) for f in (np.minimum, np.maximum))
+        # Of the threads that write: beyond every thread where there is none.
+        first_to_write = np.minimum.reduceat(np.where(wrote, thread, NOBODY), starts)
+        last_to_write = np.maximum.reduceat(np.where(wrote, thread, -1), starts)
+        block, address, phase = (
+            field[order][starts] for field in (shared.block, shared.address, shared.phase)
+        )
+        one, two = slice(None, -1), slice(1, None)  # an element in a phase, and in its next one
+        beside = (block[one] == block[two]) & (address[one] == address[two])
+        beside &= phase[one] + 1 == phase[two]
+        written = last_to_write >= 0
+        # Two sets of threads hold different ones unless both are the same single thread.
+        before = written[one] & (
+            (first_to_write[one] != last[two]) | (last_to_write[one] != first[two])
+        )
+        after = written[two] & (
+            (first[one] != last_to_write[two]) | (last[one] != first_to_write[two])
+        )
+        protects, _ = events.pack(block[one], phase[one])
+        _, at = np.unique(protects[beside & (before | after)], return_index=True)
+        blocks = block[one][beside & (before | after)][at]
+        needless -= np.bincount(blocks, minlength=needless.size)
+    return {NEEDLESS: int(needless.max())}
 
 
-def _protects(before: np.ndarray, after: np.ndarray, writes: np.ndarray) -> bool:
-    """Would these accesses race, if no barrier was between them?"""
-    threads: dict[tuple, tuple[set, set]] = {}
-    for place, thread, write in _accesses(before, writes):
-        touched, written = threads.setdefault(place, (set(), set()))
-        touched.add(thread)
-        if write:
-            written.add(thread)
-    for place, thread, write in _accesses(after, writes):
-        touched, written = threads.get(place, ((), ()))
-        others = touched if write else written
-        if any(other != thread for other in others):
-            return True
-    return False
-
-
-def _accesses(rows: np.ndarray, writes: np.ndarray) -> Iterator[tuple]:
-    places = zip(rows["array"].tolist(), rows["element"].tolist(), strict=True)
-    return zip(places, rows["thread"].tolist(), writes[rows["site"]].tolist(), strict=True)
-
-
-def _flights(t: Any) -> dict[str, int]:
+def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
     """Return how many elements asynchronous copies loaded, how many of the copies are bare, and
     how many phases all copies together are in flight.
 
@@ -130,26 +136,36 @@ def _flights(t: Any) -> dict[str, int]:
     counts = {"plain global loads": plain, "copies": 0, "bare copies": 0, "phases in flight": 0}
     if not any(site.asynchronous for site in t.sites):
         return counts
-    for _, rows in _shared_rows(t):
-        begun: dict[tuple, int] = {}
-        last: dict[int, tuple[list, list]] = {}  # of each thread: phases, its last read in each
-        names = ("site", "thread", "phase", "array", "element")
-        fields = (rows[name].tolist() for name in names)
-        for moment, (site, thread, phase, *place) in enumerate(zip(*fields, strict=True)):
-            copy = (thread, *place)
-            phases, reads = last.setdefault(thread, ([], []))
-            if not t.sites[site].asynchronous:
-                if t.sites[site].op == "load":
-                    if phases[-1:] != [phase]:
-                        phases.append(phase)
-                        reads.append(moment)
-                    reads[-1] = moment
-            elif t.sites[site].op == "landing":
-                if copy in begun:
-                    covered = len(reads) - bisect_right(reads, begun.pop(copy))
-                    counts["copies"] += 1
-                    counts["bare copies"] += not covered
-                    counts["phases in flight"] += covered
-            else:
-                begun[copy] = moment
-    return counts
+    copying = np.array([site.asynchronous for site in t.sites], bool)
+    landing = np.array([site.op == "landing" for site in t.sites], bool)[shared.site]
+    thread, _ = events.pack(shared.block, shared.thread.astype(np.int64))
+    moment = np.arange(shared.size)
+    copies = np.flatnonzero(copying[shared.site])
+    place, _ = events.pack(thread[copies], shared.address[copies])
+    order = np.argsort(place, kind="stable")
+    place, copies = place[order], copies[order]
+    pairs = (place[:-1] == place[1:]) & ~landing[copies[:-1]] & landing[copies[1:]]
+    begun, landed = copies[:-1][pairs], copies[1:][pairs]
+    # The reads, thread by thread, and for each its place among its thread's phases with reads.
+    reads = np.flatnonzero(~copying[shared.site] & (shared.op == events.LOAD))
+    reads = reads[np.argsort(thread[reads], kind="stable")]
+    when, _ = events.pack(np.r_[thread[reads], thread], np.r_[reads, moment])
+    when, moments = when[: reads.size], when[reads.size :]
+    turn = np.r_[0, np.cumsum(np.diff(shared.phase[reads]) != 0)] if reads.size else reads
+    low, high = np.searchsorted(when, moments[begun]), np.searchsorted(when, moments[landed])
+    covered = np.zeros(begun.size, np.int64)
+    some = low < high
+    covered[some] = turn[high[some] - 1] - turn[low[some]] + 1
+    return counts | {
+        "copies": begun.size,
+        "bare copies": int((covered == 0).sum()),
+        "phases in flight": int(covered.sum()),
+    }
+
+
+COUNTS = {
+    _most_of_a_thread: {"shared loads of a thread"},
+    _shared_by_warp: {"shared words", "shared loads of a warp"},
+    _needless: {NEEDLESS},
+    _flights: {"plain global loads", "copies", "bare copies", "phases in flight"},
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import compileall
 import contextlib
 import fcntl
@@ -17,11 +18,12 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from tiled_matmul.grader import wire
+from tiled_matmul.grader import forks, wire
 from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import SLACK, Limits
 from tiled_matmul.machine import sandbox
@@ -226,6 +228,45 @@ def _go_on() -> None:
         raise KeyboardInterrupt
 
 
+_NURSERIES: dict[str, forks.Nursery | forks.NotForked] = {}
+_NURSERIES_LOCK = threading.Lock()
+_AT_END = contextlib.ExitStack()
+atexit.register(_AT_END.close)
+
+
+def _nursery(kind: str) -> forks.Nursery:
+    """Return this process's nursery for a kind. Raises NotForked, always if it has once."""
+    with _NURSERIES_LOCK:
+        if kind not in _NURSERIES:
+            folder = _AT_END.enter_context(scratch())
+            environment = _environment(kind) | {"TRITON_CACHE_DIR": f"{folder}/triton"}
+            try:
+                _NURSERIES[kind] = one = forks.Nursery(kind, environment, folder)
+                _AT_END.callback(one.close)
+            except forks.NotForked as why:
+                _NURSERIES[kind] = why
+        found = _NURSERIES[kind]
+    if isinstance(found, forks.NotForked):
+        raise found
+    return found
+
+
+def _forked(
+    kind: str, before: list[str], reply: int, folder: str, environment: dict[str, str]
+) -> forks.Forked:
+    """Return a forked worker, in a sandbox if there is a command `before` it."""
+    nursery = _nursery(kind)
+    space = forks.Space(before) if before else None
+    try:
+        return forks.Forked(nursery, space, reply, folder, environment)
+    except forks.NotForked as why:
+        if space is not None:
+            space.close()
+        with _NURSERIES_LOCK:
+            _NURSERIES[kind] = why
+        raise
+
+
 class Worker:
     """One process that runs one answer. A context; leaving it ends the process and its children.
 
@@ -253,26 +294,13 @@ class Worker:
             raise NoWorker(sandbox.MISSING)
         before = [bwrap, *_confined()] if self.confined else []
         compiled()
-        program = self.command or [sys.executable, "-m", "tiled_matmul.grader.worker"]
         reply_read, reply_write = os.pipe()
         self.scratch = contextlib.ExitStack()
         # A sandbox has a /tmp of its own, in memory.
         folder = "/tmp" if self.confined else self.scratch.enter_context(scratch())
+        environment = {"TRITON_CACHE_DIR": f"{folder}/triton"} | dict(self.environment)
         try:
-            self.process = subprocess.Popen(
-                [*before, *program, str(reply_write)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=[reply_write],
-                start_new_session=True,
-                cwd=folder,
-                env=_environment(self.kind)
-                | {"TRITON_CACHE_DIR": f"{folder}/triton"}
-                | dict(self.environment),
-                umask=0o022,
-                bufsize=0,
-            )
+            self.process = self._process(before, reply_write, folder, environment)
         except OSError as error:
             os.close(reply_read)
             self.scratch.close()
@@ -300,6 +328,29 @@ class Worker:
             raise NoWorker(f"the worker did not start: {header}")
         return self
 
+    def _process(
+        self, before: list[str], reply: int, folder: str, environment: dict[str, str]
+    ) -> subprocess.Popen | forks.Forked:
+        """Return a process that begins to serve: forked if it is a worker and that can be done."""
+        if self.command is None:
+            try:
+                return _forked(self.kind, before, reply, folder, environment)
+            except forks.NotForked as why:
+                warnings.warn(sentence("pool: not forked", reason=why), stacklevel=2)
+        program = self.command or [sys.executable, "-m", "tiled_matmul.grader.worker"]
+        return subprocess.Popen(
+            [*before, *program, str(reply)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=[reply],
+            start_new_session=True,
+            cwd=folder,
+            env=_environment(self.kind) | environment,
+            umask=0o022,
+            bufsize=0,
+        )
+
     def __exit__(self, *exception: object) -> None:
         self.close()
 
@@ -311,6 +362,8 @@ class Worker:
         self.process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):  # a GPU that hangs can hold it
             self.process.wait(LAST_WAIT_S)
+        if isinstance(self.process, forks.Forked):
+            self.process.close()
         for pipe in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()

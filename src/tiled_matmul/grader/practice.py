@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import textwrap
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ from tiled_matmul.grader.folders import exercises, folder
 from tiled_matmul.grader.judge import HINTS, Verdict, judge
 from tiled_matmul.grader.judge import verdict as plain_verdict
 from tiled_matmul.grader.messages import sentence
+from tiled_matmul.grader.spec import Exercise
 
 WIDTH = 90  # columns of what is printed below a notebook's cell
+SETTLED = ("PASS", "WRONG", "RACE", "BARRIER", "COMPILE", "FORBIDDEN", "NOT_YET")
 ASTRAY = ("unmasked tail", "out of bounds", "no tile")
 
 
@@ -172,6 +176,35 @@ def _draw(exercise: Any, source: str) -> None:
 # The command line.
 
 
+class Alike:
+    """The verdicts on the answers of many submissions. The same text is not judged again."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.verdicts: dict[tuple[str, bytes], Future[Verdict]] = {}
+
+    def judge(self, exercise: Exercise, source: str, **options: Any) -> Verdict:
+        """Return the verdict on an answer, as `judge.judge` does, all with the same options.
+
+        Verdicts that another try could change, such as TIMEOUT, are not used again.
+        """
+        key = exercise.name, hashlib.sha256(source.encode("utf-8", "replace")).digest()
+        with self.lock:
+            first = key not in self.verdicts
+            known = self.verdicts.setdefault(key, Future())
+        if not first:
+            with contextlib.suppress(Exception, CancelledError):
+                if (verdict := known.result()).status in SETTLED:
+                    return verdict
+            return judge(exercise, source, **options)
+        try:
+            known.set_result(verdict := judge(exercise, source, **options))
+        except BaseException as error:
+            known.set_exception(error)
+            raise
+        return verdict
+
+
 def grade(
     path: str | os.PathLike,
     confined: bool,
@@ -179,14 +212,16 @@ def grade(
     gpu: bool = False,
     sanitize: bool = False,
     jobs: int = 1,
+    alike: Alike | None = None,
 ) -> dict[str, Any]:
     """Return a submission as the JSON report holds it; an unreadable file has an "error" there.
 
     With `gpu`, kernels are launched and timed on this machine's GPU as well, and with `sanitize`
     also run under compute-sanitizer where that is installed. Without, `jobs` exercises are graded
-    at a time.
+    at a time, and of answers that are `alike` only the first one is judged.
     """
-    return _printable(_graded(path, confined, seed, gpu, sanitize, 1 if gpu else jobs))
+    several = (1, None) if gpu else (jobs, alike)
+    return _printable(_graded(path, confined, seed, gpu, sanitize, *several))
 
 
 def _printable(value: Any) -> Any:
@@ -205,6 +240,7 @@ def _graded(
     gpu: bool,
     sanitize: bool,
     jobs: int,
+    alike: Alike | None,
 ) -> dict[str, Any]:
     report: dict[str, Any] = {"path": cells.printable(str(path)), "exercises": []}
     try:
@@ -221,6 +257,8 @@ def _graded(
                 return plain_verdict(answer.exercise, answer.status, answer.message, cc=cc)
             options = {"confined": confined, "seed": seed, "gpu": device, "sanitize": sanitize}
             try:
+                if alike is not None:
+                    return alike.judge(answer.exercise, answer.source, **options)
                 return judge(answer.exercise, answer.source, **options)
             except Exception as error:  # the grader's own fault, and the other answers' marks stay
                 kind, reason = type(error).__name__, str(error)[:200]

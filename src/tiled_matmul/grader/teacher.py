@@ -105,12 +105,15 @@ def grade(
     """
     STOP.clear()
     entries = list(submissions(folder))
+    # A few submissions: several answers of each at a time.
+    options = {"seed": seed, "gpu": gpu, "jobs": max(1, jobs // len(entries))}
+    alike = practice.Alike()
     reports: list[dict | None] = [None] * len(entries)
     with ThreadPoolExecutor(jobs) as pool:
         waiting = {}
         try:
             for number, (path, why) in enumerate(entries):
-                task = pool.submit(_one, path, shown(path, folder), why, seed, gpu, journal)
+                task = pool.submit(_one, path, shown(path, folder), why, journal, alike, options)
                 waiting[task] = number
             for done, future in enumerate(as_completed(waiting), start=1):
                 report = reports[waiting[future]] = future.result()
@@ -123,17 +126,23 @@ def grade(
 
 
 def _one(
-    path: Path, name: str, why: str | None, seed: int | None, gpu: bool, journal: Journal | None
+    path: Path,
+    name: str,
+    why: str | None,
+    journal: Journal | None,
+    alike: practice.Alike,
+    options: dict[str, Any],
 ) -> dict:
     """Return the report on a submission; the journal keeps it unless the grader failed."""
     report: dict[str, Any] = {"path": name, "exercises": []}
     if why is not None:
         return report | {"error": why}
     try:
-        key = _key(path, name, seed, gpu)
+        gpu = options["gpu"]
+        key = _key(path, name, options["seed"], gpu)
         if journal is not None and key in journal.kept:
             return journal.kept[key]
-        graded = practice.grade(path, True, seed, gpu, sanitize=gpu) | {"path": name}
+        graded = practice.grade(path, True, sanitize=gpu, alike=alike, **options) | {"path": name}
     except Exception as error:  # the grader's own fault is never a learner's zero
         kind, reason = type(error).__name__, str(error)[:200]
         failure = sentence("infra: grader", kind=kind, reason=reason)

@@ -19,6 +19,7 @@ import resource
 import sys
 import traceback
 import types
+from collections.abc import Callable
 from typing import Any
 
 from tiled_matmul.grader import kinds, wire
@@ -32,14 +33,29 @@ MOST_BYTES = 256 << 20
 
 def main() -> None:
     """Serve requests until there are none."""
-    out = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
+    serve(int(sys.argv[1]))
+
+
+def serve(
+    reply: int,
+    given: dict[str, Any] | None = None,
+    give_up_rights: Callable[[], None] | None = None,
+) -> None:
+    """Serve requests, and send the replies to the file descriptor `reply`.
+
+    `given` is the namespace of the kind's answers, if it has been prepared; `give_up_rights` gives
+    up the rights of one who sets up a sandbox.
+    """
+    out = os.fdopen(reply, "wb", buffering=0)
     requests = sys.stdin.buffer
     received = wire.read_from(requests.read, MOST_BYTES)
     if received is None:
         return
     request, _ = received
-    _give_up_rights(request)
-    given = kinds.prepare(request["kind"])
+    _switch_user(request)
+    if give_up_rights is not None:
+        give_up_rights()
+    given = kinds.prepare(request["kind"]) if given is None else given
     space, answer, constants = dict(given), {}, {}
     _limit(request)
     wire.send(out, {"ready": True})
@@ -118,7 +134,7 @@ def _described(error: BaseException) -> dict:
     }
 
 
-def _give_up_rights(request: dict) -> None:
+def _switch_user(request: dict) -> None:
     """Switch to the user without rights that the request names; only root's sandbox names one."""
     user = request.get("user")
     if user is not None:
