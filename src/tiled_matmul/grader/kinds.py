@@ -33,7 +33,10 @@ Reply = tuple[dict, list[bytes]]
 
 
 def prepare(kind: str) -> dict[str, Any]:
-    """Import what a kind's answers use; return the namespace without the given constants."""
+    """Import what a kind's answers and drivers use; return the namespace without given constants.
+
+    A nursery imports it once for many workers.
+    """
     if kind == "cuda":
         from tiled_matmul.kit import backend
 
@@ -41,6 +44,9 @@ def prepare(kind: str) -> dict[str, Any]:
         import numba
         from numba import cuda
 
+        import tiled_matmul.grader.advice
+        import tiled_matmul.grader.builds
+        import tiled_matmul.grader.counted
         import tiled_matmul.microscope.cuda.trace  # noqa: F401
         from tiled_matmul.kit import intrinsics, tile_view
         from tiled_matmul.microscope.cuda.kernel import install
@@ -56,11 +62,14 @@ def prepare(kind: str) -> dict[str, Any]:
         backend.select()
         import warnings
 
+        import torch  # noqa: F401
         import triton
         import triton.language as tl
         from triton.runtime.interpreter import interpreter_builder
 
-        import tiled_matmul.microscope.triton.interpreter  # noqa: F401
+        import tiled_matmul.grader.builds
+        import tiled_matmul.microscope.triton.interpreter
+        import tiled_matmul.microscope.triton.trace  # noqa: F401
 
         # Without debug, nobody reads these checks, and they take half of the time.
         options = replace(interpreter_builder.options, sanitize_overflow=False)
