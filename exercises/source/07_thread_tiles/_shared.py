@@ -20,6 +20,10 @@ def sizes(own_m: int, own_n: int, tile_k: int = TILE_K) -> dict[str, Any]:
 GIVEN = {"TX": TX, "TY": TY, **sizes(OWN_M, OWN_N)}
 
 
+# Of the cases with a large M, N and K: as little work as such a size allows.
+FAR = ({"given": sizes(8, 1)}, {"given": sizes(1, 4)}, {"given": sizes(1, 1)})
+
+
 def of(case: Case) -> dict[str, Any]:
     """Return the constants that hold in a case."""
     return GIVEN | dict(case.given)

@@ -577,35 +577,47 @@ NO_NEEDLESS_BARRIERS = Count(
 
 
 FAR = 256  # beyond what a byte holds
+ORDERS = ("forward", "reverse", "shuffle")
 DEEP_AT = 5  # every so many remainders lie behind many tiles
 
 
 def tiled_cases(
-    edge: int, numbers: int = 0, deep: int = 5, far_k: int = 1_024, **how: Any
+    edge: int,
+    numbers: int = 0,
+    deep: int = 5,
+    far_k: int = 1_024,
+    far: Sequence[Mapping[str, Any]] = ({}, {}, {}),
+    **how: Any,
 ) -> tuple[Case, ...]:
     """Return the cases that every kernel with tiles of this edge has to pass.
 
     K has each remainder, a few of them behind `deep` tiles or more and the others behind one or
     two; it is smaller than a tile, and 1; M, N and K (beyond `far_k`) in turn are far larger than
     the other two. `numbers` changes all sizes, for hidden cases of the same kind, which are fewer:
-    every third remainder, and one large K. `how` holds the fields of each case.
+    every sixth remainder, and one large K. `how` holds the fields of each case, and `far` those of
+    the cases with a large M, N and K, where other constants may save time.
     """
     random = np.random.default_rng(numbers)
-    sizes = []
-    for rest in range(edge)[numbers % 3 :: 3 if numbers else 1]:
+    sizes: list[tuple[int, int, int]] = []
+    for rest in range(edge)[numbers % 3 :: 6 if numbers else 1]:
         steps = (deep if rest % DEEP_AT == 0 else min(deep, 1)) + int(random.integers(0, 2))
         sizes.append((*random.integers(1, min(edge, 8) + 3, 2).tolist(), steps * edge + rest))
     sizes += [(edge + 1, 2, 1), (2, edge + 1, max(1, edge - 1))]
-    far = [int(size) for size in FAR + random.integers(1, 2 * edge, 3)]
+    large = [int(size) for size in FAR + random.integers(1, 2 * edge, 3)]
     if numbers:
-        sizes.append((1, 2, far[2]))
+        ends, far = [(1, 2, large[2])], far[2:]
     else:
-        sizes += [(far[0], 2, 3), (2, far[1], min(edge, 4)), (1, 3, far_k - FAR + far[2])]
-    orders = ("forward", "reverse", "shuffle")
+        ends = [(large[0], 2, 3), (2, large[1], min(edge, 4)), (1, 3, far_k - FAR + large[2])]
+    fields: list[Mapping[str, Any]] = [{}] * len(sizes) + list(far)
     return tuple(
-        Case(*size, **({"order": orders[i % 3], "draw": ("integers", "normal")[i % 2]} | how))
-        for i, size in enumerate(sizes)
+        Case(*size, **({"order": ORDERS[i % 3], "draw": ("integers", "normal")[i % 2]} | how | own))
+        for i, (size, own) in enumerate(zip(sizes + ends, fields, strict=True))
     )
+
+
+def depths(edge: int, deep: int = 5) -> list[int]:
+    """Return a K with each remainder over `edge`, a few of them behind `deep` tiles."""
+    return [(deep if rest % DEEP_AT == 0 else 1) * edge + rest for rest in range(edge)]
 
 
 def square_blocks(name: str, usual: int) -> Callable[[Case], tuple]:

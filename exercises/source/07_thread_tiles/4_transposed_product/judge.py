@@ -17,7 +17,7 @@ from tiled_matmul.grader.spec import (
     tiled_cases,
 )
 
-from .._shared import GIVEN, global_loads, launch, sectors_of_rows, shared_loads, sizes
+from .._shared import FAR, GIVEN, global_loads, launch, sectors_of_rows, shared_loads, sizes
 
 
 def _not_transposed(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -46,7 +46,7 @@ EXERCISE = Exercise(
         Case(11, 35, 21, draw="normal", given=sizes(3, 1), order="shuffle"),
         Case(5, 100, 13, draw="normal", given=sizes(2, 3, 6), order="reverse"),
         Case(12, 3, 9, draw="wide", given=sizes(5, 2, 2)),
-        *tiled_cases(4, far_k=300),
+        *tiled_cases(4, far_k=300, far=FAR),
     ),
     large=(
         Case(517, 389, 301, draw="normal"),

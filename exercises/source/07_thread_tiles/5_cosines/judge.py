@@ -17,7 +17,7 @@ from tiled_matmul.grader.spec import (
     tiled_cases,
 )
 
-from .._shared import GIVEN, TILE_K, TX, TY, global_loads, launch, of, shared_loads, sizes
+from .._shared import FAR, GIVEN, TILE_K, TX, TY, global_loads, launch, of, shared_loads, sizes
 
 
 def _lengths(x: np.ndarray) -> np.ndarray:
@@ -80,7 +80,7 @@ EXERCISE = Exercise(
         Case(13, 35, 21, draw="normal", given=sizes(6, 1), order="shuffle"),
         Case(5, 100, 13, draw="positive", given=sizes(2, 3), order="reverse"),
         Case(12, 3, 9, draw="normal", given=sizes(8, 2)),
-        *tiled_cases(4, far_k=300, draw="normal"),
+        *tiled_cases(4, far_k=300, far=FAR, draw="normal"),
     ),
     large=(
         Case(517, 389, 301, draw="normal"),

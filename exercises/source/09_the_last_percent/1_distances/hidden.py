@@ -9,5 +9,5 @@ from .judge import WIDE, constants, distance_cases
 HIDDEN = (
     Case(5, 67, 18, given=WIDE, order="reverse"),
     Case(20, 70, 11, given=constants(1, 2, 1, 32, 4, 1)),
-    *distance_cases(1),
+    *distance_cases(1)[::2],
 )

@@ -15,6 +15,7 @@ from tiled_matmul.grader.spec import (
     Operation,
     Slip,
     cover,
+    depths,
 )
 
 ALIGNED = 8  # elements of float16 in 16 bytes
@@ -147,7 +148,7 @@ EXERCISE = Exercise(
         Case(18, 18, 520, "float16", draw="positive"),  # sums in float16 show
         Case(300, 300, 2, "float16", given={"BLOCK": 64, "BLOCK_K": 16}),
         Case(17, 17, 1, "float16"),
-        *(Case(19, 19, k, "float16", draw=("integers", "normal")[k % 2]) for k in range(81, 96)),
+        *(Case(19, 19, k, "float16", draw=("integers", "normal")[k % 2]) for k in depths(16)),
     ),
     large=(Case(517, 517, 301, "float16", draw="normal", given={"BLOCK": 64, "BLOCK_K": 32}),),
     counts=(

@@ -10,9 +10,17 @@ from itertools import product as combinations
 import numpy as np
 
 from tiled_matmul.grader.programs import BLOCKS, STORES, block_of, blocks, tiled_loads
-from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Slip, cover, loads_of_tiles
+from tiled_matmul.grader.spec import (
+    TRITON,
+    Case,
+    Count,
+    Exercise,
+    Slip,
+    cover,
+    depths,
+    loads_of_tiles,
+)
 
-EVERY_REST = range(81, 97)  # of K over a block
 STRIDES = ("a_row", "a_col", "b_row", "b_col", "part", "row", "col")
 
 
@@ -129,7 +137,7 @@ EXERCISE = Exercise(
         _case(18, 20, 100, 1),
         _case(270, 3, 20, 7, blocks(64, 16, 16)),
         _case(3, 270, 40, 4, blocks(16, 64, 16), draw="normal"),
-        *(_case(5, 18, k, 1 + k % 2, draw=("integers", "normal")[k // 2 % 2]) for k in EVERY_REST),
+        *(_case(5, 18, k, 1 + k % 2, draw=("integers", "normal")[k // 2 % 2]) for k in depths(16)),
     ),
     large=(_case(517, 389, 1301, 60, blocks(32, 32, 32)),),
     counts=(

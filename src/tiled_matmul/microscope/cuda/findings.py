@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -174,8 +174,8 @@ class Findings:
             warp = piece.thread.astype(np.int64) >> WARP_SHIFT
             self._side_by_side(piece, place, warp)
             place, _ = events.pack(place, warp)
-            order = np.argsort(place, kind="stable")
-            piece, place = piece.take(order), place[order]
+            rows = _risky(place, piece.thread.astype(np.int64), piece.op)
+            piece, place = piece.take(rows), place[rows]
             self._one_by_one(piece, place, lambda one, two: one.thread == two.thread)
         else:
             self._side_by_side(piece, place, piece.thread.astype(np.int64))
@@ -257,11 +257,11 @@ class Findings:
     def _one_by_one(self, piece: Piece, place: np.ndarray, same: Callable) -> None:
         """Keep conflicts where something orders some of the accesses: compare each pair."""
         starts = events.first_rows(place)
-        for low, high in zip(starts, np.r_[starts[1:], place.size], strict=True):
+        all_rows = list(map(_Row, *(getattr(piece, name).tolist() for name in _Row._fields)))
+        for low, high in zip(starts.tolist(), [*starts[1:].tolist(), place.size], strict=True):
             # Of a thread's accesses at a site between two syncwarps, the first and last matter.
             alike: dict[tuple, list[_Row]] = {}
-            for i in range(low, high):
-                row = _row(piece, i)
+            for row in all_rows[low:high]:
                 key = row.site, row.block, row.thread, row.clock, row.phase
                 alike.setdefault(key, [row, row])[1] = row
             ends = {row.order: row for pair in alike.values() for row in pair}
@@ -269,6 +269,8 @@ class Findings:
             examples: dict[tuple, tuple] = {}
             for at, one in enumerate(rows):
                 for two in rows[at + 1 :]:
+                    if one.op == two.op == LOAD:
+                        continue
                     pair = one.site, two.site
                     if pair in examples or same(one, two) or not _conflicting(one.op, two.op):
                         continue
@@ -573,8 +575,7 @@ class _Conflict:
     across: bool = False  # whether such accesses of different blocks conflict, too
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     block: int
     thread: int
     clock: int
@@ -587,7 +588,7 @@ class _Row:
 
 
 def _row(piece: Piece, at: int) -> _Row:
-    return _Row(*(int(getattr(piece, name)[at]) for name in _Row.__dataclass_fields__))
+    return _Row(*(int(getattr(piece, name)[at]) for name in _Row._fields))
 
 
 def _in_turn(one: _Row, two: _Row) -> bool:

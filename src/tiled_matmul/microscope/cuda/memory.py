@@ -14,6 +14,7 @@ import operator
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -237,6 +238,7 @@ class Array:
     def _view(self, shape: tuple, steps: tuple, offset: int) -> Array:
         return Array(self.memory, self.info, self.data, self.dtype, shape, steps, offset)
 
+    @cached_property
     def _record(self) -> tuple[Callable, Callable, int, int] | None:
         """Return (append a key, append a slot, slot of element 0, shift of an element)."""
         log = self.memory.log
@@ -252,7 +254,7 @@ class Array:
         get, data, offset = self.get, self.data, self.offset
         plain = isinstance(data, list) or self.dtype.kind == "f" or self.dtype == values.INT64
         convert = None if plain else values.carrier(self.dtype)
-        add_key, add_slot, first, shift = self._record() or (None, None, 0, 0)
+        add_key, add_slot, first, shift = self._record or (None, None, 0, 0)
         if axes == 2:
             (n0, n1), (s0, s1) = self.shape, self.steps
 
@@ -279,14 +281,27 @@ class Array:
                 return get((i,), key)
 
             return load1
+        if axes == 3:
+            (n0, n1, n2), (s0, s1, s2) = self.shape, self.steps
+
+            def load3(i, j, k, key):
+                if 0 <= i < n0 and 0 <= j < n1 and 0 <= k < n2:
+                    element = offset + i * s0 + j * s1 + k * s2
+                    if add_key is not None:
+                        add_key(key)
+                        add_slot(first + (element << shift))
+                    return data[element] if convert is None else convert(data[element])
+                return get((i, j, k), key)
+
+            return load3
         return lambda *index_and_key: get(index_and_key[:-1], index_and_key[-1])
 
     def _storer(self, axes: int) -> Callable:
         put, data, offset, kind = self.put, self.data, self.offset, self.dtype.type
-        if axes != len(self.shape) or axes not in (1, 2):
+        if axes != len(self.shape) or axes not in (1, 2, 3):
             return lambda value, *index_and_key: put(value, index_and_key[:-1], index_and_key[-1])
         cast = values.caster(self.dtype)
-        add_key, add_slot, first, shift = self._record() or (None, None, 0, 0)
+        add_key, add_slot, first, shift = self._record or (None, None, 0, 0)
         if axes == 2:
             (n0, n1), (s0, s1) = self.shape, self.steps
 
@@ -301,6 +316,20 @@ class Array:
                     put(value, (i, j), key)
 
             return store2
+        if axes == 3:
+            (n0, n1, n2), (s0, s1, s2) = self.shape, self.steps
+
+            def store3(value, i, j, k, key):
+                if 0 <= i < n0 and 0 <= j < n1 and 0 <= k < n2:
+                    element = offset + i * s0 + j * s1 + k * s2
+                    data[element] = value if type(value) is kind else cast(value)
+                    if add_key is not None:
+                        add_key(key)
+                        add_slot(first + (element << shift))
+                else:
+                    put(value, (i, j, k), key)
+
+            return store3
         (n0,), (s0,) = self.shape, self.steps
 
         def store1(value, i, key):
@@ -350,7 +379,7 @@ class Array:
         else:
             kept = iter(values.alike(value))
         cast = values.caster(self.dtype)
-        keys = itertools.repeat(key) if self._record() is None else self.memory.elements(key)
+        keys = itertools.repeat(key) if self._record is None else self.memory.elements(key)
         for place, one, each in zip(np.ndindex(self.shape), kept, keys, strict=False):
             element = self.offset + sum(map(operator.mul, place, self.steps))
             self.data[element] = cast(one)
@@ -436,14 +465,14 @@ class Array:
 
     def note(self, element: int, count: int, key: int) -> None:
         """Record an access to `count` consecutive elements: 1, 2 or 4."""
-        recording = self._record()
+        recording = self._record
         if recording is not None:
             add_key, add_slot, first, shift = recording
             add_key(key)
             add_slot(first + (element << shift) + count.bit_length() - 1)
 
     def _note(self, element: int, key: int) -> None:
-        recording = self._record()
+        recording = self._record
         if recording is not None:
             add_key, add_slot, first, shift = recording
             add_key(key)
