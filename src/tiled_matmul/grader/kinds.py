@@ -27,6 +27,7 @@ MOST_PLAIN = 10_000  # numbers in an array that is a result
 COPIES = ("copy_async", "commit_copies", "wait_copies")
 VIEWS = ("tile", "copy_tile_async")
 BETWEEN = 7  # what lies between the elements of a matrix with wide strides
+MMA_K = 16  # products that an instruction of the tensor cores adds to each sum
 CORNER = 64  # rows and columns of the larger matrix beyond A and B
 
 Reply = tuple[dict, list[bytes]]
@@ -226,7 +227,8 @@ def _as_on_a_gpu(itemsize: int) -> Iterator[None]:
     """Let the interpreter compute as a GPU does where it is kinder, on elements of so many bytes.
 
     Elements that a mask leaves out without `other` are undefined: here NaN. A product of float32
-    tiles rounds its factors to TF32, unless `input_precision` says otherwise.
+    tiles rounds its factors to TF32, unless `input_precision` says otherwise. Sums in float16 are
+    rounded after each instruction of the tensor cores.
     """
     from unittest.mock import patch
 
@@ -246,7 +248,13 @@ def _as_on_a_gpu(itemsize: int) -> Iterator[None]:
     def dot(self, a, b, d, input_precision, *rest, **named):
         if a.data.dtype == np.float32 and "TF32" == getattr(input_precision, "name", ""):
             a, b = (TensorHandle(_as_tf32(x.data), x.dtype) for x in (a, b))
-        return own_dot(self, a, b, d, input_precision, *rest, **named)
+        if d.data.dtype != np.float16:
+            return own_dot(self, a, b, d, input_precision, *rest, **named)
+        for k in range(0, a.data.shape[-1], MMA_K):
+            of_a = TensorHandle(a.data[..., k : k + MMA_K], a.dtype)
+            of_b = TensorHandle(b.data[..., k : k + MMA_K, :], b.dtype)
+            d = own_dot(self, of_a, of_b, d, input_precision, *rest, **named)
+        return d
 
     def load(self, pointers, mask, other, *rest, **named):
         values = own(self, pointers, mask, other, *rest, **named)

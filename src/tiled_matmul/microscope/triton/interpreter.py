@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import linecache
 import math
 import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import triton.compiler.code_generator  # noqa: F401  imported before tl.minimum is patched
@@ -33,8 +34,36 @@ from tiled_matmul.microscope.triton.record import TileRecord
 apply_fixes()
 
 ROOM_BITS = 44  # of the addresses of one array, so a pointer may stray by 8 TB either way
+MOST_KNOWN = 256  # functions
 PAGE = 4096  # alignments up to this are those of the real address
 NAN_BITS = {"bf16": 0x7FC0, "fp8e5": 0x7F, "fp8e4nv": 0x7F}  # stored as unsigned integers
+
+
+class Rewriter(FunctionRewriter):
+    """Rewrites a function for the interpreter whenever its globals change, and reads it once."""
+
+    known: ClassVar[dict[types.CodeType, tuple[list[str], types.CodeType]]] = {}
+
+    def rewrite_ast(self) -> Callable:
+        self.lines = linecache.getlines(self.fn.__code__.co_filename)
+        lines, code = self.known.get(self.fn.__code__, ([], None))
+        if code is not None and lines == self.lines:
+            return self._executed(code)
+        return super().rewrite_ast()
+
+    def _compile_and_exec(self, tree: Any) -> Callable:
+        code = compile(tree, self.filename, "exec")
+        if len(self.known) == MOST_KNOWN:
+            self.known.clear()
+        self.known[self.fn.__code__] = self.lines, code
+        return self._executed(code)
+
+    def _executed(self, code: types.CodeType) -> Callable:
+        variables, made = self.fn.__globals__, dict(self.kwargs)
+        for name, value in vars(interpreter).items():
+            variables.setdefault(name, value)
+        exec(code, variables, made)
+        return made[self.fn.__name__]
 
 
 class Rewritten:
@@ -51,7 +80,7 @@ class Rewritten:
             copy = types.FunctionType(fn.__code__, variables, fn.__name__, None, fn.__closure__)
             copy.__defaults__, copy.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
             copy.__annotations__, copy.__module__ = fn.__annotations__, fn.__module__
-            made = FunctionRewriter(copy).rewrite_ast()
+            made = Rewriter(copy).rewrite_ast()
             self._functions[fn] = made
             if not fn.__module__.startswith("triton."):
                 self.names[made.__code__] = fn.__name__
