@@ -1,6 +1,7 @@
 """grader/: what exercises of Triton's programs and of formulas are judged by."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ import nbformat  # noqa: E402
 
 from tiled_matmul.grader import kinds, pool, practice, programs, starters  # noqa: E402
 from tiled_matmul.grader.compare import _alike, header  # noqa: E402
-from tiled_matmul.grader.folders import exercise, folder  # noqa: E402
-from tiled_matmul.grader.judge import judge  # noqa: E402
+from tiled_matmul.grader.folders import exercise, exercises, folder  # noqa: E402
+from tiled_matmul.grader.judge import ON_GPU, judge  # noqa: E402
 from tiled_matmul.grader.spec import Call, Case, Limits  # noqa: E402
 from tiled_matmul.models.program_order import program_order  # noqa: E402
 from tiled_matmul.models.roofline import step_clocks  # noqa: E402
@@ -38,6 +39,17 @@ def worker():
 def judged(worker, one, source, *cases):
     """Judge an answer on other cases than the exercise's own."""
     return judge(replace(one, cases=cases), source, seed=7, worker=worker)
+
+
+@pytest.mark.parametrize("one", [e for e in exercises() if e.kind in ON_GPU], ids=lambda e: e.name)
+def test_no_two_constants_are_equal_in_all_cases_that_a_learner_sees(one):
+    """Else an answer with the wrong one of the two would pass."""
+    settings = []
+    for case in (case for case in one.cases if not case.hidden):
+        given = {**one.given, **case.given, **(one.launch(case)[1] if one.kind == "triton" else {})}
+        settings.append({name: value for name, value in given.items() if isinstance(value, int)})
+    for two in combinations(sorted(set().union(*settings)), 2):
+        assert any(setting.get(two[0]) != setting.get(two[1]) for setting in settings), two
 
 
 # The judge's own formulas are the course's.

@@ -25,6 +25,13 @@ def _most(case: Case) -> int:
     return _streamed(case) + case.m * cover(case.n, LINE)
 
 
+def _along_rows(case: Case) -> int:
+    """Where only the innermost loop walks along rows: a line of A and a row of B for each of A's
+    elements, and each row of C twice."""
+    of_b = cover(case.n, LINE)
+    return case.m * (case.k * (1 + of_b) + 2 * of_b)
+
+
 def _last_product(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.outer(a[-1], b[-1])
 
@@ -81,10 +88,19 @@ EXERCISE = Exercise(
     counts=(
         Count(
             "lines fetched",
+            _along_rows,
+            "C is right, and the cache loads more lines than it has to: the innermost loop walks "
+            "down a column, and the next column finds none of its lines. Which innermost loop "
+            "walks down no column, of any matrix?",
+            share=0,
+        ),
+        Count(
+            "lines fetched",
             _most,
-            "C is right, and the cache loads more lines than it has to: some loop walks down a "
-            "column, and the next column finds none of its lines. Which loops walk along the rows "
-            "of all three matrices?",
+            "C is right, and the cache still loads more lines than it has to. In which direction "
+            "does the loop in the middle walk through A, and are the lines still there when the "
+            "outermost loop goes on?",
+            "middle",
             share=0,
             best=_streamed,
         ),
@@ -126,7 +142,8 @@ EXERCISE = Exercise(
         ),
     ),
     hints={
-        **{"counts": 1, "copied": 1, "rows": 1, "last product": 3, "not anew": 3, "stale": 3},
+        **{"counts": 1, "middle": 2, "copied": 1, "rows": 1, "last product": 3, "not anew": 3},
         **{"uninitialised read": 3, "operation": 1, "error": 1, "out of bounds": 1, "other": 1},
+        "stale": 3,
     },
 )

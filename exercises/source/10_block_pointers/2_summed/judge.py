@@ -27,7 +27,7 @@ EXERCISE = Exercise(
         # Even one step's products, 16 of them, leave what float16 holds exactly.
         Case(33, 17, 512, "float16", draw="wide"),
         Case(32, 32, 512, "float16", draw="positive"),
-        Case(17, 20, 1030, "float16", draw="normal", given=blocks(32, 32, 32)),
+        Case(17, 20, 1030, "float16", draw="normal", given=blocks(16, 32, 64)),
         *tiled_cases(16, deep=1, dtype="float16"),
         Case(21, 18, 90, "float16", draw="normal", apart=True),
     ),

@@ -55,7 +55,7 @@ EXERCISE = Exercise(
     cases=(
         Case(40, 24, 40, "float16"),  # as many rows as columns: A·B can be computed as well
         Case(20, 35, 90, "float16"),
-        Case(33, 20, 50, "float16", given=blocks(16, 32, 32)),
+        Case(33, 20, 50, "float16", given=blocks(16, 32, 64)),
         Case(40, 20, 24, "float16", given=blocks(32, 16, 16), by_columns="ac"),
         Case(32, 19, 520, "float16", draw="wide"),
         *tiled_cases(16, deep=1, dtype="float16"),

@@ -84,7 +84,7 @@ EXERCISE = Exercise(
         Case(35, 35, 90, "float16"),  # a bias along the rows can be computed as well
         Case(32, 48, 64, "float16"),  # whole tiles: one load too many shows
         Case(24, 35, 90, "float16", draw="wide"),  # sums beyond 2048, which float16 rounds
-        Case(33, 20, 50, "float16", given=blocks(16, 32, 32)),
+        Case(33, 20, 50, "float16", given=blocks(16, 32, 64)),
         Case(20, 40, 24, "float16", given=blocks(32, 16, 16), by_columns="bc"),
         Case(17, 35, 520, "float16", draw="wide"),
         *tiled_cases(16, deep=1, dtype="float16"),

@@ -53,7 +53,7 @@ EXERCISE = Exercise(
     cases=(
         # Beyond the edges are zeros, so the numbers come out right.
         Case(20, 35, 40, "float16", corner=True),
-        Case(17, 40, 65, "float16", given=blocks(16, 32, 32), by_columns="a"),
+        Case(35, 40, 70, "float16", given=blocks(32, 16, 64), by_columns="a"),
         Case(18, 20, 50, "float16", draw="normal", by_columns="b"),
         *tiled_cases(16, deep=1, dtype="float16"),
         Case(21, 18, 90, "float16", draw="normal", apart=True),

@@ -8,6 +8,7 @@ from tiled_matmul.grader.programs import (
     STEPS,
     STORES,
     block_of,
+    blocks,
     exact_loads,
     whole_rows,
 )
@@ -157,7 +158,7 @@ EXERCISE = Exercise(
         Case(112, 20, 16, "float16", given={"GROUP_M": 3}),
         Case(60, 75, 20, "float16", given={"GROUP_M": 8}, by_columns="bc"),
         Case(60, 40, 7, "float16", given={"GROUP_M": 1}, draw="normal", apart=True),
-        Case(105, 100, 20, "float16", given={"GROUP_M": 3, "BLOCK_M": 16, "BLOCK_N": 32}),
+        Case(105, 100, 20, "float16", given={"GROUP_M": 3} | blocks(16, 32, 64)),
         Case(20, 16, 520, "float16", draw="wide"),
         *tiled_cases(16, deep=1, far_k=300, dtype="float16"),
     ),

@@ -82,7 +82,7 @@ EXERCISE = Exercise(
         # One matrix does not begin where the previous one ends.
         Case(5, 19, 21, "float16", draw="normal", parts=7, apart=True),
         Case(3, 40, 50, "float16", parts=13, by_columns="ac"),
-        Case(7, 33, 64, "float16", draw="normal", parts=5, given=blocks(32, 16, 32)),
+        Case(7, 33, 64, "float16", draw="normal", parts=5, given=blocks(32, 16, 64)),
         Case(21, 18, 47, "float16", parts=3, by_columns="b"),  # more rows than a tile has
         Case(1, 17, 33, "float16", parts=40),
         Case(40, 17, 33, "float16", parts=1, apart=True),

@@ -82,7 +82,7 @@ EXERCISE = Exercise(
     launch=_launch,
     cases=(
         Case(20, 35, 130, parts=4),
-        Case(33, 17, 200, draw="normal", parts=3),
+        Case(33, 17, 200, draw="normal", parts=3, given=blocks(32, 16, 64)),
         # Fewer blocks of K than parts: what is left is zeros.
         Case(20, 20, 20, parts=4),
         *tiled_cases(16, deep=1, parts=3),
