@@ -25,7 +25,7 @@ def counts(name: str, case, solved: bool) -> dict:
     space = kinds.prepare("cuda") | dict(one.given) | dict(case.given)
     exec(compile(source, file, "exec"), space)
     a, b = case.inputs(0)
-    request = header(one, case)
+    request = header(one, case) | {"counts": None}  # all of them
     stale = np.zeros((case.m, case.n), np.float32)
     return kinds.run("cuda", space, request, [x.tobytes() for x in (a, b, stale)])[0]["counts"]
 

@@ -45,6 +45,7 @@ def test_the_command_has_that_status(graded, tmp_path, monkeypatch):
     assert graded(SOLVED, STARTER) == 1
     assert graded(SOLVED, tmp_path / "missing.ipynb") == 2
     assert graded() == 2 and graded("--csv", "x", SOLVED) == 2
+    monkeypatch.setattr(pool, "_NURSERIES", {})
     monkeypatch.setattr(pool.sys, "executable", "/nowhere/python")
     assert graded(SOLVED) == 2  # no worker starts: INFRA
 

@@ -1076,6 +1076,7 @@ def test_a_failing_grader_is_not_the_learners_zero(tmp_path, notebook, monkeypat
 
 
 def test_without_a_worker_it_is_infra(monkeypatch):
+    monkeypatch.setattr(pool, "_NURSERIES", {})
     monkeypatch.setattr(pool.sys, "executable", "/nowhere/python")
     verdict = judge(PUZZLE, ANSWERS["05.1"])
     assert (verdict.status, verdict.points) == ("INFRA", 0)

@@ -338,6 +338,7 @@ def test_a_sanitizers_log_without_its_end_costs_no_marks():
 
 def test_a_machine_that_compiles_nothing_costs_no_marks_without_a_gpu_either(monkeypatch):
     monkeypatch.setattr("tiled_matmul.grader.judge.INFRA_TRIES", 1)
+    monkeypatch.setattr(pool, "_NURSERIES", {})
     monkeypatch.setitem(pool.WITHOUT_GPU, "TRITON_CACHE_MANAGER", "nowhere:Nothing")
     with START("triton", Limits(), False) as broken:
         monkeypatch.setattr(pool, "Worker", lambda *_: nullcontext(broken))

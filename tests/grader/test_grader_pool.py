@@ -1,14 +1,18 @@
-"""grader/pool.py: links on the way to Python, users and folders of several graders on one host."""
+"""grader/pool.py and forks.py: links on the way to Python, several graders on one host, forks."""
 
+import ast
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import time
+from pathlib import Path
 
 import pytest
 
-from tiled_matmul.grader import pool
+from tiled_matmul.grader import forks, pool
 from tiled_matmul.grader.spec import Limits
 
 in_sandbox = pytest.mark.skipif(not pool.sandbox_works(), reason="bubblewrap makes no sandbox here")
@@ -135,3 +139,96 @@ def test_a_worker_that_does_not_start_leaves_nothing(tmp_path, monkeypatch):
         with pytest.raises(pool.NoWorker):
             pool.Worker("loops", Limits(), False, command).__enter__()
     assert os.listdir(tmp_path) == []
+
+
+SEEN = """import os, resource
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+seen = {name: status[name].split() for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
+seen |= {name: status[name].split() for name in ("NoNewPrivs", "Groups", "Umask", "Seccomp")}
+seen["mounts"] = hash(tuple(sorted(line.split(" ", 1)[1] for line in open("/proc/self/mounts"))))
+kinds = (name for name in dir(resource) if name.startswith("RLIMIT_"))
+seen["limits"] = {name: resource.getrlimit(getattr(resource, name)) for name in kinds}
+seen["limits"].pop("RLIMIT_CPU")
+seen["files"] = sorted(os.readlink(f"/proc/self/fd/{fd}").split(":")[0] for fd in (0, 1, 2))
+seen["open"] = len(os.listdir("/proc/self/fd"))
+seen["place"] = os.getcwd(), os.listdir("/tmp"), os.environ.get("HOME"), os.environ.get("TMPDIR")
+seen["session"] = os.getsid(0) in (0, os.getpid(), 1, 2)
+seen["apart"] = {
+    name: os.readlink(f"/proc/self/ns/{name}") for name in ("mnt", "pid", "ipc", "net", "uts")
+}
+seen["processes"] = sum(name.isdigit() for name in os.listdir("/proc"))
+seen["user"] = os.getuid() > 0 or "root is itself in a user namespace"
+raise OSError(repr(seen))
+"""
+
+
+def seen(confined):
+    with pool.Worker("loops", Limits(), confined) as worker:
+        forked = isinstance(worker.process, forks.Forked)
+        reply, _ = worker.ask({"source": SEEN, "given": {}, "entry": "f"}, [], 5, 0)
+    return forked, ast.literal_eval(reply["error"]["message"])
+
+
+@in_sandbox
+def test_a_forked_worker_sees_what_one_that_starts_by_itself_does(monkeypatch):
+    forked, mine = seen(True)
+    assert forked
+    monkeypatch.setattr(pool, "_NURSERIES", {"loops": forks.NotForked("for a test")})
+    with pytest.warns(UserWarning, match="starts by itself"):
+        forked, theirs = seen(True)
+    assert not forked
+    for one in (mine, theirs):
+        here = {name: os.readlink(f"/proc/self/ns/{name}") for name in one["apart"]}
+        assert not set(one.pop("apart").values()) & set(here.values())
+        # A sandbox's first process, and the worker; Python itself, if it was started there.
+        assert one.pop("processes") <= 4
+    # The forked one has given up even what it could not use any more.
+    rights = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]
+    assert [mine.pop(name) for name in rights] == [["0" * 16]] * len(rights)
+    assert {theirs.pop(name)[0] for name in rights if name in ("CapPrm", "CapEff")} == {"0" * 16}
+    assert mine == {name: value for name, value in theirs.items() if name not in rights}
+    assert mine["NoNewPrivs"] == ["1"]
+
+
+def test_workers_are_forked_and_end_with_all_that_they_began():
+    sleeper = "import subprocess\nsubprocess.Popen(['sleep', '600'])\nraise OSError"
+    with pool.Worker("loops", Limits(), False) as worker:
+        assert isinstance(worker.process, forks.Forked)
+        worker.ask({"source": sleeper, "given": {}, "entry": "f"}, [], 5, 0)
+        group = worker.process.pid
+        assert len(in_group(group)) == 3  # the worker, its parent and what it began
+    deadline = time.monotonic() + 5
+    while in_group(group) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not in_group(group)
+
+
+def in_group(group):
+    """Return the processes of a group that have not ended."""
+    there = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, number = path.read_text().rpartition(") ")[2].split()[:3]
+            there += [path.parent.name] if int(number) == group and state != "Z" else []
+    return there
+
+
+@pytest.mark.parametrize(
+    ("source", "how"),
+    [("import os\nos._exit(7)", "status 7"), ("import os\nos.kill(os.getpid(), 11)", "SIGSEGV")],
+)
+def test_how_a_forked_worker_ended_is_told(source, how):
+    with pool.Worker("loops", Limits(), False) as worker, pytest.raises(pool.Died, match=how):
+        worker.ask({"source": source, "given": {}, "entry": "f"}, [], 5, 0)
+
+
+def test_a_nursery_that_has_ended_is_told_once_and_workers_start_by_themselves(monkeypatch):
+    nursery = forks.Nursery("loops", pool._environment("loops"))
+    nursery.process.kill()
+    monkeypatch.setattr(pool, "_NURSERIES", {"loops": nursery})
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="starts by itself"):
+            with pool.Worker("loops", Limits(), False) as worker:
+                assert not isinstance(worker.process, forks.Forked)
+    assert isinstance(pool._NURSERIES["loops"], forks.NotForked)
+    nursery.close()

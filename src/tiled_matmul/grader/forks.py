@@ -17,6 +17,7 @@ from typing import Any
 from tiled_matmul.grader.nursery import SPACES
 
 START_S = 120.0  # Triton and torch may come from a slow disk
+LAST_WAIT_S = 5.0
 HOLDER = ["sh", "-c", "echo; exec cat"]  # stays in a sandbox until its input ends
 
 
@@ -27,7 +28,7 @@ class NotForked(Exception):
 class Nursery:
     """The process that forks workers of one kind. `environment` is theirs."""
 
-    def __init__(self, kind: str, environment: Mapping[str, str], folder: str) -> None:
+    def __init__(self, kind: str, environment: Mapping[str, str]) -> None:
         self.lock = threading.Lock()
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -39,7 +40,7 @@ class Nursery:
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                cwd=folder,
+                cwd="/",
                 env=dict(environment),
                 umask=0o022,
             )
@@ -68,8 +69,11 @@ class Nursery:
     def close(self) -> None:
         """End the nursery; its workers go on."""
         self.control.close()
-        self.process.kill()
-        self.process.wait()
+        try:
+            self.process.wait(LAST_WAIT_S)  # it ends itself, and removes its folder
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 class Space:

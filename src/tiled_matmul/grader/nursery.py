@@ -16,6 +16,7 @@ import socket
 import struct
 import sys
 import traceback
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from tiled_matmul.grader import builds, kinds, worker
@@ -25,7 +26,7 @@ PIPES = ("stdin", "stdout", "reply", "status", "lifeline")  # a request's descri
 SPACES = ("user", "mnt", "pid", "ipc", "net", "uts", "cgroup")  # in this order they are entered
 CC = (8, 0)  # of the kernel that is compiled to be ready for the answers'
 CLOSED = 4096  # beyond every descriptor of a nursery's
-NO_NEW_PRIVS, DROP_FROM_BOUNDS, LAST_RIGHT = 38, 24, 63  # of prctl; Linux has 41 capabilities yet
+NO_NEW_PRIVS, READ_BOUNDS, DROP_FROM_BOUNDS = 38, 23, 24  # of prctl
 RIGHTS_VERSION = 0x20080522
 
 
@@ -49,9 +50,16 @@ def main() -> None:
         control.send(str(pid).encode())
         if not warm and kind in worker.KERNELS:
             # The first worker runs meanwhile; the next ones find a compiler that is ready.
-            with contextlib.suppress(Exception):
-                builds.build(kind, {}, {"cc": CC})
+            _compile_once(kind)
             warm = True
+
+
+def _compile_once(kind: str) -> None:
+    from tiled_matmul.grader import pool
+
+    with contextlib.suppress(Exception), pool.scratch() as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder
+        builds.build(kind, {}, {"cc": CC})
 
 
 def _reap() -> None:
@@ -78,6 +86,8 @@ def _become_a_worker(request: dict, fds: list[int], given: dict[str, Any]) -> No
         os.environ.update(request["environment"])
         if request["spaces"]:
             _checked("prctl", NO_NEW_PRIVS, 1, 0, 0, 0)
+            for right in _known_rights():
+                _checked("prctl", DROP_FROM_BOUNDS, right, 0, 0, 0)
         worker.serve(pipes["reply"], given, _without_rights if request["spaces"] else None)
         sys.stdout.flush()
         os._exit(0)
@@ -107,13 +117,18 @@ def _keep_only(*fds: int) -> None:
         begin = fd + 1
 
 
+def _known_rights() -> Iterator[int]:
+    """Yield the number of each capability that this Linux has."""
+    libc = ctypes.CDLL(None)
+    right = 0
+    while libc.prctl(READ_BOUNDS, right, 0, 0, 0) >= 0:
+        yield right
+        right += 1
+
+
 def _without_rights() -> None:
-    """Give up every capability, also those that a program could get later."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    for right in range(LAST_RIGHT + 1):
-        libc.prctl(DROP_FROM_BOUNDS, right, 0, 0, 0)  # refused for those that Linux does not have
-    header, none = struct.pack("Ii", RIGHTS_VERSION, 0), bytes(24)
-    _checked("capset", header, none)
+    """Give up every capability."""
+    _checked("capset", struct.pack("Ii", RIGHTS_VERSION, 0), bytes(24))
 
 
 def _checked(function: str, *arguments: Any) -> None:

@@ -238,10 +238,8 @@ def _nursery(kind: str) -> forks.Nursery:
     """Return this process's nursery for a kind. Raises NotForked, always if it has once."""
     with _NURSERIES_LOCK:
         if kind not in _NURSERIES:
-            folder = _AT_END.enter_context(scratch())
-            environment = _environment(kind) | {"TRITON_CACHE_DIR": f"{folder}/triton"}
             try:
-                _NURSERIES[kind] = one = forks.Nursery(kind, environment, folder)
+                _NURSERIES[kind] = one = forks.Nursery(kind, _environment(kind))
                 _AT_END.callback(one.close)
             except forks.NotForked as why:
                 _NURSERIES[kind] = why

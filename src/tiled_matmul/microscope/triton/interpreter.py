@@ -14,6 +14,7 @@ import itertools
 import linecache
 import math
 import sys
+import traceback
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -275,8 +276,14 @@ def run(
             except Exception as error:
                 line, function = code.line_of(error)
                 where = f"at line {line} of {function}" if line else f"in {fn.__name__}"
-                what = str(error) or type(error).__name__
+                what = str(error) or f"{type(error).__name__}: {_last_line(error)}"
                 raise KernelError(f"program {(x, y, z)} stopped {where}: {what}") from error
+
+
+def _last_line(error: Exception) -> str:
+    """Return the source line that raised an exception, such as an assert without a message."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return frame.line or frame.name
 
 
 def constants(fn: Callable) -> list[str]:
