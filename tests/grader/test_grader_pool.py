@@ -232,3 +232,18 @@ def test_a_nursery_that_has_ended_is_told_once_and_workers_start_by_themselves(m
                 assert not isinstance(worker.process, forks.Forked)
     assert isinstance(pool._NURSERIES["loops"], forks.NotForked)
     nursery.close()
+
+
+@in_sandbox
+def test_where_no_process_may_enter_a_sandbox_workers_start_in_it(monkeypatch):
+    monkeypatch.setattr(pool, "_NURSERIES", {})
+    own = forks.Space._keep
+
+    def keep(self, fd, name):
+        # A descriptor of something else: setns refuses it, as it does where it is forbidden.
+        own(self, os.open("/dev/null", os.O_RDONLY) if name == "mnt" else fd, name)
+
+    monkeypatch.setattr(forks.Space, "_keep", keep)
+    with pytest.warns(UserWarning, match="setns"):
+        forked, there = seen(True)
+    assert not forked and there["NoNewPrivs"] == ["1"]

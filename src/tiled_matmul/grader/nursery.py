@@ -23,7 +23,7 @@ from tiled_matmul.grader import builds, kinds, worker
 
 MOST_BYTES = 1 << 16
 PIPES = ("stdin", "stdout", "reply", "status", "lifeline")  # a request's descriptors; then spaces
-SPACES = ("user", "mnt", "pid", "ipc", "net", "uts", "cgroup")  # in this order they are entered
+MOST_SPACES = 8
 CC = (8, 0)  # of the kernel that is compiled to be ready for the answers'
 CLOSED = 4096  # beyond every descriptor of a nursery's
 NO_NEW_PRIVS, READ_BOUNDS, DROP_FROM_BOUNDS = 38, 23, 24  # of prctl
@@ -38,7 +38,7 @@ def main() -> None:
     control.send(b"ready")
     warm = False
     while True:
-        request, fds, _, _ = socket.recv_fds(control, MOST_BYTES, len(PIPES) + len(SPACES))
+        request, fds, _, _ = socket.recv_fds(control, MOST_BYTES, len(PIPES) + MOST_SPACES)
         _reap()
         if not request:
             return

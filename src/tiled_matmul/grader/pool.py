@@ -260,9 +260,14 @@ def _forked(
     except forks.NotForked as why:
         if space is not None:
             space.close()
-        with _NURSERIES_LOCK:
-            _NURSERIES[kind] = why
+        _refuse(kind, why)
         raise
+
+
+def _refuse(kind: str, why: forks.NotForked) -> None:
+    """Fork no more workers of a kind."""
+    with _NURSERIES_LOCK:
+        _NURSERIES[kind] = why
 
 
 class Worker:
@@ -317,6 +322,11 @@ class Worker:
         except (Died, TooSlow, wire.BadMessage) as error:
             printed = self.output.decode(errors="replace")[-600:]
             self.close()
+            if isinstance(self.process, forks.Forked):
+                # Not every Linux lets a process enter a sandbox that stands.
+                _refuse(self.kind, forks.NotForked(f"{error}: {printed}"))
+                self.output.clear()
+                return self.__enter__()
             raise NoWorker(f"the worker did not start: {error}: {printed}") from None
         except BaseException:
             self.close()
