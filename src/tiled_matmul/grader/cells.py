@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,11 @@ class Cell:
     id: str
     source: str
 
-    @property
+    @cached_property
     def marked(self) -> str | None:
         """The name of the exercise in the first marker among its lines, or None."""
-        marker = MARKER.search(self.source)
-        return marker[1] if marker and self.kind == "code" else None
+        marker = MARKER.search(self.source) if self.kind == "code" else None
+        return marker[1] if marker else None
 
     def defines(self, name: str) -> bool:
         """Does a line of the cell define this function, or assign to its name?"""

@@ -210,6 +210,7 @@ def folder(name: str, source: Path = SOURCE) -> Folder:
     raise ValueError(f"there is no exercise {name!r}; there are {known}")
 
 
+@cache
 def exercise(name: str) -> Exercise:
     """Return an exercise by its name. Raises ValueError, which lists the names that there are."""
     return folder(name).exercise
