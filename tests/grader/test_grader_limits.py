@@ -55,9 +55,15 @@ def test_our_own_answer_takes_a_share_of_the_limit(name, worker):
     one, running = folder.exercise, worker(folder.exercise.kind)
     before = taken(running.process)
     assert judge(one, folder.code("answer.py"), worker=running).status == "PASS"
-    assert taken(running.process) > 0
     assert taken(running.process) - before <= one.in_all / ROOM, "name limits=Limits(cost=…)"
     assert one.limits.seconds <= 8
+
+
+def test_what_a_worker_takes_is_seen():
+    with pool.Worker("loops", Limits(), False) as worker:
+        source = "for _ in range(5_000_000):\n    pass\nraise OSError"
+        worker.ask({"source": source, "given": {}, "entry": "f"}, [], 5, 0)
+        assert taken(worker.process) > 0.05
 
 
 def test_a_notebook_ends_within_two_minutes_of_a_processor():
