@@ -175,8 +175,9 @@ class Findings:
             self._side_by_side(piece, place, warp)
             place, _ = events.pack(place, warp)
             rows = _risky(place, piece.thread.astype(np.int64), piece.op)
-            piece, place = piece.take(rows), place[rows]
-            self._one_by_one(piece, place, lambda one, two: one.thread == two.thread)
+            if rows.size:
+                piece, place = piece.take(rows), place[rows]
+                self._one_by_one(piece, place, lambda one, two: one.thread == two.thread)
         else:
             self._side_by_side(piece, place, piece.thread.astype(np.int64))
 
