@@ -10,6 +10,7 @@ import argparse
 import collections
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import Call, Limits
 
 FIRST = 7
+PART = 6  # answers that a process grades before it takes others
 STEADY = {  # statuses and diagnoses of what no number in A or B can change
     *("RACE", "BARRIER", "COMPILE", "FORBIDDEN", "NOT_YET", "TIMEOUT", "CRASH"),
     *("out of bounds", "out of bounds of c", "along K", "unmasked tail", "not read", "not stored"),
@@ -124,11 +126,28 @@ def graded(answers, seeds, few, seen):
             yield Told(f"{name} {label}", (status, diagnosis), told, message)
 
 
+def in_processes(answers, jobs, *how):
+    """Yield as `graded` does, with the answers dealt out to several processes."""
+    if jobs == 1:
+        yield from graded(answers, *how)
+        return
+    # Neighbours are of one kind, which a process has its nursery for.
+    parts = [answers[begin : begin + PART] for begin in range(0, len(answers), PART)]
+    with ProcessPoolExecutor(jobs) as executor:
+        for done in as_completed(executor.submit(listed, part, *how) for part in parts):
+            yield from done.result()
+
+
+def listed(answers, *how):
+    return list(graded(answers, *how))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", help="files of answers; else those of the tests")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--few", type=int, help="seeds where no number matters, or it is right")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that grade")
     parser.add_argument("--kinds", default="values,loops,cuda,triton")
     parser.add_argument("--exercises", default="", help="beginnings of names, such as 05,10.1")
     parser.add_argument("--names", default="", help="names of answers")
@@ -139,7 +158,8 @@ def main():
     arguments = parser.parse_args()
     answers, faults, unstable, count = chosen(arguments), 0, 0, collections.Counter()
     began = time.monotonic()
-    for told in graded(answers, arguments.seeds, arguments.few or arguments.seeds, arguments.seen):
+    how = arguments.seeds, arguments.few or arguments.seeds, arguments.seen
+    for told in in_processes(answers, arguments.jobs, *how):
         count["right" if told.meant[0] == "PASS" else "wrong"] += 1
         faults += told.fault
         unstable += told.unstable

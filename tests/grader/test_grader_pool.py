@@ -247,3 +247,15 @@ def test_where_no_process_may_enter_a_sandbox_workers_start_in_it(monkeypatch):
     with pytest.warns(UserWarning, match="setns"):
         forked, there = seen(True)
     assert not forked and there["NoNewPrivs"] == ["1"]
+
+
+def test_a_worker_that_is_closed_twice_ends_no_other_process():
+    with pool.Worker("loops", Limits(), False) as worker:
+        worker.close()
+        reused = os.open("/dev/null", os.O_RDONLY)  # may have the number of a pipe of the worker's
+        worker.close()
+    os.close(reused)
+    with pytest.raises(pool.Died):
+        with pool.Worker("loops", Limits(), False) as worker:
+            worker.close()
+            raise pool.Died("for a test")

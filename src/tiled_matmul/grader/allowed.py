@@ -226,6 +226,7 @@ class _Reader:
         self.outer = {name for top in statements for name in _outer(top)}
         self.members = set(self.rules.members)
         self.special, self.own = self.of_classes()
+        self.set_of_self: set[str] = set()
         self.functions: set[str] = set()  # of the answer, by all their names
         self.seen: set[int] = set()  # what was looked at together with what it is part of
         for top in statements:  # what the methods of a class set, and those methods
@@ -237,7 +238,8 @@ class _Reader:
                     words = " ".join(map(str, texts)).replace(",", " ").split()
                     self.members |= {word for word in words if not word.startswith("_")}
                 elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
-                    self.members |= {one.attr} if self.of_self(one) else set()
+                    self.set_of_self |= {one.attr} if self.of_self(one) else set()
+        self.members |= self.set_of_self
 
     def of_classes(self) -> tuple[set[int], set[int]]:
         """Return the ids of the methods of classes, and of the attributes that they set of self."""
@@ -473,7 +475,7 @@ class _Reader:
         root = name.partition(".")[0] if name else ""
         whole = self.meaning(name) if name else ""
         if not isinstance(node.ctx, ast.Load):
-            if not self.of_self(node):
+            if not self.of_self(node) and not self.of_an_object(node):
                 raise NotYet(sentence("unknown: attribute assigned", at=self.at(node)))
         elif name and whole.partition(".")[0] in self.rules.modules:
             self.look_at_decorator(whole, node)
@@ -491,6 +493,11 @@ class _Reader:
     def of_self(self, node: ast.Attribute) -> bool:
         """Does a method of a class set an attribute of its own object?"""
         return id(node) in self.own and not node.attr.startswith("_")
+
+    def of_an_object(self, node: ast.Attribute) -> bool:
+        """Is it an attribute that a class of the answer sets of self, and a variable's?"""
+        variable = isinstance(node.value, ast.Name) and node.value.id in self.bound
+        return variable and node.attr in self.set_of_self
 
     def look_at_decorator(self, name: str, node: ast.expr) -> None:
         """Raise NotYet for a kernel's decorator that is neither used as one nor called."""

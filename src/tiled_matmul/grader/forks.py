@@ -190,14 +190,17 @@ class Forked:
         """End the worker and all that it began."""
         if self.space is not None:
             self.space.close()
-        if self.pid:
+        if self.pid > 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End everything, and close all pipes."""
         self.kill()
-        self.pid = 0
+        if self.pid > 0:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.wait(LAST_WAIT_S)
+        self.pid = 0  # when the pipes are closed, the number may be another process's
         for pipe in (self.stdin, self.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()

@@ -290,6 +290,7 @@ class Worker:
         self.output = bytearray()
         self.dropped = 0
         self.until = math.inf
+        self.closed = True
 
     def __enter__(self) -> Worker:
         bwrap = sandbox.find_bwrap() if self.confined else None
@@ -310,7 +311,7 @@ class Worker:
             raise NoWorker(f"no worker could be started: {error}") from None
         finally:
             os.close(reply_write)
-        self.reply = reply_read
+        self.reply, self.closed = reply_read, False
         for fd in (self.reply, self.process.stdin.fileno(), self.process.stdout.fileno()):
             os.set_blocking(fd, False)
         user = secrets.choice(USERS) if self.confined and os.geteuid() == 0 else None
@@ -363,15 +364,19 @@ class Worker:
         self.close()
 
     def close(self) -> None:
-        """End the process and what it began."""
-        # In bubblewrap the end of its first process ends all of them.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # a GPU that hangs can hold it
-            self.process.wait(LAST_WAIT_S)
+        """End the process and what it began, once: then its number may be another one's."""
+        if self.closed:
+            return
+        self.closed = True
         if isinstance(self.process, forks.Forked):
             self.process.close()
+        else:
+            # In bubblewrap the end of its first process ends all of them.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a GPU that hangs can hold it
+                self.process.wait(LAST_WAIT_S)
         for pipe in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()

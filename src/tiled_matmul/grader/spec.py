@@ -548,7 +548,7 @@ VALUES = Rules(
 LOOPS = Rules(
     names=VALUES.names,
     modules=frozenset({"math", "np", "itertools", "functools"}),
-    attributes=frozenset({"math.*", "itertools.*", "np.ndarray"})
+    attributes=frozenset({"math.*", "itertools.*", "np.ndarray", "np.ndindex"})
     | FUNCTOOLS
     | {f"np.{name}" for name in TYPES},
     members=METHODS | {"shape", "dtype", "type", "size", "ndim", "sum", "fill", "from_iterable"},

@@ -54,7 +54,7 @@ class Scalar:
 
 
 SCALARS = {name: Scalar(np.dtype(name).name) for name in NUMBERS}
-TYPES = SimpleNamespace(**SCALARS, ndarray=None)  # what an answer has as `np`
+TYPES = SimpleNamespace(**SCALARS, ndarray=None, ndindex=np.ndindex)  # what an answer has as `np`
 
 
 class Factor(float):

@@ -169,6 +169,7 @@ EXERCISE = Exercise(
         Call((31, ((8, 4), (16, 2)), 8)),  # another number by most of the slips
         Call((66, ((8, 4), ROW), 4)),
         Call((20, ((2, 16),), 8)),
+        Call((17, ((2, 16),), 4)),  # more than twice the columns
         Call((32, (ROW, COLUMN), 4)),
         Call((40, (COLUMN,), 4)),
         Call((33, (COLUMN, ROW), 4)),

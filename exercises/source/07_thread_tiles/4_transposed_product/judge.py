@@ -46,6 +46,7 @@ EXERCISE = Exercise(
         Case(11, 35, 21, draw="normal", given=sizes(3, 1), order="shuffle"),
         Case(5, 100, 13, draw="normal", given=sizes(2, 3, 6), order="reverse"),
         Case(12, 3, 9, draw="wide", given=sizes(5, 2, 2)),
+        Case(9, 5, 20, given=sizes(8, 1, 16)),  # tiles of A with more elements than threads
         *tiled_cases(4, far_k=300, far=FAR),
     ),
     large=(

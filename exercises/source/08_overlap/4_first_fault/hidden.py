@@ -6,6 +6,6 @@ from functools import partial
 
 from tiled_matmul.grader.spec import Call
 
-from .judge import HOW, _broken
+from .judge import HOW, _broken, _rounds
 
-HIDDEN = tuple(Call(draw=partial(_broken, how=how)) for how in HOW * 3)
+HIDDEN = (Call(draw=_rounds),) * 6 + tuple(Call(draw=partial(_broken, how=how)) for how in HOW * 3)

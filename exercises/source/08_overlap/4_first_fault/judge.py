@@ -59,6 +59,8 @@ def first_fault(schedule: Schedule, flaw: str = "") -> list:
                 return [place, "under way"]
             if buffer not in seen and flaw != "barriers forgotten":
                 return [place, "no barrier"]
+            if flaw == "last read":
+                read.clear()
             read.add(buffer)
     return [len(schedule), "right"]
 
@@ -83,6 +85,21 @@ def pipeline(stages: int, steps: int, buffers: int, barriers: int = 1) -> list[t
         else:
             out += [("wait", ahead - 1), ("barrier",), *copies, *product]
     return out
+
+
+def _rounds(rng: np.random.Generator) -> tuple[Schedule]:
+    """Draw rounds in which all buffers are filled, and then multiplied in any order.
+
+    Of some rounds the barrier behind the products is missing.
+    """
+    buffers, out = int(rng.integers(2, 5)), []
+    for start in range(0, buffers * int(rng.integers(2, 4)), buffers):
+        for buffer in rng.permutation(buffers).tolist():
+            out += [("copy", start + buffer, buffer), *[("commit",)] * int(rng.integers(0, 2))]
+        out += [("commit",), ("wait", 0), ("barrier",)]
+        out += [("multiply", start + b, b) for b in rng.permutation(buffers).tolist()]
+        out += [("barrier",)] * int(rng.integers(0, 3) > 0)
+    return (tuple(out),)
 
 
 def _some(rng: np.random.Generator, schedule: list[tuple], what: str, late: int = 0) -> int:
@@ -183,6 +200,11 @@ EXERCISE = Exercise(
             *(*START, ("copy", 1, 1), ("commit",), ("wait", 1), ("barrier",)),
             *(("multiply", 0, 0), ("multiply", 1, 1)),
         ),
+        _shown(
+            *(*START, ("copy", 1, 1), ("commit",), ("wait", 0), ("barrier",)),
+            *(("multiply", 0, 0), ("multiply", 1, 1), ("copy", 2, 0)),
+        ),
+        *[Call(draw=_rounds)] * 8,
         *(Call(draw=partial(_broken, how=how)) for how in HOW * 6),
     ),
     slips=(
@@ -242,6 +264,12 @@ EXERCISE = Exercise(
             "still read",
             "A buffer that was multiplied since the last barrier may still be read by a slow warp: "
             "a copy into it is a fault.",
+        ),
+        Slip(
+            _flawed("last read"),
+            "still read",
+            "Several buffers may have been multiplied since the last barrier. All of them may "
+            "still be read, and not only the last.",
         ),
         Slip(
             _flawed("reads for ever"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -88,7 +89,8 @@ EXERCISE = Exercise(
     entry="warps_along_k",
     parameters=ABC,
     kind="cuda",
-    rules=CUDA,
+    # The warps' sums may be added atomically: several warps have a sum for one element.
+    rules=replace(CUDA, attributes=CUDA.attributes | {"cuda.atomic.add"}),
     limits=Limits(cost=2.5),
     given=GIVEN,
     launch=launch,

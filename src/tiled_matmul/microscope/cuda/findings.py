@@ -256,7 +256,7 @@ class Findings:
             self._conflict(_row(ends[p], i), _row(ends[q], j), low.address[x[rows]])
 
     def _one_by_one(self, piece: Piece, place: np.ndarray, same: Callable) -> None:
-        """Keep conflicts where something orders some of the accesses: compare each pair."""
+        """Keep conflicts where something orders some of the accesses: compare pairs of them."""
         starts = events.first_rows(place)
         all_rows = list(map(_Row, *(getattr(piece, name).tolist() for name in _Row._fields)))
         for low, high in zip(starts.tolist(), [*starts[1:].tolist(), place.size], strict=True):
@@ -268,15 +268,20 @@ class Findings:
             ends = {row.order: row for pair in alike.values() for row in pair}
             rows = [ends[order] for order in sorted(ends)]
             examples: dict[tuple, tuple] = {}
-            for at, one in enumerate(rows):
-                for two in rows[at + 1 :]:
-                    if one.op == two.op == LOAD:
-                        continue
+            # What is ordered behind a thread's latest access is ordered behind its earlier ones.
+            latest: dict[tuple, _Row] = {}
+            writes: dict[tuple, _Row] = {}
+            for two in rows:
+                for one in (writes if two.op == LOAD else latest).values():
                     pair = one.site, two.site
                     if pair in examples or same(one, two) or not _conflicting(one.op, two.op):
                         continue
                     if not self._ordered(one, two):
                         examples[pair] = one, two
+                actor = two.site, two.block, two.thread
+                latest[actor] = two
+                if two.op != LOAD:
+                    writes[actor] = two
             for one, two in examples.values():
                 self._conflict(one, two, piece.address[low : low + 1])
 
