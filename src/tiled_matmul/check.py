@@ -194,6 +194,12 @@ def diagnose_result(
     return replace(report, message=report.message.replace("A·B", "the right result"))
 
 
+def diagnose_vector(c: np.ndarray, a: np.ndarray, x: np.ndarray, previous: np.ndarray) -> Report:
+    """Return the verdict on c (M) against a (M, K) · x (K), as `diagnose` does for matrices."""
+    report = diagnose(c[:, None], a, x[:, None], previous=previous[:, None])
+    return replace(report, message=_of_one_axis(report.message).replace("A·B", "A·x"))
+
+
 def _of_one_axis(message: str) -> str:
     """Return a message about a column of numbers as one about an array with one axis."""
     message = re.sub(r"C\[(\d+), 0\]", r"C[\1]", message)

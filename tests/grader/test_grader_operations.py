@@ -1,5 +1,7 @@
 """grader/: kernels that compute something else than C = A·B, on any arrays."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,36 @@ def batch(a, b, c, M, N, K, a_one, a_row, a_col, b_one, b_row, b_col, c_one, c_r
     tl.store(c + z * c_one + m * c_row + n * c_col, acc, mask=(m < M) & (n < N))
 """
 
+VECTOR = replace(
+    BATCH,
+    name="99.3",
+    title="a matrix times a vector",
+    entry="times",
+    parameters=("a", "x", "c", "M", "K", "a_row", "a_col", "x_step", "c_step", "BLOCK"),
+    launch=lambda case: ((case.m,), {"BLOCK": 16}),
+    cases=(
+        Case(9, 1, 40, "float16", draw="wide"),
+        Case(5, 1, 33, "float16", apart=True, by_columns="c"),
+        Case(7, 1, 20, "float16", by_columns="ax"),
+    ),
+    operation=Operation(
+        arrays=("a", "x", "c"),
+        shapes=lambda case: ((case.m, case.k), (case.k,), (case.m,)),
+        product=lambda case, a, x: (a, x),
+        sizes="mk",
+    ),
+)
+TIMES = """@triton.jit
+def times(a, x, c, M, K, a_row, a_col, x_step, c_step, BLOCK: tl.constexpr):
+    m = tl.program_id(0)
+    sums = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, K, BLOCK):
+        k = start + tl.arange(0, BLOCK)
+        left = tl.load(a + m * a_row + k * a_col, mask=k < K, other=0.0).to(tl.float32)
+        sums += left * tl.load(x + k * x_step, mask=k < K, other=0.0)
+    tl.store(c + m * c_step, tl.sum(sums, 0))
+"""
+
 
 @pytest.fixture(scope="module")
 def workers():
@@ -138,6 +170,25 @@ def test_a_batch_is_compared_matrix_by_matrix(workers):
     only = PRODUCT.replace("acc = tl.dot(x, y, acc)", "acc = tl.dot(x, y, acc) + (z == 2)")
     verdict = told(workers, BATCH, only)
     assert "Matrix 2 of the batch (1 of 3 are wrong): C (20×35, float16) is" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("sums += left", "sums += (k > 0) * left", "The sum over k starts at 1 instead of 0."),
+        ("tl.sum(sums, 0)", "2 * tl.sum(sums, 0)", "C is A·x times 2."),
+        ("tl.sum(sums, 0)", "tl.sum(sums, 0) + 1000", "The wrong ones fill rows 0–8."),
+        ("k * x_step", "k", "33 long: the load returns data of the tensor that x is a view of"),
+        ("c + m * c_step", "c + m", "between its own of c, which is 5 long"),
+        ("c + m * c_step", "c + m * x_step", "between its own of c, which is 5 long"),
+        ("k * x_step", "k * c_step", "columns 33 to 48 of x, which is 33 long"),
+    ],
+)
+def test_a_vector_is_a_matrix_of_one_column(old, new, words, workers):
+    assert told(workers, VECTOR, TIMES).status == "PASS"
+    assert old in TIMES
+    verdict = told(workers, VECTOR, TIMES.replace(old, new))
+    assert verdict.status == "WRONG" and words in verdict.message, verdict
 
 
 def test_operations_need_an_output_and_one_way_to_judge():

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiled_matmul.check import diagnose, diagnose_result
+from tiled_matmul.check import diagnose, diagnose_result, diagnose_vector
 from tiled_matmul.grader import pool, wire
 from tiled_matmul.grader.kinds import MOST_DEPTH, MOST_NAME
 from tiled_matmul.grader.messages import sentence
@@ -324,7 +324,9 @@ def _operated(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -
     else:
         x, y = operation.product(case, *inputs)
         right, sizes = wide_product(x, y), wide_product(abs(x), abs(y))
-        if c.ndim == 2:
+        if c.ndim == 1:
+            reports = [diagnose_vector(c, x, y, stale)]
+        elif c.ndim == 2:
             reports = [diagnose(c, x, y, tile=exercise.tile, previous=stale)]
         else:
             layers = zip(c, x, y, stale, strict=True)
@@ -351,7 +353,7 @@ def _operated(exercise: Exercise, case: Case, blobs: list[bytes], data: bytes) -
 
 
 def wide_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the product of two matrices, or of stacks of them, in float64."""
+    """Return the product of two matrices, of stacks of them, or with a vector, in float64."""
     return x.astype(np.float64) @ y.astype(np.float64)
 
 

@@ -194,7 +194,16 @@ def tensors(request: dict, blobs: list[bytes]) -> tuple[Any, ...]:
         inputs = [_corner(x) for x in inputs]
     arrays = [_apart(x) for x in (*inputs, c)] if request.get("apart") else [*inputs, c]
     named = zip(request["arrays"], arrays, strict=True)
-    return tuple(x.mT.contiguous().mT if name in request["by_columns"] else x for name, x in named)
+    return tuple(_by_columns(x) if name in request["by_columns"] else x for name, x in named)
+
+
+def _by_columns(x: Any) -> Any:
+    """Return matrices stored by columns, or a vector as a column of a matrix of three."""
+    if x.ndim > 1:
+        return x.mT.contiguous().mT
+    matrix = x.new_full((len(x), 3), BETWEEN)
+    matrix[:, 0] = x
+    return matrix[:, 0]
 
 
 def _corner(x: Any) -> Any:

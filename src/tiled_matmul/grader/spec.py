@@ -32,10 +32,10 @@ class Case:
     `hidden`. `given` replaces values of the exercise's own. `order` is the one in which the
     interpreter runs the threads.
 
-    For programs of Triton: the matrices that `by_columns` names ("a", "bc") are stored by columns;
-    in a `corner`, A and B are corners of larger matrices that hold zeros; `apart`, other numbers
-    lie between the elements of each matrix; where there are `parts`, the kernel stores so many
-    matrices of C's size, whose sum is C.
+    For programs of Triton: the matrices that `by_columns` names ("a", "bc") are stored by columns,
+    and a vector there is a column of a matrix; in a `corner`, A and B are corners of larger
+    matrices that hold zeros; `apart`, other numbers lie between the elements of each array; where
+    there are `parts`, the kernel stores so many matrices of C's size, whose sum is C.
     """
 
     m: int
@@ -100,11 +100,11 @@ class Operation:
 
     `arrays` names the kernel's arrays in their order; the last one, c, is its output. `shapes`
     returns their shapes for a case; arrays of loops have two axes. `product` returns, from a case
-    and the inputs, the matrices (X, Y) whose product the output is, or stacks of matrices for a
-    batch: then the error bound and the messages are those of a product. Otherwise `result` returns,
-    from a case and the inputs in float64, the right output and the size that rounding errors are
-    relative to (for a sum, the sum of the sizes of its terms), and `terms` returns how many
-    roundings there are one after another.
+    and the inputs, the matrices (X, Y) whose product the output is, stacks of matrices for a batch,
+    or a matrix and a vector: then the error bound and the messages are those of a product.
+    Otherwise `result` returns, from a case and the inputs in float64, the right output and the size
+    that rounding errors are relative to (for a sum, the sum of the sizes of its terms), and `terms`
+    returns how many roundings there are one after another.
 
     A kernel of Triton gets `sizes` of the case ("mnk"), then the strides of all arrays. Findings of
     these kinds are `ignored`, such as "not stored" where part of C is not asked for. `describe`
