@@ -171,6 +171,8 @@ MESSAGES: dict[str, str] = {
     "crash: message": "The answer's process sent an invalid reply: {reason}.",
     "crash: sizes": "The answer's process sent arrays of the wrong sizes.",
     "crash: no count": "The answer's process did not report {count}.",
+    "compile: no reason": "Triton does not say why. Block pointers are one thing that it compiles "
+    "in `for` loops only, and not in `while` loops.",
     "pool: not forked": "Each answer's process starts by itself, which takes longer: {reason}",
     "crash: signal": "the process was ended by {signal}",
     "crash: status": "the process ended with status {status}",

@@ -44,6 +44,7 @@ from tiled_matmul.problem import Problem
 
 MOST_CODE = 4 << 20
 MOST_TIMED = 240 << 20  # bytes of outputs
+UNEXPLAINED = "PassManager::run failed"  # all that Triton says where a pass gives up
 HIDDEN = pool.WITHOUT_GPU
 TAKEN = 0.95  # of the shortest time at peak rates: no kernel can be faster than that
 SANITIZER = "compute-sanitizer"
@@ -218,7 +219,8 @@ def compiles(exercise: Exercise, worker: pool.Worker) -> None:
                 raise pool.NoWorker(str(error)) from None
         if stop.status != "WRONG":
             raise
-        raise Stop("COMPILE", stop.diagnosis, str(stop)) from None
+        why = [sentence("compile: no reason")] if UNEXPLAINED in str(stop) else []
+        raise Stop("COMPILE", stop.diagnosis, "\n".join([str(stop), *why])) from None
 
 
 def _can_build(exercise: Exercise, worker: pool.Worker, cc: tuple[int, int]) -> None:
