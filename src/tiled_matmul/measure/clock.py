@@ -97,10 +97,11 @@ def time_interleaved(
     `inputs[r % len(inputs)]`; functions without arguments need no inputs. Without `rounds`, timing
     runs for `budget_s` seconds, from 10 to 200 rounds; functions for which 10 rounds would take
     over five budgets get fewer, but at least 3. The environment variable TILED_MATMUL_BUDGET_S
-    limits every budget, for quick runs. `threads` is the number of threads on a CPU, None for all.
-    On a GPU, a sample is the mean of `launches` consecutive calls, which with `graphs` are one
-    replay of a CUDA graph. `on_round(share)` is called after each round with the share done, up to
-    1. Two warm-up calls of each function (one if it takes over a second) compile kernels, untimed.
+    limits every budget, and `rounds` to 3, for quick runs. `threads` is the number of threads on a
+    CPU, None for all. On a GPU, a sample is the mean of `launches` consecutive calls, which with
+    `graphs` are one replay of a CUDA graph. `on_round(share)` is called after each round with the
+    share done, up to 1. Two warm-up calls of each function (one if it takes over a second) compile
+    kernels, untimed.
 
     Raises ValueError for no function, an unknown device, "gpu" in the simulators, several launches
     or graphs on a CPU, a function that cannot be captured, or too many threads. Exceptions of the
@@ -117,6 +118,8 @@ def time_interleaved(
     if not budget_s > 0:
         raise ValueError(f"budget_s must be positive, got {budget_s!r}")
     budget_s = min(budget_s, _most_s())
+    if rounds is not None and math.isfinite(_most_s()):
+        rounds = min(rounds, FEWEST_ROUNDS)
     if type(launches) is not int or launches < 1:
         raise ValueError(f"launches must be a positive integer, got {launches!r}")
     if launches > 1 and device != "gpu":
