@@ -177,6 +177,8 @@ class Forked:
 
     def wait(self, seconds: float = 0) -> int:
         """Return how the worker ended. Raises subprocess.TimeoutExpired if it has not in time."""
+        if self.returncode is None and self._status < 0:
+            self.returncode = -signal.SIGKILL  # it was closed, and nobody looked before
         if self.returncode is None:
             with selectors.DefaultSelector() as selector:
                 selector.register(self._status, selectors.EVENT_READ)

@@ -30,7 +30,8 @@ def _most(number: int):
         work = case.m * case.n * case.k
         if min(case.m, case.n, case.k) < LARGE:
             return 4 * work + 2 * case.m * case.n
-        return int(3.5 * work / _edges(case)[number])
+        once = case.m * case.k + case.k * case.n + case.m * case.n
+        return max(int(3.5 * work / _edges(case)[number]), once)
 
     return most
 
