@@ -136,7 +136,7 @@ def failed(error: Any) -> Stop:
     exception = sentence("error: exception", kind=kind, where=where, message=message)
     if kind == "UnboundLocalError":
         return Stop("WRONG", "unbound", f"{exception}. {sentence('unbound: no first value')}")
-    if message.endswith("AssertionError") or "Loop-carried variable" in message:
+    if "AssertionError: assert " in message or "Loop-carried variable" in message:
         return Stop("WRONG", "types", f"{exception}. {sentence('types: do not match')}")
     return Stop("WRONG", "error", exception)
 
