@@ -86,13 +86,8 @@ def _own_cuda(cc: tuple[int, int]) -> tuple[dict, list[bytes]]:
     from numba import cuda
 
     with _compiler(cc):
-
-        @cuda.jit
-        def copy(a, b, c):
-            c[0, 0] = a[0, 0]
-
         plain = {"dtype": "float32", "by_columns": "", "arrays": "abc", "shapes": [(1, 1)] * 3}
-        return _cuda(copy, plain, cc)
+        return _cuda(cuda.jit(_copy), plain, cc)
 
 
 def _own_triton(cc: tuple[int, int]) -> tuple[dict, list[bytes]]:

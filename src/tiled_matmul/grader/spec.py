@@ -599,9 +599,9 @@ def tiled_cases(
     """
     random = np.random.default_rng(numbers)
     sizes: list[tuple[int, int, int]] = []
-    for rest in range(edge)[numbers % 3 :: 6 if numbers else 1]:
-        steps = (deep if rest % DEEP_AT == 0 else min(deep, 1)) + int(random.integers(0, 2))
-        sizes.append((*random.integers(1, min(edge, 8) + 3, 2).tolist(), steps * edge + rest))
+    for k in depths(edge, deep)[numbers % 3 :: 6 if numbers else 1]:
+        k += edge * int(random.integers(0, 2))
+        sizes.append((*random.integers(1, min(edge, 8) + 3, 2).tolist(), k))
     sizes += [(edge + 1, 2, 1), (2, edge + 1, max(1, edge - 1))]
     large = [int(size) for size in FAR + random.integers(1, 2 * edge, 3)]
     if numbers:

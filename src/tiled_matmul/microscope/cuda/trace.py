@@ -303,20 +303,16 @@ class Trace:
 
     # Every access.
 
-    def accesses(self, block: tuple[int, ...] | None = None, landings: bool = False) -> np.ndarray:
+    def accesses(self, block: tuple[int, ...] | None = None) -> np.ndarray:
         """Return an array of ACCESS with a row for each thread's access, in the order of the run.
 
         `block` (x, y, z) restricts it to one block. `element` is a flat, row-major index, `width`
         is in bytes, and `request` numbers the instructions of all warps of a block in program
-        order. With `landings`, each completed asynchronous copy has one more row, whose site has
-        the op "landing".
+        order.
         """
-        ops = self._ops
-        if landings:
-            ops = np.where([site.op == "landing" for site in self.sites], OPS["store"], ops)
         number = None if block is None else self._block_number(block)
         parts = []
-        for piece in events.pieces(self._log, ops):
+        for piece in events.pieces(self._log, self._ops):
             if number is not None:
                 piece = piece.take(piece.block == number)
             if not piece.size:
