@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from tiled_matmul.__main__ import main
-from tiled_matmul.grader import cli, pool, practice, starters
+from tiled_matmul.grader import cli, folders, pool, practice, starters
 
 (SOLVED,) = [path for path in starters.solutions() if path.name.startswith("01")]
 STARTER = starters.FOLDER / SOLVED.name
@@ -79,3 +79,19 @@ def test_help_states_the_exit_status(capsys):
         main(["grade", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "Exit status: 0 if every exercise is passed, 1 if one is not, 2 for a usage" in text
+
+
+def test_of_equal_answers_the_first_is_judged_unless_another_try_could_change_it(monkeypatch):
+    tried = []
+
+    def judge(exercise, source, **options):
+        tried.append(source)
+        status = source.upper()
+        return practice.Verdict(exercise.name, status, 0, 1)
+
+    monkeypatch.setattr(practice, "judge", judge)
+    alike, one, other = practice.Alike(), *folders.exercises("01")[:2]
+    for source in ("wrong", "wrong", "timeout", "timeout"):
+        assert alike.judge(one, source).status == source.upper()
+    assert alike.judge(other, "wrong").exercise == other.name
+    assert tried == ["wrong", "timeout", "timeout", "wrong"]
