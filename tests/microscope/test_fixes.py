@@ -48,3 +48,78 @@ def test_kernels_multiply_and_round_bfloat16():
     exact = a.double() @ b.double()
     assert torch.equal(c, exact.bfloat16())
     assert torch.equal(d, a.half())
+
+
+@pytest.mark.parametrize("shape", [[16], [8, 32], [1, 1, 4], [2, 4, 8, 2]], ids=str)
+@pytest.mark.parametrize("kind", ["float16", "int1", "a pointer", "a constant pointer"])
+def test_types_and_tensors_that_are_remembered_are_those_of_triton(shape, kind):
+    import triton.language as tl
+
+    pointers = {
+        "a pointer": tl.pointer_type(tl.float32),
+        "a constant pointer": tl.pointer_type(tl.float32, const=True),
+    }
+    element = pointers.get(kind) or getattr(tl, kind)
+    made = []
+    for block in (plain(tl.block_type), tl.block_type, tl.block_type):
+        for sizes in (shape, [tl.constexpr(size) for size in shape]):
+            one = block(element, sizes)
+            assert one.element_ty is element and one.numel == np.prod(shape)
+            made.append((str(one), list(one.shape), one.numel, one.mangle(), one.scalar))
+            for tensor in (plain(tl.tensor), tl.tensor, tl.tensor):
+                value = tensor("a handle", tl.block_type(element, sizes))
+                assert value.handle == "a handle" and value.dtype is element
+                assert [size.value for size in value.shape] == shape
+                assert value.numel.value == np.prod(shape) and value.type == one
+    assert all(one == made[0] for one in made)
+
+
+def plain(kind):
+    """Return the class as it is in Triton, without what apply_fixes() changed."""
+    fixes.apply_fixes()
+    (init,) = [
+        cell.cell_contents
+        for name, cell in zip(
+            kind.__init__.__code__.co_freevars, kind.__init__.__closure__, strict=True
+        )
+        if name == "init"
+    ]
+    assert init.__module__ == kind.__module__
+    return type(kind.__name__, (kind,), {"__init__": init})
+
+
+@pytest.mark.parametrize("shape", [[3], [1.0], [True], [], [0], ["2"], [-4]], ids=str)
+def test_a_shape_that_triton_refuses_is_refused_every_time(shape):
+    import triton.language as tl
+
+    fixes.apply_fixes()
+    tl.block_type(tl.float16, [1])
+    told = []
+    for block in (plain(tl.block_type), tl.block_type, tl.block_type):
+        try:
+            told.append(str(block(tl.float16, shape)))
+        except (TypeError, ValueError, AttributeError) as error:
+            told.append(repr(error))
+    assert told[0] == told[1] == told[2]
+
+
+def test_a_type_has_the_array_that_triton_gives_it():
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    fixes.apply_fixes()
+    names = ("float16", "float32", "bfloat16", "int1", "int8", "uint8", "int32", "int64", "uint64")
+    for scalar in (*(getattr(tl, name) for name in names), tl.pointer_type(tl.int8)):
+        for kind in (scalar, tl.block_type(scalar, [4, 2])):
+            wanted = np.dtype(kind_of(scalar))
+            assert interpreter._get_np_dtype(kind) == interpreter._get_np_dtype(kind) == wanted
+
+
+def kind_of(scalar):
+    """Return numpy's name for what is stored: bits of bfloat16, numbers of pointers."""
+    if scalar.is_ptr():
+        return "uint64"
+    return {"bf16": "uint16", "int1": "bool"}.get(scalar.name) or {
+        "fp16": "float16",
+        "fp32": "float32",
+    }.get(scalar.name, scalar.name)

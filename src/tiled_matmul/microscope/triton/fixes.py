@@ -1,12 +1,14 @@
-"""Fixes for Triton's interpreter: bfloat16, and Triton 3.6 with a newer numpy.
+"""Fixes for Triton's interpreter: bfloat16, Triton 3.6 with a newer numpy, and its slow types.
 
 The interpreter stores bfloat16 as 16 bits. Up to Triton 3.8, `tl.dot` multiplies those bits as
 integers, and a cast from float32 truncates, where a GPU rounds to nearest. Triton 3.6 converts a
-1-D array with one element to an int, which numpy 2.4 refuses.
+1-D array with one element to an int, which numpy 2.4 refuses. And it works out the shape of every
+tensor anew, which was a quarter of the time: here once for each type.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,7 +45,61 @@ def apply_fixes() -> None:
     patch, interpreter._patch_lang_tensor = interpreter._patch_lang_tensor, patch_tensor
     InterpreterBuilder.create_dot = create_dot
     InterpreterBuilder.cast_impl = cast_impl
+    core = tl.core
+    core.block_type.__init__ = once_a_shape(core.block_type.__init__, core.constexpr)
+    core.tensor.__init__ = once_a_type(core.tensor.__init__, core.block_type)
+    interpreter._get_np_dtype = once_a_name(interpreter._get_np_dtype)
     InterpreterBuilder.fixed = True
+
+
+def once_a_shape(init: Callable, constexpr: type) -> Callable:
+    """Return `block_type.__init__(self, element_ty, shape)`, which checks a good shape once."""
+    known: dict[tuple, dict[str, Any]] = {}
+
+    def __init__(self: Any, element_ty: Any, shape: Any) -> None:
+        sizes = [size.value if isinstance(size, constexpr) else size for size in shape]
+        # 1.0 and True equal 1, and are no sizes.
+        if not all(type(size) is int for size in sizes) or isinstance(element_ty, constexpr):
+            init(self, element_ty, shape)
+            return
+        key = (element_ty.name, *sizes)
+        if key not in known:
+            init(self, element_ty, shape)
+            known[key] = {name: x for name, x in vars(self).items() if name != "element_ty"}
+        vars(self).update(known[key])
+        self.element_ty = element_ty
+
+    return __init__
+
+
+def once_a_type(init: Callable, block_type: type) -> Callable:
+    """Return `tensor.__init__(self, handle, type)`, which takes the shape of a type from before."""
+    known: dict[str, dict[str, Any]] = {}
+    own = {"handle", "type", "dtype"}
+
+    def __init__(self: Any, handle: Any, type: Any) -> None:
+        if not isinstance(type, block_type):
+            init(self, handle, type)
+            return
+        if type.name not in known:
+            init(self, handle, type)
+            known[type.name] = {name: x for name, x in vars(self).items() if name not in own}
+        vars(self).update(known[type.name])
+        self.handle, self.type, self.dtype = handle, type, type.scalar
+
+    return __init__
+
+
+def once_a_name(np_dtype: Callable) -> Callable:
+    """Return `_get_np_dtype(kind)`, which builds its table once for each name of a type."""
+    known: dict[str, np.dtype] = {}
+
+    def get(kind: Any) -> np.dtype:
+        if kind.name not in known:
+            known[kind.name] = np_dtype(kind)
+        return known[kind.name]
+
+    return get
 
 
 def widened(bits: np.ndarray) -> np.ndarray:
