@@ -19,8 +19,9 @@ ARTIFACTS ?= _artifacts
 OFFLINE ?=
 
 CHAPTERS = $(sort $(wildcard chapters/*.ipynb))
+APPENDICES = $(sort $(wildcard chapters/a[0-9]_*.ipynb))
 # Those that take the longest without a GPU begin first, so that no process waits at the end.
-LONG = $(wildcard chapters/03_* chapters/10_* chapters/08_* chapters/07_* chapters/a5_* chapters/a4_* chapters/12_*)
+FIRST = $(wildcard $(addprefix chapters/,03_* 12_* 08_* 07_* 10_* 02_*))
 SOLUTIONS = $(sort $(wildcard exercises/solutions/*.ipynb))
 # Shapes of float16 products that are counted, besides 4096 cubed: chapter 14 speaks of them.
 COUNTED = 512x512x16384 2048x2048x2048 4000x4000x4000 3072x768x4096 8192x1024x1024 2048x2048x8192
@@ -56,8 +57,9 @@ NOT_RUN = _build/not_run.txt
 TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
-.PHONY: help book test test-answers lab serve grade doctor test-gpu notebooks-gpu bench bench-bfloat16 counters \
-	search sanitize gpu-refresh wheelhouse test-copy test-colab clean online chapters-exist gpu-tests-exist
+.PHONY: help book test test-long test-answers lab serve grade doctor test-gpu notebooks-gpu bench \
+	bench-bfloat16 counters search sanitize gpu-refresh wheelhouse test-copy test-colab clean online \
+	chapters-exist gpu-tests-exist
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -73,16 +75,22 @@ book: online $(READY) ## check the notebooks, build the book from their stored o
 	.venv/bin/jupyter-book build --all -W -n --keep-going .
 	@echo "The book: file://$(CURDIR)/_build/html/index.html"
 
-test: online $(READY) chapters-exist ## every test that needs no GPU
+test: online $(READY) chapters-exist ## the tests that need no GPU and no patience, and every chapter
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	@mkdir -p _build; rm -f $(NOT_RUN)
-	$(if $(TESTS),$(SIMULATED) TILED_MATMUL_NOT_RUN=$(NOT_RUN) $(PYTEST) $(TEST_JOBS) tests, \
+	$(if $(TESTS),$(SIMULATED) TILED_MATMUL_LONG=0 TILED_MATMUL_NOT_RUN=$(NOT_RUN) \
+		$(PYTEST) $(TEST_JOBS) tests, \
 		$(SIMULATED) $(RUN) -m tiled_matmul exercises check all)
 	$(SIMULATED) $(QUICK) $(NBVAL) $(NOTEBOOK_JOBS) --nbval-lax \
-		$(LONG) $(filter-out $(LONG),$(CHAPTERS)) $(SOLUTIONS)
-	@# The last line; `notebooks check` lets no cell of a notebook be skipped.
+		$(FIRST) $(filter-out $(FIRST) $(APPENDICES),$(CHAPTERS)) $(SOLUTIONS)
+	@# The last lines; `notebooks check` lets no cell of a notebook be skipped.
 	@$(if $(TESTS),cat $(NOT_RUN),:)
+	@echo "Nor did $(words $(APPENDICES)) appendices run: make test-long."
+
+test-long: online $(READY) ## what make test leaves out, as it takes minutes: tests, appendices
+	$(if $(TESTS),$(SIMULATED) $(PYTEST) $(TEST_JOBS) -m long tests)
+	$(SIMULATED) $(QUICK) $(NBVAL) $(NOTEBOOK_JOBS) --nbval-lax $(APPENDICES)
 
 test-answers: online $(READY) ## every answer kept as data, SEEDS=3 times each, and every mistake
 	TILED_MATMUL_SEEDS=$(SEEDS) $(SIMULATED) $(PYTEST) $(TEST_JOBS) \

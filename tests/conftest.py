@@ -1,8 +1,9 @@
 """Tests run on the back end that the course selects: the GPU, or the simulators.
 
 Where there is no GPU, tests marked `gpu` are deselected. With `TILED_MATMUL_BACKEND=gpu`
-(`make test-gpu`) a machine with no usable GPU is an error. The file that `TILED_MATMUL_NOT_RUN`
-names receives a line that counts the tests that did not run, by reason: `make test` ends with it.
+(`make test-gpu`) a machine with no usable GPU is an error. With `TILED_MATMUL_LONG=0` (`make test`)
+those marked `long` are deselected. The file that `TILED_MATMUL_NOT_RUN` names receives a line that
+counts the tests that did not run, by reason: `make test` ends with it.
 """
 
 import os
@@ -35,24 +36,31 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.stash[BACKEND].name == "gpu":
-        return
-    needs_gpu = [item for item in items if item.get_closest_marker("gpu")]
-    if needs_gpu:
-        config.hook.pytest_deselected(items=needs_gpu)
-        items[:] = [item for item in items if not item.get_closest_marker("gpu")]
-    config.stash[NEED_GPU] = len(needs_gpu)
+    left = Counter()
+    for marker, reason in left_out(config).items():
+        without = [item for item in items if item.get_closest_marker(marker)]
+        left[reason] = len(without)
+        if without:
+            config.hook.pytest_deselected(items=without)
+            items[:] = [item for item in items if not item.get_closest_marker(marker)]
+    config.stash[LEFT_OUT] = left
+
+
+def left_out(config: pytest.Config) -> dict[str, str]:
+    """Return the markers of tests that do not run, and why."""
+    out = {} if config.stash[BACKEND].name == "gpu" else {"gpu": "no GPU"}
+    return out | ({"long": "make test-long"} if os.environ.get("TILED_MATMUL_LONG") == "0" else {})
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["need_gpu"] = session.config.stash.get(NEED_GPU, 0)
+        session.config.workeroutput["left_out"] = dict(session.config.stash.get(LEFT_OUT, {}))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """With workers, each has collected every test, and the process that started them none."""
-    node.config.stash[NEED_GPU] = getattr(node, "workeroutput", {}).get("need_gpu", 0)
+    node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
@@ -61,7 +69,7 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pyte
         return
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped)
-    counts = Counter({"no GPU": config.stash.get(NEED_GPU, 0)}) + reasons
+    counts = config.stash.get(LEFT_OUT, Counter()) + reasons
     listed = ", ".join(f"{count:,} ({reason})" for reason, count in counts.most_common())
     line = f"Not run: {listed}. Every other test passed." if listed else "Every test passed."
     Path(file).write_text(f"{line}\n", encoding="utf-8")
@@ -82,5 +90,5 @@ def few_settings(pytestconfig: pytest.Config) -> Iterator[None]:
         yield
 
 
-NEED_GPU = pytest.StashKey[int]()
+LEFT_OUT = pytest.StashKey[Counter]()
 BACKEND = pytest.StashKey[backend.Backend]()

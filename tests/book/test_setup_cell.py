@@ -73,6 +73,7 @@ def colab(origin):
     }
 
 
+@pytest.mark.long
 def test_on_colab_the_cell_fetches_installs_and_imports(origin, tmp_path, tmp_path_factory):
     one, other = (new_python(tmp_path_factory.mktemp("python")) for _ in range(2))
     done = run_cell(one, tmp_path, **colab(origin))

@@ -127,19 +127,19 @@ def test_a_given_that_changes_what_others_have_is_told(course):
 
 
 def test_run_stores_what_the_cells_print_or_leaves_the_notebook_alone(course):
-    chapter = course / "source" / "12_tuning"
-    (chapter / "1_budget" / "run.py").write_text("print(6 * 7)\n")
+    chapter = course / "source" / FOUR
+    (chapter / "1_guarded" / "run.py").write_text("print(6 * 7)\n")
     starters.run(chapter, folder=course)
-    path = course / "solutions" / "12_tuning.ipynb"
+    path = course / "solutions" / f"{FOUR}.ipynb"
     cells = {c.id: c for c in starters.parse_notebook(path.read_text("utf-8"), path).cells}
-    assert cells["run-12-1"].outputs[0].text == "42\n"
-    assert "12.1 passed" in cells["check-12-1"].outputs[0].text
+    assert cells["run-04-1"].outputs[0].text == "42\n"
+    assert "04.1 passed" in cells["check-04-1"].outputs[0].text
     assert cells["setup"].outputs == []
     starters.sync(course)
-    assert '"42\\n"' in (course / "12_tuning.ipynb").read_text("utf-8")
-    (chapter / "1_budget" / "run.py").write_text("1 / 0\n")
+    assert '"42\\n"' in (course / f"{FOUR}.ipynb").read_text("utf-8")
+    (chapter / "1_guarded" / "run.py").write_text("1 / 0\n")
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="12_tuning.ipynb: ZeroDivisionError: division by zero"):
+    with pytest.raises(ValueError, match=f"{FOUR}.ipynb: ZeroDivisionError: division by zero"):
         starters.run(chapter, folder=course)
     assert path.read_bytes() == before
 

@@ -142,6 +142,7 @@ def test_views_ask_memory_for_the_same():
     assert loaded == 19 * 37 * 3 + 37 * 21 * 3  # A once for each 8 columns, B for each 8 rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("edge", [16, 32])
 def test_views_cost_a_few_instructions_and_no_registers(edge):
     made = (torch.zeros(64, 64),) * 3

@@ -112,6 +112,7 @@ print(json.dumps({name: ptx(x) == ptx(y) for name, (x, y) in pairs.items()}))
 """
 
 
+@pytest.mark.long
 def test_the_compiler_makes_the_same_of_it_as_of_casts_by_hand(tmp_path):
     pytest.importorskip("cuda.bindings", reason="no compiler for CUDA without numba-cuda[cu13]")
     start, end = KERNELS.index("@unsigned\ndef quiet"), KERNELS.index("SIGNED")

@@ -632,6 +632,7 @@ print(*peaks)
 """
 
 
+@pytest.mark.long
 def test_ten_million_accesses_would_stay_under_a_gigabyte(tmp_path):
     """As the memory for one million and for two says: it grows by so much for each further one."""
     file = tmp_path / "long.py"

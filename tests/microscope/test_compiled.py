@@ -186,6 +186,7 @@ def written_out(a, b, c):
 few_registers = cuda.jit(max_registers=64)(cuda_vectorised.cuda_vectorised_kernel.py_func)
 
 
+@pytest.mark.long
 def test_8x8_tiles_stay_in_registers_and_load_by_fours(made):
     for name in ("2d", "vectorised"):
         found = made[name]

@@ -76,6 +76,7 @@ def test_ptx_without_a_loop_or_of_another_file_is_refused():
         by_line(triton_block_pointers_kernel, ptx(load=FIRST + 200))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("cc", "products"), [((8, 0), 32), ((9, 0), 4)])
 def test_what_the_compiler_makes_is_chapter_5s_loop_again(cc, products):
     import torch

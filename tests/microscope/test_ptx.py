@@ -20,6 +20,8 @@ from tiled_matmul.ladder import LADDER
 from tiled_matmul.microscope.compiled import cuda
 from tiled_matmul.microscope.compiled.kept import kept
 
+pytestmark = pytest.mark.long  # Numba's analysis of unrolled code takes it half a minute
+
 PROGRAM = ROOT / "tests" / "ladder_ptx.py"
 GPU = {r.name: r for r in LADDER if r.device == "gpu" and not r.in_triton}
 VERSIONS = ["{}.{}".format(*capability) for capability in CAPABILITIES]

@@ -129,6 +129,7 @@ def of(codes, **wanted):
 # --- the ladder -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_every_rung_is_compiled_for_every_gpu(codes):
     assert set(of(codes)) == {(name, cc) for name in RUNGS for cc in (*CAPABILITIES, AMD)}
     for (_, cc, _, _), code in codes.items():
@@ -138,6 +139,7 @@ def test_every_rung_is_compiled_for_every_gpu(codes):
         assert "tt.func" in code.ttgir and code.num_warps >= 1
 
 
+@pytest.mark.long
 def test_each_gpu_multiplies_with_what_it_has(codes):
     for (name, cc), code in of(codes).items():
         kinds = {kind for kind in tile_code.TENSOR_CORES if code.count(kind)}
@@ -146,6 +148,7 @@ def test_each_gpu_multiplies_with_what_it_has(codes):
         assert bool(code.count("FMAs")) == (cc == (7, 5)) or cc == AMD, (name, cc, code.features)
 
 
+@pytest.mark.long
 def test_bfloat16_is_multiplied_as_float16_is_and_float32_by_threads(codes):
     for (name, _), code in of(codes, cc=(9, 0), dtype="bfloat16").items():
         assert code.count("wgmma") > 0 and code.spilled_bytes == 0, name
@@ -153,6 +156,7 @@ def test_bfloat16_is_multiplied_as_float16_is_and_float32_by_threads(codes):
         assert code.count("tensor cores") == 0 and code.count("FMAs") > 100, name
 
 
+@pytest.mark.long
 def test_tiles_are_copied_asynchronously_where_the_gpu_can(plan, codes):
     for (name, cc), code in of(codes).items():
         if cc == AMD:
@@ -167,6 +171,7 @@ def test_tiles_are_copied_asynchronously_where_the_gpu_can(plan, codes):
     assert codes["triton_descriptors", (9, 0), "float16", 0].count("TMA loads") > 0
 
 
+@pytest.mark.long
 def test_the_second_kernel_of_split_k_starts_early_where_the_gpu_can(codes):
     for number, said in ((0, "griddepcontrol.launch_dependents"), (1, "griddepcontrol.wait")):
         for place, code in of(codes, number=number, name="triton_split_k").items():
@@ -174,6 +179,7 @@ def test_the_second_kernel_of_split_k_starts_early_where_the_gpu_can(codes):
             assert (said in code.assembly) == early, place
 
 
+@pytest.mark.long
 def test_warps_have_different_work_where_a_rung_asks_for_it(codes):
     for dtype in ("float16", "bfloat16", "float32"):
         for (name, _), code in of(codes, cc=(9, 0), dtype=dtype).items():
@@ -204,6 +210,7 @@ def test_warps_have_different_work_whichever_way_the_matrices_lie():
         assert len(copies) == 3 and all(box == room for box, room in copies), (layout, copies)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stages", [2, 4])
 def test_what_may_be_specialised_is(stages):
     jobs = {}
@@ -224,6 +231,7 @@ def test_without_the_switch_the_same_warps_spill():
     assert code.count("warp specialisation") == 0
 
 
+@pytest.mark.long
 def test_shared_memory_is_within_each_gpus_limit(codes):
     for place, code in codes.items():
         assert code.shared_bytes <= shared_limit(place[1]), (place, code)
@@ -239,6 +247,7 @@ def test_sizes_of_one_are_compiled_too():
     assert all(code.registers for code in tile_codes(jobs).values())
 
 
+@pytest.mark.long
 def test_nothing_is_spilled_from_8_0_on(codes):
     spilled = {place: c.spilled_bytes for place, c in codes.items() if c.spilled_bytes}
     nvidia = {place: count for place, count in spilled.items() if place[1] != AMD}

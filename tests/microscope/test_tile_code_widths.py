@@ -49,6 +49,7 @@ def codes():
     return tile_codes(jobs)
 
 
+@pytest.mark.long
 def test_hints_widen_copies_only_where_n_is_ragged_and_rows_are_padded(codes):
     widest = {name: max(code.widths["copies"], default=0) for name, code in codes.items()}
     narrow = {name: code.widths["loads"][2] for name, code in codes.items()}

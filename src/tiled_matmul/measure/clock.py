@@ -97,11 +97,11 @@ def time_interleaved(
     `inputs[r % len(inputs)]`; functions without arguments need no inputs. Without `rounds`, timing
     runs for `budget_s` seconds, from 10 to 200 rounds; functions for which 10 rounds would take
     over five budgets get fewer, but at least 3. The environment variable TILED_MATMUL_BUDGET_S
-    limits every budget, and `rounds` to 3, for quick runs. `threads` is the number of threads on a
-    CPU, None for all. On a GPU, a sample is the mean of `launches` consecutive calls, which with
-    `graphs` are one replay of a CUDA graph. `on_round(share)` is called after each round with the
-    share done, up to 1. Two warm-up calls of each function (one if it takes over a second) compile
-    kernels, untimed.
+    limits every budget, and one round is then enough, for quick runs. `threads` is the number of
+    threads on a CPU, None for all. On a GPU, a sample is the mean of `launches` consecutive calls,
+    which with `graphs` are one replay of a CUDA graph. `on_round(share)` is called after each round
+    with the share done, up to 1. Two warm-up calls of each function (one if it takes over a second)
+    compile kernels, untimed.
 
     Raises ValueError for no function, an unknown device, "gpu" in the simulators, several launches
     or graphs on a CPU, a function that cannot be captured, or too many threads. Exceptions of the
@@ -118,8 +118,9 @@ def time_interleaved(
     if not budget_s > 0:
         raise ValueError(f"budget_s must be positive, got {budget_s!r}")
     budget_s = min(budget_s, _most_s())
+    fewest = 1 if math.isfinite(_most_s()) else FEWEST_ROUNDS
     if rounds is not None and math.isfinite(_most_s()):
-        rounds = min(rounds, FEWEST_ROUNDS)
+        rounds = min(rounds, fewest)
     if type(launches) is not int or launches < 1:
         raise ValueError(f"launches must be a positive integer, got {launches!r}")
     if launches > 1 and device != "gpu":
@@ -148,7 +149,7 @@ def time_interleaved(
             for name in names[first:] + names[:first]:
                 samples[name].append(sample(name, calls[name][done % len(inputs)]))
             done += 1
-            share = _share(done, time.perf_counter() - start, rounds, budget_s)
+            share = _share(done, time.perf_counter() - start, rounds, fewest, budget_s)
             if on_round is not None:
                 on_round(share)
     return {name: Timing(tuple(samples[name])) for name in names}
@@ -229,11 +230,11 @@ def _blas_threads() -> list[int]:
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
-def _share(done: int, elapsed_s: float, rounds: int | None, budget_s: float) -> float:
+def _share(done: int, elapsed_s: float, rounds: int | None, fewest: int, budget_s: float) -> float:
     """Return the share of the timing that is done, from 0 to 1."""
     if rounds is not None:
         return done / rounds
-    patient = min(done / FEWEST_ROUNDS, elapsed_s / (PATIENCE * budget_s))
+    patient = min(done / fewest, elapsed_s / (PATIENCE * budget_s))
     usual = min(done / MIN_ROUNDS, elapsed_s / budget_s)
     return min(1.0, max(usual, patient, done / MAX_ROUNDS))
 
