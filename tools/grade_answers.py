@@ -25,7 +25,7 @@ from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import Call, Limits
 
 FIRST = 7
-PART = 6  # answers that a process grades before it takes others
+PART = 18  # gradings that a process does before it takes other answers
 STEADY = {  # statuses and diagnoses of what no number in A or B can change
     *("RACE", "BARRIER", "COMPILE", "FORBIDDEN", "NOT_YET", "TIMEOUT", "CRASH"),
     *("out of bounds", "out of bounds of c", "along K", "unmasked tail", "not read", "not stored"),
@@ -132,7 +132,8 @@ def in_processes(answers, jobs, *how):
         yield from graded(answers, *how)
         return
     # Neighbours are of one kind, which a process has its nursery for.
-    parts = [answers[begin : begin + PART] for begin in range(0, len(answers), PART)]
+    part = max(1, PART // how[0])
+    parts = [answers[begin : begin + part] for begin in range(0, len(answers), part)]
     with ProcessPoolExecutor(jobs) as executor:
         for done in as_completed(executor.submit(listed, part, *how) for part in parts):
             yield from done.result()
