@@ -147,7 +147,7 @@ EXERCISE = Exercise(
         ONCE,
         Count(
             "global loads",
-            lambda case: 2 * case.m * case.n,
+            lambda case: 3 * case.m * case.n,  # a[i, j] * a[i, j] is one load once compiled
             "C is right, by the long way: an element of A is loaded more than twice. A thread adds "
             "up the columns from its own place on in steps of THREADS, and shares its sum.",
         ),

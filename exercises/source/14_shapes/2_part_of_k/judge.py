@@ -130,6 +130,10 @@ EXERCISE = Exercise(
         ),
     ),
     remedies={
+        "not read": "Does each program go on by SPLITS blocks from its own first one, no further, "
+        "and do its last, incomplete block too?",
+        "out of bounds": "The rows and columns of a tile end at M and N, in C as in the masks, and "
+        "the parts lie as `part`, `row` and `col` say: they need not be dense.",
         "not stored": "Each program stores its tile of its own part, at split · part, after its "
         "loop and whether the loop made an iteration or not: a part without a block of K is zeros.",
     },

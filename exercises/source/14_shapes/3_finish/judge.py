@@ -52,6 +52,14 @@ def _rounded_once(case: Case, parts: np.ndarray, bias: np.ndarray) -> np.ndarray
     return np.maximum((total + bias).astype(np.float16).astype(np.float64), 0)
 
 
+def _each_sum(case: Case, parts: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """What comes of a maximum after each part is added."""
+    total = np.zeros((case.m, case.n))
+    for one in parts:
+        total = np.maximum(total + one, 0)
+    return np.maximum(total + bias, 0)
+
+
 def _loads(case: Case) -> int:
     """Return the elements of whole tiles: of each part one, and a row of the bias."""
     block, (high, wide) = _blocks(case), _covers(case)
@@ -129,6 +137,11 @@ EXERCISE = Exercise(
             lambda case, parts, bias: np.maximum(np.maximum(parts, 0).sum(axis=0) + bias, 0),
             "order",
             "The maximum was taken of each part: it comes last, after the sum of all parts.",
+        ),
+        Slip(
+            _each_sum,
+            "order",
+            "The maximum was taken after each part: it comes last, after the sum of all parts.",
         ),
         Slip(
             lambda case, parts, bias: np.maximum(parts.sum(axis=0) + case.parts * bias, 0),

@@ -145,7 +145,8 @@ EXERCISE = Exercise(
             "products of a program",
             _share,
             "The parts add up to C, and one program does more than its share: number the steps of "
-            "all tiles through, and divide them, not the tiles, among the programs.",
+            "all tiles through, and divide them, not the tiles, among the programs. What is left "
+            "over is one more step for some of them, and not all of it for one.",
             "share",
         ),
         Count(
