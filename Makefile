@@ -75,7 +75,7 @@ book: online $(READY) ## check the notebooks, build the book from their stored o
 	.venv/bin/jupyter-book build --all -W -n --keep-going .
 	@echo "The book: file://$(CURDIR)/_build/html/index.html"
 
-test: online $(READY) chapters-exist ## the tests that need no GPU and no patience, and every chapter
+test: online $(READY) chapters-exist ## the tests that need no GPU, and the chapters
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	@mkdir -p _build; rm -f $(NOT_RUN)

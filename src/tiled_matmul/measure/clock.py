@@ -118,9 +118,9 @@ def time_interleaved(
     if not budget_s > 0:
         raise ValueError(f"budget_s must be positive, got {budget_s!r}")
     budget_s = min(budget_s, _most_s())
-    fewest = 1 if math.isfinite(_most_s()) else FEWEST_ROUNDS
-    if rounds is not None and math.isfinite(_most_s()):
-        rounds = min(rounds, fewest)
+    fewest = FEWEST_ROUNDS
+    if math.isfinite(_most_s()):
+        fewest, rounds = 1, rounds and 1
     if type(launches) is not int or launches < 1:
         raise ValueError(f"launches must be a positive integer, got {launches!r}")
     if launches > 1 and device != "gpu":
