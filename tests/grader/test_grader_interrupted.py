@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from tiled_matmul.__main__ import main
-from tiled_matmul.grader import pool, starters, teacher
+from tiled_matmul.grader import forks, pool, starters, teacher
 
 pytestmark = pytest.mark.skipif(not pool.sandbox_works(), reason="bubblewrap makes no sandbox here")
 (SOLVED,) = [path for path in starters.solutions() if path.name.startswith("01")]
@@ -89,3 +90,34 @@ def test_without_json_nothing_is_kept_and_that_is_said(place, monkeypatch, capsy
     assert main(["grade", "--teacher", str(place / "in")]) == 130
     said = capsys.readouterr().err
     assert said == "grade: interrupted: nothing is kept, because there is no --json FILE\n"
+
+
+def test_what_begins_out_of_reach_is_not_ended_by_ctrl_c():
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with forks.out_of_reach():
+        spared = subprocess.Popen(["sleep", "60"])
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    ended = subprocess.Popen(["sleep", "60"])
+    try:
+        for one in (spared, ended):
+            one.send_signal(signal.SIGINT)
+        assert ended.wait(10) == -signal.SIGINT
+        assert spared.poll() is None
+    finally:
+        spared.kill()
+        spared.wait()
+
+
+def test_ctrl_c_ends_a_wait_that_it_does_not_wake(place, monkeypatch):
+    def one(*arguments):
+        time.sleep(0.2)  # until the main thread waits
+        # A signal that another thread gets does not end the main thread's wait either.
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        ended.append(pool.STOP.wait(20))
+        return {"path": "", "exercises": []}
+
+    ended = []
+    monkeypatch.setattr(teacher, "_one", one)
+    with pytest.raises(KeyboardInterrupt):
+        teacher.grade(place / "in", jobs=1)
+    assert ended == [True]

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 START_S = 120.0  # Triton and torch may come from a slow disk
@@ -26,13 +26,26 @@ class NotForked(Exception):
     """No worker could be forked here; one that is started by itself may run."""
 
 
+@contextlib.contextmanager
+def out_of_reach() -> Iterator[None]:
+    """Block SIGINT in this thread and what it starts: Ctrl-C is the grader's alone.
+
+    It would reach a child in the moment before that has a session of its own.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Nursery:
     """The process that forks workers of one kind. `environment` is theirs."""
 
     def __init__(self, kind: str, environment: Mapping[str, str]) -> None:
         self.lock = threading.Lock()
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        with theirs, out_of_reach():
             program = [sys.executable, "-m", "tiled_matmul.grader.nursery"]
             self.process = subprocess.Popen(
                 [*program, str(theirs.fileno()), kind],
@@ -83,16 +96,17 @@ class Space:
     def __init__(self, command: Sequence[str]) -> None:
         told, tell = os.pipe()
         try:
-            self.process = subprocess.Popen(
-                [*command, "--info-fd", str(tell), *HOLDER],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[tell],
-                start_new_session=True,
-                env={"PATH": "/usr/bin:/bin"},
-                bufsize=0,
-            )
+            with out_of_reach():
+                self.process = subprocess.Popen(
+                    [*command, "--info-fd", str(tell), *HOLDER],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[tell],
+                    start_new_session=True,
+                    env={"PATH": "/usr/bin:/bin"},
+                    bufsize=0,
+                )
         except OSError as error:
             os.close(told)
             raise NotForked(f"no sandbox: {error}") from None

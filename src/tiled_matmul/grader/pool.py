@@ -347,18 +347,19 @@ class Worker:
             except forks.NotForked as why:
                 warnings.warn(sentence("pool: not forked", reason=why), stacklevel=2)
         program = self.command or [sys.executable, "-m", "tiled_matmul.grader.worker"]
-        return subprocess.Popen(
-            [*before, *program, str(reply)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=[reply],
-            start_new_session=True,
-            cwd=folder,
-            env=_environment(self.kind) | environment,
-            umask=0o022,
-            bufsize=0,
-        )
+        with forks.out_of_reach():
+            return subprocess.Popen(
+                [*before, *program, str(reply)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[reply],
+                start_new_session=True,
+                cwd=folder,
+                env=_environment(self.kind) | environment,
+                umask=0o022,
+                bufsize=0,
+            )
 
     def __exit__(self, *exception: object) -> None:
         self.close()

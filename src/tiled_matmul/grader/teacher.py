@@ -12,10 +12,11 @@ import html
 import io
 import json
 import os
+import queue
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -35,6 +36,7 @@ BLANKS = '"\u115f\u1160\u2800\u3164\uffa0'  # look empty as well; a quote may be
 # In a name: what looks like the / behind another learner's folder, and blanks but the usual one.
 ODD = re.compile(r"[\u2044\u2215\u29f8\u29f6\u2571\uff0f\u3164\u115f\u1160\uffa0\u2800]|[^\S ]")
 MAX_ENTRIES = 20_000
+WAIT_S = 0.5
 MAX_DEPTH = 20  # of folders in a submission: deeper ones are not searched
 
 
@@ -110,14 +112,21 @@ def grade(
     alike = practice.Alike()
     reports: list[dict | None] = [None] * len(entries)
     with ThreadPoolExecutor(jobs) as pool:
-        waiting = {}
+        waiting: dict[Future, int] = {}
+        done: queue.SimpleQueue[Future] = queue.SimpleQueue()
         try:
             for number, (path, why) in enumerate(entries):
                 task = pool.submit(_one, path, shown(path, folder), why, journal, alike, options)
                 waiting[task] = number
-            for done, future in enumerate(as_completed(waiting), start=1):
-                report = reports[waiting[future]] = future.result()
-                on_progress(done, len(entries), report["path"])
+                task.add_done_callback(done.put)
+            while waiting:
+                try:
+                    # Not for ever: Ctrl-C in the moment before a wait begins does not end it.
+                    future = done.get(timeout=WAIT_S)
+                except queue.Empty:
+                    continue
+                report = reports[waiting.pop(future)] = future.result()
+                on_progress(len(entries) - len(waiting), len(entries), report["path"])
         except BaseException:
             STOP.set()
             pool.shutdown(wait=False, cancel_futures=True)
