@@ -95,3 +95,23 @@ def test_of_equal_answers_the_first_is_judged_unless_another_try_could_change_it
         assert alike.judge(one, source).status == source.upper()
     assert alike.judge(other, "wrong").exercise == other.name
     assert tried == ["wrong", "timeout", "timeout", "wrong"]
+
+
+def test_an_answer_that_passes_does_so_with_other_comments_and_spaces(monkeypatch):
+    tried = []
+
+    def judge(exercise, source, **options):
+        tried.append(source)
+        status = "WRONG" if "wrong" in source else "PASS"
+        return practice.Verdict(exercise.name, status, 1, 1, message=source)
+
+    monkeypatch.setattr(practice, "judge", judge)
+    alike, one, other = practice.Alike(), *folders.exercises("01")[:2]
+    same = ["x = (1)", "x  =  1  # mine", "%time\nx = 1\n"]
+    assert [alike.judge(one, source).status for source in same] == ["PASS"] * 3
+    assert tried == same[:1]
+    different = ["x = 2", "x = 1.0", "x = 1; x", "x = (1"]
+    for source in (*different, "wrong", "wrong # 2"):  # a message quotes the learner's own line
+        alike.judge(one, source)
+    assert tried[1:] == [*different, "wrong", "wrong # 2"]
+    assert alike.judge(other, "x = 1").exercise == other.name

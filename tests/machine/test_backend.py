@@ -171,6 +171,15 @@ def test_the_compiler_on_demand_leaves_numba_as_it_is_and_interprets_what_is_lau
     assert made == ["True True"] * 2
 
 
+def test_a_process_that_does_not_use_numba_does_not_wait_for_it():
+    made = run_python(
+        "import sys; from tiled_matmul.machine import backend; backend.select(numba=False)\n"
+        "print('numba' in sys.modules, backend.select().name)",
+        TILED_MATMUL_BACKEND="compiler",
+    )
+    assert made.stdout.split() == ["False", "compiler"], made.stderr
+
+
 def test_the_compiler_is_known_without_looking_for_a_gpu(monkeypatch):
     monkeypatch.setattr(backend, "_usable_gpu", lambda: pytest.fail("it looked"))
     chosen = backend.decide("compiler")

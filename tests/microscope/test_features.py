@@ -187,6 +187,37 @@ def test_local_arrays_are_a_threads_own_and_leave_no_record():
     assert [a.name for a in t.arrays] == ["out"] and t.global_loads.requests == 0
 
 
+def test_a_local_array_holds_nothing_of_the_block_before_and_is_no_other_one():
+    def kernel(out):
+        for k in range(10):  # more than are kept
+            mine = cuda.local.array(2, float32)
+            out[cuda.blockIdx.x, k] = mine[1]
+            mine[1] = k
+        first, second = cuda.local.array(2, float32), cuda.local.array(2, float32)
+        first[0], second[0] = 1, 2
+        out[cuda.blockIdx.x, 10] = first[0] + 10 * second[0] + 100 * cuda.blockIdx.x
+
+    made = launched(kernel, 3, 1, zeros((3, 11), "float32"))
+    assert np.isnan(made[:, :10]).all()
+    assert made[:, 10].tolist() == [21, 121, 221]
+
+
+def test_iterations_keep_their_number_where_threads_leave_a_loop_early():
+    def kernel(out, a):
+        thread = cuda.threadIdx.x
+        for k in range(4):
+            out[thread] += a[k]
+            if k == thread:
+                break
+
+    for order in ("forward", "reverse"):
+        out, a = zeros(4), np.arange(1, 5)
+        t = trace(kernel, 1, 4, out, a, order=order)
+        assert out.tolist() == [1, 3, 6, 10]
+        loads = [r.lanes for r in t.requests((0, 0)) if r.array.name == "a"]
+        assert loads == [(0, 1, 2, 3), (1, 2, 3), (2, 3), (3,)]
+
+
 def test_views_of_arrays_inside_a_kernel():
     def kernel(out, a):
         row = a[1]

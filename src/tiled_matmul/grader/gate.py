@@ -56,6 +56,17 @@ def admit(exercise: Exercise, source: str) -> str:
     return text
 
 
+def meant(source: str) -> str:
+    """Return a text that is the same for answers that differ only in comments and spaces.
+
+    It is the source itself if that is refused, or no Python.
+    """
+    try:
+        return ast.dump(_parsed(source)[0])
+    except (Refused, NotPython):
+        return source
+
+
 def _parsed(source: str) -> tuple[ast.Module, str]:
     """Return (the tree of a cell, the cell without the notebook's commands)."""
     if len(source) > MAX_SOURCE:

@@ -58,9 +58,9 @@ def prepare(kind: str) -> dict[str, Any]:
         copies |= {name: getattr(tile_view, name) for name in VIEWS}
         return {"cuda": cuda, "math": math, "np": np, "numba": numba, **copies}
     if kind == "triton":
-        from tiled_matmul.kit import backend
+        from tiled_matmul.machine import backend
 
-        backend.select()
+        backend.select(numba=False)
         import warnings
 
         import torch  # noqa: F401

@@ -141,3 +141,4 @@ def _checked(function: str, *arguments: Any) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's: it ends this process
     main()
+    os._exit(0)  # at once: there is nothing to write, and Python would first take all apart

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul.files import replace_text
-from tiled_matmul.grader import cells, on_gpu
+from tiled_matmul.grader import cells, gate, on_gpu
 from tiled_matmul.grader.folders import exercise as find
 from tiled_matmul.grader.folders import exercises, folder
 from tiled_matmul.grader.judge import HINTS, Verdict, judge
@@ -128,7 +128,7 @@ def _defined(exercise: Any, source: str) -> Any:
     """Define an answer's kernel again, and return it."""
     import linecache
 
-    from tiled_matmul.grader import gate, kinds
+    from tiled_matmul.grader import kinds
 
     source = gate.admit(exercise, source)
     file = f"<answer {exercise.name}>"
@@ -177,18 +177,34 @@ def _draw(exercise: Any, source: str) -> None:
 
 
 class Alike:
-    """The verdicts on the answers of many submissions. The same text is not judged again."""
+    """The verdicts on the answers of many submissions. The same text is not judged again.
+
+    Nor is an answer that differs only in comments and spaces from one that passes.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.verdicts: dict[tuple[str, bytes], Future[Verdict]] = {}
+        self.passed: dict[tuple[str, bytes], Verdict] = {}  # by the code
 
     def judge(self, exercise: Exercise, source: str, **options: Any) -> Verdict:
         """Return the verdict on an answer, as `judge.judge` does, all with the same options.
 
         Verdicts that another try could change, such as TIMEOUT, are not used again.
         """
-        key = exercise.name, hashlib.sha256(source.encode("utf-8", "replace")).digest()
+        code = self._key(exercise, gate.meant(source))
+        if (verdict := self.passed.get(code)) is not None:
+            return verdict
+        verdict = self._judge(exercise, source, **options)
+        if verdict.status == "PASS":
+            self.passed[code] = verdict
+        return verdict
+
+    def _key(self, exercise: Exercise, text: str) -> tuple[str, bytes]:
+        return exercise.name, hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+    def _judge(self, exercise: Exercise, source: str, **options: Any) -> Verdict:
+        key = self._key(exercise, source)
         with self.lock:
             first = key not in self.verdicts
             known = self.verdicts.setdefault(key, Future())
@@ -265,8 +281,11 @@ def _graded(
                 failure = sentence("infra: grader", kind=kind, reason=reason)
                 return plain_verdict(answer.exercise, "INFRA", failure)
 
+        # The longest begin first, so that none of them is still at work when the others are done.
+        order = sorted(submission.answers, key=lambda one: -one.exercise.in_all)
         with ThreadPoolExecutor(jobs) as pool:
-            verdicts = pool.map(verdict, submission.answers)
+            tasks = {answer.exercise.name: pool.submit(verdict, answer) for answer in order}
+            verdicts = [tasks[answer.exercise.name].result() for answer in submission.answers]
             report["exercises"] = [one.as_json() for one in verdicts]
     return report
 

@@ -116,9 +116,10 @@ def decide(override: str | None = None) -> Backend:
     return Backend("simulator", report)
 
 
-def select() -> Backend:
+def select(numba: bool = True) -> Backend:
     """Return this process's back end; the first call chooses it and sets the simulator switches.
 
+    Without `numba`, for a process that does not use it, nothing of it is imported.
     Raises BackendError if Numba or Triton was imported before with the opposite switch, or if
     `TILED_MATMUL_BACKEND` names an unknown back end or a GPU that is not usable.
     """
@@ -131,7 +132,7 @@ def select() -> Backend:
             os.environ[switch] = "1" if simulate else "0"
         # The course uses small grids on purpose; every cell would print the warning.
         os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
-        if chosen.name == "compiler":
+        if chosen.name == "compiler" and numba:
             _let_device_functions_compile()
         _selected = chosen
     return _selected

@@ -32,6 +32,7 @@ from tiled_matmul.microscope.cuda.program import Paths, Program
 
 ORDERS = ("forward", "reverse", "shuffle")
 DONE = -1
+MOST_KEPT = 8  # local arrays of a thread that are kept for the next block
 FULL_MASK = (1 << WARP) - 1
 
 
@@ -79,6 +80,7 @@ class Lane:
         self.lanemask_lt = (1 << self.laneid) - 1
         self.left = 0
         self.copies = Copies()
+        self.arrays: dict[tuple, list[Array]] = {}  # local ones, used again in the next block
 
     def enter(self, block: Dim3) -> None:
         """Move the thread into another block."""
@@ -89,6 +91,7 @@ class Lane:
         self.grid_z = block.z * self.blockDim_z + self.threadIdx_z
         self.left = 0
         self.copies = Copies()
+        self.taken = dict.fromkeys(self.arrays, 0)
 
     def shared(self, where: tuple, name: str, shape: Any, dtype: Any, alignment: Any) -> Array:
         """Return the block's shared array that is declared at this place in the source."""
@@ -98,7 +101,19 @@ class Lane:
         return arrays[where]
 
     def local(self, name: str, shape: Any, dtype: Any) -> Array:
-        """Return a new local array of this thread."""
+        """Return a local array of this thread, which no other one in this block is."""
+        key = name, shape, dtype
+        arrays = self.arrays.setdefault(key, [])
+        place = self.taken[key] = self.taken.get(key, 0) + 1
+        if place <= len(arrays):
+            arrays[place - 1].forget()
+            return arrays[place - 1]
+        made = self.new_local(*key)
+        if place <= MOST_KEPT:
+            arrays.append(made)
+        return made
+
+    def new_local(self, name: str, shape: Any, dtype: Any) -> Array:
         shape, dtype = checked_shape(name, shape), checked_dtype(name, dtype)
         steps = row_major(shape, 1)
         size = shape[0] * steps[0]
@@ -157,6 +172,7 @@ class Runner:
     def run(self, blocks: Sequence[int]) -> None:
         """Run the blocks with these numbers."""
         self.program.space["_simt_iterations"] = self.paths.iterations
+        self.program.space["_simt_along"] = self.paths.along
         with np.errstate(all="ignore"):
             for number in self._ordered(blocks):
                 self.number = number

@@ -47,12 +47,15 @@ class Loops:
         target: ast.expr = write_name(name)
         if self.shared.record:
             target = ast.Tuple([target, write_name("_simt_path")], ast.Store())
-            iterations = call("_simt_zip", iterations, self.paths(loop))
+            iterations = call("_simt_along", iterations, *self.path_of(loop))
         made = ast.For(target, iterations, body, self.block(node.orelse))
         return self.with_path(ast.copy_location(made, node), loop)
 
     def paths(self, loop: int) -> ast.expr:
-        return call("_simt_iterations", read_name("_simt_path"), ast.Constant(loop))
+        return call("_simt_iterations", *self.path_of(loop))
+
+    def path_of(self, loop: int) -> tuple[ast.expr, ast.expr]:
+        return read_name("_simt_path"), ast.Constant(loop)
 
     def with_path(self, made: ast.For | ast.While, loop: int, *before: ast.stmt) -> list[ast.stmt]:
         """Return a loop after which the path is again that before it."""

@@ -235,6 +235,10 @@ class Array:
     def __repr__(self) -> str:
         return f"an array of shape {list(self.shape)} of {self.dtype}"
 
+    def forget(self) -> None:
+        """Let each element of a local array be as it is before the first store."""
+        self.data[:] = shared_data(self.dtype, len(self.data))
+
     def _view(self, shape: tuple, steps: tuple, offset: int) -> Array:
         return Array(self.memory, self.info, self.data, self.dtype, shape, steps, offset)
 

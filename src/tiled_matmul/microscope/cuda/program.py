@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,13 @@ class Paths:
                 self.parents.append((path // self.sites, loop, iteration))
             yield known[iteration]
             iteration += 1
+
+    def along(self, values: Iterable, path: int, loop: int) -> Iterator[tuple[Any, int]]:
+        """Yield (value, path) for each iteration of a for loop that is entered on `path`."""
+        known = self._iterations.get((path, loop), ())
+        if type(values) is range and not values[len(known) :]:
+            return zip(values, known, strict=False)  # some thread has been through all of them
+        return zip(values, self.iterations(path, loop), strict=False)
 
     def elements(self, key: int) -> Iterator[int]:
         """Yield the key of each element that a store to a slice, with this key, writes.

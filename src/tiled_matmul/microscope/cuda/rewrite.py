@@ -113,17 +113,21 @@ class _Shared:
     cuda: Any
     sites: list[Site] = field(default_factory=list)
     space: dict[str, Any] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)  # in `space`, by the id of the value there
     compiled: dict[tuple, _Compiled] = field(default_factory=dict)
     open: list[Any] = field(default_factory=list)  # the functions being translated
     fences: bool = False
     loops: list[tuple[int, bool]] = field(default_factory=list)  # as in program.Paths
     outside: dict[tuple, Any] = field(default_factory=dict)  # what (function, a, b) was, for `a.b`
 
+    @functools.cached_property
+    def features(self) -> dict[int, str]:
+        """The names in numba.cuda by the ids of what they name, which a kernel may import."""
+        found = {name: getattr(self.cuda, name, None) for name in FEATURES[::-1]}
+        return {id(value): name for name, value in found.items() if value is not None}
+
     def constant(self, value: Any) -> str:
-        for name, known in self.space.items():
-            if known is value:
-                return name
-        name = f"_simt_{len(self.space)}"
+        name = self.names.setdefault(id(value), f"_simt_{len(self.space)}")
         self.space[name] = value
         return name
 
@@ -395,10 +399,8 @@ class _Translator(Loops, Shapes, Inner):
             if made is None:
                 raise self.unsupported(statement, f"a {type(statement).__name__} statement")
             for new in made(statement):
-                for node in ast.walk(new):
-                    if not hasattr(node, "lineno") and isinstance(node, (ast.expr, ast.stmt)):
-                        ast.copy_location(node, statement)
-                out.append(new)
+                # What is inside of it gets its place at the end, in `translate`.
+                out.append(new if hasattr(new, "lineno") else ast.copy_location(new, statement))
         return out
 
     def unsupported(self, node: ast.AST, what: str, better: str = "") -> Unsupported:
@@ -796,7 +798,9 @@ class _Translator(Loops, Shapes, Inner):
         return ast.BinOp(read_name("_simt_path"), ast.Add(), number)
 
     def text(self, node: ast.expr) -> str:
-        return ast.unparse(as_written(copy.deepcopy(node)))
+        if not hasattr(node, "text"):  # else it is known from a round before
+            node.text = ast.unparse(as_written(copy.deepcopy(node)))
+        return node.text
 
     def see_BinOp(self, node: ast.BinOp) -> tuple[ast.expr, Any]:  # noqa: N802
         left, right = self.expression(node.left), self.expression(node.right)
@@ -1272,10 +1276,8 @@ class _Translator(Loops, Shapes, Inner):
             if known and (numba_dtype(attribute) is not None or is_device_function(attribute)):
                 return None
             return feature or None
-        for known in FEATURES:
-            if value is not None and value is getattr(self.shared.cuda, known, None):
-                return ".".join([known, *names])
-        return None
+        known = self.shared.features.get(id(value))
+        return None if known is None else ".".join([known, *names])
 
     def lookup(self, *names: str) -> tuple[bool, Any]:
         defined, value = _outside(self.function, *names)
