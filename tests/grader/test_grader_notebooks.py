@@ -102,7 +102,7 @@ def test_the_starter_runs_and_shows_zeros_where_81_numbers_will_be(run_starter):
 def test_a_check_says_what_is_wrong_and_which_hint_is_next(run_starter):
     last = run_starter["check-05-3"].outputs[-1]
     assert last.ename == "NotYet" and "Read hint 2 of 3" in last.evalue
-    assert "with no barrier between them" in "".join(last.traceback)
+    assert "no barrier keeps them together" in "".join(last.traceback)
     assert "practice.py" not in "".join(last.traceback)
 
 

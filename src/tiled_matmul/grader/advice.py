@@ -17,8 +17,9 @@ AXES = {"a": "swapped indices: a", "b": "swapped indices: b", "c": "swapped indi
 
 
 def without_barrier(kind: str, message: str) -> str:
-    """Return a finding's message, without its words on the barrier where no barrier would help."""
-    return message.replace(NO_BARRIER, "") if kind in ("same element", "clamped") else message
+    """Return a finding's message, without its words on a barrier that is not what is missing."""
+    elsewhere = "same element", "clamped", "race on the next turn"
+    return message.replace(NO_BARRIER, "") if kind in elsewhere else message
 
 
 def advise(t: Any, finding: Any, product: bool = True) -> tuple[str, str]:

@@ -165,7 +165,7 @@ def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> 
             try:
                 counted = run_case(exercise, case, worker, seed + number, others)
                 if number == 0 and counted:
-                    evidence["counts"] = counted
+                    evidence |= {"counts": counted, "counted": exercise.described(case)}
             except Stop as stop:
                 if not stop.share:
                     raise

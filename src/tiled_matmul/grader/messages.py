@@ -307,8 +307,8 @@ MESSAGES: dict[str, str] = {
     ),
     "race on the next turn: remedy": (
         "In the next iteration of the loop a thread that is ahead reaches line {low} again, while "
-        "others are still at line {high}. A cuda.syncthreads() that all threads of the block reach "
-        "in every iteration, between line {high} and the next line {low}, keeps them together."
+        "others are still at line {high}: between line {high} and the next line {low} no barrier "
+        "keeps them together."
     ),
     "copied twice: remedy": (
         "Two threads copy to one element: the last argument of a copy is the number of threads "
@@ -355,7 +355,9 @@ MESSAGES: dict[str, str] = {
     "submission: no notebook": "no notebook in it",
     # In the notebook, at the command line, and of nbval.
     "notebook: passed": "{exercise} passed{gpu}",
-    "notebook: count": "  {count}: {actual:,}; the target is {target}, the best known {best:,}",
+    "notebook: counted": "  In the whole launch, {case}:",
+    "notebook: count": "  {count}: {actual:,}; the target is {target}{best}",
+    "notebook: best": ", the best known {best:,}",
     "notebook: at most": "at most {number:,}",
     "notebook: at least": "at least {number:,}",
     "notebook: not yet": "Not yet.\n\n{message}",

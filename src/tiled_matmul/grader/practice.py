@@ -68,7 +68,7 @@ def check(name: str, source: str | None = None, gpu: bool = False) -> None:
 
 
 def counts(verdict: Verdict) -> list[str]:
-    """Return a line for each count of a passed answer that has a best known one beside it."""
+    """Return lines with a passed answer's counts, those that have a best known one."""
     lines = []
     for one in verdict.evidence.get("counts", ()):
         if one["best"] is None:
@@ -77,9 +77,12 @@ def counts(verdict: Verdict) -> list[str]:
             target = sentence("notebook: at most", number=one["most"])
         else:
             target = sentence("notebook: at least", number=one["least"])
-        numbers = {"count": one["count"], "actual": one["actual"], "best": one["best"]}
+        goal = one["least"] if one["most"] is None else one["most"]
+        best = "" if one["best"] == goal else sentence("notebook: best", best=one["best"])
+        numbers = {"count": one["count"], "actual": one["actual"], "best": best}
         lines.append(sentence("notebook: count", target=target, **numbers))
-    return lines
+    head = sentence("notebook: counted", case=verdict.evidence.get("counted"))
+    return [head, *lines] if lines else []
 
 
 def on_the_gpu(evidence: dict[str, Any]) -> str:

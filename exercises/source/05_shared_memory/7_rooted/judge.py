@@ -168,8 +168,10 @@ EXERCISE = Exercise(
         ),
     ),
     remedies={
-        "race": "If the two accesses lie in different iterations of a loop, the iterations need a "
-        "cuda.syncthreads() between them, in each one, that all threads of the block reach.",
+        "race": "At each level only the first half of the threads adds, and the other half writes "
+        "nothing that they read. If the two accesses lie in different iterations of a loop, the "
+        "iterations need a cuda.syncthreads() between them, in each one, that all threads of the "
+        "block reach.",
         "out of bounds": "Guard the access with the array's own shape: a thread's columns begin at "
         "its own place and end at a.shape[1].",
     },

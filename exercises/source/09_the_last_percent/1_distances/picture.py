@@ -14,7 +14,15 @@ task(
         Panel(
             "a block's tile of C, 16 × 32 elements", 16, 32, color="c", tile=(8, 16), parts=warps
         ),
-        Panel("the lanes of a warp (enlarged)", 8, 32, y=20, color="c", tile=(2, 4), parts=lanes),
+        Panel(
+            "the order of a warp's lanes; what each owns is up to you",
+            8,
+            32,
+            y=20,
+            color="c",
+            tile=(2, 4),
+            parts=lanes,
+        ),
     ],
     "With these constants, 2 × 2 warps share a block's tile, and 4 × 8 lanes a warp's tile",
     "a tile of 16 × 32 elements of C in four tiles of 8 × 16, one for each warp, row by row; below "

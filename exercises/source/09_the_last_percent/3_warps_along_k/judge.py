@@ -1,4 +1,4 @@
-"""09.3, warps that share out K: what is asked for, and how an answer is judged."""
+"""09.3, warps that divide K: what is asked for, and how an answer is judged."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ SAME_ELEMENT = (
 )
 EXERCISE = Exercise(
     name="09.3",
-    title="warps that share out K",
+    title="warps that divide K",
     points=4,
     entry="warps_along_k",
     parameters=ABC,
