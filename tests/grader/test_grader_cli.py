@@ -110,7 +110,7 @@ def test_an_answer_that_passes_does_so_with_other_comments_and_spaces(monkeypatc
     same = ["x = (1)", "x  =  1  # mine", "%time\nx = 1\n"]
     assert [alike.judge(one, source).status for source in same] == ["PASS"] * 3
     assert tried == same[:1]
-    different = ["x = 2", "x = 1.0", "x = 1; x", "x = (1"]
+    different = ["x = 2", "x = 1.0", "x = 1; x", "x = (1", f"x = 0x{'f' * 5000}"]
     for source in (*different, "wrong", "wrong # 2"):  # a message quotes the learner's own line
         alike.judge(one, source)
     assert tried[1:] == [*different, "wrong", "wrong # 2"]

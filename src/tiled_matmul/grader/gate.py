@@ -59,11 +59,11 @@ def admit(exercise: Exercise, source: str) -> str:
 def meant(source: str) -> str:
     """Return a text that is the same for answers that differ only in comments and spaces.
 
-    It is the source itself if that is refused, or no Python.
+    It is the source itself if that is refused, or no Python, or has a number too long to write.
     """
     try:
         return ast.dump(_parsed(source)[0])
-    except (Refused, NotPython):
+    except (Refused, NotPython, ValueError):
         return source
 
 

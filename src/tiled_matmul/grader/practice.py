@@ -287,9 +287,8 @@ def _graded(
         # The longest begin first, so that none of them is still at work when the others are done.
         order = sorted(submission.answers, key=lambda one: -one.exercise.in_all)
         with ThreadPoolExecutor(jobs) as pool:
-            tasks = {answer.exercise.name: pool.submit(verdict, answer) for answer in order}
-            verdicts = [tasks[answer.exercise.name].result() for answer in submission.answers]
-            report["exercises"] = [one.as_json() for one in verdicts]
+            verdicts = {one.exercise: one.as_json() for one in pool.map(verdict, order)}
+        report["exercises"] = [verdicts[answer.exercise.name] for answer in submission.answers]
     return report
 
 
