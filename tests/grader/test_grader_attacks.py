@@ -4,19 +4,23 @@ Almost each one worked once. What runs no process is here; attacks on processes 
 test_grader_hostile.py.
 """
 
+import ast
+import itertools
+import math
 import os
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from tiled_matmul.grader import gate, pool, practice, spec, starters, teacher
+from tiled_matmul.grader import allowed, gate, pool, practice, spec, starters, teacher
 from tiled_matmul.grader.folders import exercise
 from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.judge import judge, verdict
 from tiled_matmul.grader.spec import Call, Case, Exercise, Limits
-from tiled_matmul.grader.watched import Record
+from tiled_matmul.grader.watched import Float, Record
 
 KERNEL = Exercise(
     *("99.1", "kernel", 1, "kernel", ("a", "b"), "cuda", spec.CUDA, (Case(4, 4, 4),)),
@@ -81,6 +85,37 @@ CLASSES = (
     (KERNEL, "a[0] = R", f"{SETS}\nR = P.set(np, 3)"),
     (PROGRAM, "tl.store(a, R)", f"{SETS}\nR = P.set(tl, 3)"),
 )
+# A name of the answer's own opens no attribute of other objects.
+FRAME = "(P, e := (x for x in (1,)).gi_frame.f_builtins)\n    return e['exec']('1')"
+OWN_NAMES = (
+    (
+        VALUE,
+        FRAME,
+        "class P:\n    def __init__(self):\n        self.gi_frame = self.f_builtins = 0",
+    ),
+    (VALUE, FRAME, "class P:\n    gi_frame: int = 0\n    f_builtins: int = 0"),
+    (
+        VALUE,
+        FRAME,
+        "def n2(*x):\n    return None\nnamedtuple = n2\nP = namedtuple('gi_frame f_builtins')",
+    ),
+    (
+        VALUE,
+        FRAME,
+        "from collections import namedtuple\nP = namedtuple('P', 'gi_frame f_builtins')",
+    ),
+    (LOOPS, FRAME, "def namedtuple(*x): return None\nP = namedtuple('gi_frame f_builtins')"),
+    (
+        LOOPS,
+        "return P, a[0, 0].record",
+        "def namedtuple(*x): return None\nP = namedtuple('record')",
+    ),
+    (
+        PROGRAM,
+        "tl.store(a, G)",
+        "L = lambda namedtuple: namedtuple('get_capture_scope')\nG = tl.sum.get_capture_scope()",
+    ),
+)
 # An imported name that means something else elsewhere.
 IMPORTS = (
     (LOOPS, "return __builtins__", "from math import pi as __builtins__"),
@@ -136,7 +171,7 @@ TWO_RUNS = (
 
 
 @pytest.mark.parametrize(
-    ("one", "line", "above"), [*BY_NAME, *CLASSES, *IMPORTS, *OPTIONS, *TWO_RUNS]
+    ("one", "line", "above"), [*BY_NAME, *CLASSES, *OWN_NAMES, *IMPORTS, *OPTIONS, *TWO_RUNS]
 )
 def test_what_got_past_the_list_does_not(one, line, above):
     with pytest.raises(gate.Refused):
@@ -149,6 +184,8 @@ def test_what_got_past_the_list_does_not(one, line, above):
         (VALUE, "return '{:.3f} {0} {{}} {:>{w}}'.format(n, n, w=3)", ""),
         (VALUE, "return functools.reduce(f, [n]) + functools.lru_cache(None)(f)(n)", F),
         (VALUE, "return P(n) + 1", "class P:\n    def __add__(self, x):\n        return x"),
+        (VALUE, "return P(n, 1).size", "class P:\n    def __init__(self, n, k): self.size = n"),
+        (VALUE, "return P(n, 1).mine", "import collections as c\nP = c.namedtuple('P', 'mine k')"),
         (VALUE, "return floor(m.pi)", "import math as m\nfrom math import floor, pow"),
         (KERNEL, "a[0] = g(1)", F + "g = cuda.jit(device=True)(f)"),
         (KERNEL, "a[0] = g(1)", "g = cuda.jit(lambda x, y=2: x + y, device=True)\nh = g"),
@@ -184,6 +221,51 @@ def test_no_answer_makes_the_gate_slow(source):
     except gate.Refused:
         pass
     assert time.process_time() - began < 2  # it is some tenths; once it was up to 50 seconds
+
+
+def test_a_doubt_is_told_once_whatever_there_is_of_it():
+    source = f"def value(n):\n return (1{'<1&1' * 4800}<1)"
+    began = time.process_time()
+    assert len(list(itertools.islice(allowed.doubts(source), 1))) == 1
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "@(\nmin\n)\ndef unused(): pass\ndef value(n):\n    return n\n",
+        "def value(n):\n    return n\nzz = 1; \\\nyy = 2\n",
+        "yy = 2 \\\n; zz = 3\ndef value(n):\n    return n\n",
+    ],
+)
+def test_an_answer_that_cannot_be_cut_is_no_fault_of_the_grader(source):
+    compile(source, "", "exec")
+    try:
+        ast.parse(gate.admit(VALUE, source))
+    except gate.NotYet as error:
+        assert "on a line of its own" in str(error)
+
+
+def test_the_text_of_one_answers_code_is_not_another_answer():
+    source = "def value(n):\n    return n\n"
+    assert gate.meant(gate.meant(source)) != gate.meant(source)
+    assert gate.meant(gate.meant(source).partition(" ")[2]) != gate.meant(source)
+
+
+def test_answers_are_parsed_one_at_a_time(monkeypatch):
+    at_once, most = [], []
+
+    def parsed(source, mode="exec"):
+        at_once.append(source)
+        most.append(len(at_once))
+        time.sleep(0.01)
+        at_once.pop()
+        return ast.Module([], [])
+
+    monkeypatch.setattr(allowed.ast, "parse", parsed)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(gate.meant, [f"x = {n}" for n in range(8)]))
+    assert most == [1] * 8
 
 
 def test_a_number_that_python_does_not_write_is_told_all_the_same():
@@ -240,6 +322,68 @@ def test_an_object_is_no_index_and_no_number(use):
     with pytest.raises((TypeError, IndexError)):
         use(a, c)
     assert sum(record.reads.values()) in (0, 12) and record.writes == 0
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, y: x.real * y.real,
+        lambda x, y: Float(x) * Float(y),
+        lambda x, y: +x * +y,
+        lambda x, y: (x + 0.0) * (1.0 * y),
+        lambda x, y: (x / 1.0) * abs(-y),
+        lambda x, y: math.prod([+x, y]),
+        lambda x, y: round(x, 9) * x.conjugate(),
+        lambda x, y: sum([x]) * (0.0 + y),
+        lambda x, y: (x - 0.0) * -(0.0 - y),
+        lambda x, y: x**2,
+    ],
+)
+def test_an_element_stays_one_that_is_counted(use):
+    record = Record()
+    a, b, _ = record.watch(A=np.ones((3, 4)), B=np.ones((4, 5)), C=np.zeros((3, 5)))
+    assert use(a[0, 0], b[0, 0]) == 1
+    assert (record.products, record.longest) == (1, 2)
+    a[0, 1] * 1.0, 2.0 * a[0, 2], a[0, 3] + 1.0
+    assert (record.products, record.longest) == (1, 3)
+    assert isinstance(1.0, Float) and not isinstance(1, Float) and type(Float("2.5")) is float
+
+
+TWICE = """def half(a, c):
+    M, K = a.shape
+    for i in range(M):
+        for j in range(M):
+            total = 0.0
+            for k in range(K):
+                total += {0} * {1}
+            c[i, j] = total
+"""
+
+
+@pytest.mark.parametrize("way", ["{}.real", "float({})", "+{}", "({} + 0.0)", "(1.0 * {})"])
+def test_products_are_counted_whatever_is_done_to_the_elements_before(way):
+    source = TWICE.format(way.format("a[i, k]"), way.format("a[j, k]"))
+    verdict = judge(exercise("01.3"), source)
+    assert (verdict.status, verdict.diagnosis) == ("WRONG", "counts"), verdict
+
+
+STREAMED = """def streamed(a, b, c):
+    K, M = a.shape
+    N = b.shape[1]
+    A = [[a[k, i] * 1.0 for i in range(M)] for k in range(K)]
+    B = [[b[k, j] * 1.0 for j in range(N)] for k in range(K)]
+    for i in range(M):
+        for j in range(N):
+            total = 0.0
+            for k in range(K):
+                total += A[k][i] * B[k][j]
+            c[i, j] = total
+"""
+
+
+def test_a_copy_is_one_whatever_it_is_multiplied_by():
+    verdict = judge(exercise("02.3"), STREAMED)
+    assert (verdict.status, verdict.diagnosis) == ("WRONG", "copied"), verdict
 
 
 COPIED = """def loops_4(a, b, c):

@@ -91,7 +91,7 @@ def test_of_equal_answers_the_first_is_judged_unless_another_try_could_change_it
 
     monkeypatch.setattr(practice, "judge", judge)
     alike, one, other = practice.Alike(), *folders.exercises("01")[:2]
-    for source in ("wrong", "wrong", "timeout", "timeout"):
+    for source in ("wrong", "wrong", "timeout", "timeout", "timeout"):
         assert alike.judge(one, source).status == source.upper()
     assert alike.judge(other, "wrong").exercise == other.name
     assert tried == ["wrong", "timeout", "timeout", "wrong"]

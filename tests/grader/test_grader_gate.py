@@ -232,5 +232,5 @@ def test_a_product_of_the_library_is_named_so(line):
 
 
 def test_what_may_be_a_mistake_is_said_later():
-    (doubt,) = allowed.doubts(KERNEL, kernel("y = 0 < x & x < 3"))
+    (doubt,) = allowed.doubts(kernel("y = 0 < x & x < 3"))
     assert "come before < and >" in doubt and ast.parse(kernel("y = 0 < x & x < 3"))

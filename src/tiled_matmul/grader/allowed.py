@@ -12,6 +12,8 @@ import ast
 import builtins
 import re
 import string
+import threading
+import types
 from collections.abc import Iterator, Sequence
 
 from tiled_matmul.grader.messages import sentence
@@ -123,7 +125,24 @@ OUTSIDE = frozenset(  # modules that reach out of an answer
 )
 
 
+# Attributes that lead from a generator or a function to its frame, and from there to everything.
+INNARDS = frozenset(
+    name
+    for kind in (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+    + (types.FrameType, types.CodeType, types.TracebackType)
+    for name in dir(kind)
+    if "_" in name[1:] and not name.startswith("_")
+)
 NAMED_TUPLES = ("_replace", "_asdict", "_fields")  # public, whatever their first letter
+
+
+_PARSING = threading.Lock()
+
+
+def parse(source: str, mode: str = "exec") -> ast.AST:
+    """Do what `ast.parse` does. In Python 3.11 that fails at times in several threads at once."""
+    with _PARSING:
+        return ast.parse(source, mode=mode)
 
 
 class Refused(Exception):
@@ -229,17 +248,22 @@ class _Reader:
         self.set_of_self: set[str] = set()
         self.functions: set[str] = set()  # of the answer, by all their names
         self.seen: set[int] = set()  # what was looked at together with what it is part of
+        own: set[str] = set()
         for top in statements:  # what the methods of a class set, and those methods
             for one in ast.walk(top):
                 if isinstance(one, ast.ClassDef):
-                    self.members |= {n for n in named(one) if not n.startswith("_")}
-                elif isinstance(one, ast.Call) and "namedtuple" in (dotted(one.func) or ""):
-                    texts = [n.value for n in ast.walk(one) if isinstance(n, ast.Constant)]
-                    words = " ".join(map(str, texts)).replace(",", " ").split()
-                    self.members |= {word for word in words if not word.startswith("_")}
+                    own |= named(one)
+                elif isinstance(one, ast.Call) and self.meaning(dotted(one.func) or "") == (
+                    "collections.namedtuple"
+                ):
+                    texts = [str(n.value) for n in ast.walk(one) if isinstance(n, ast.Constant)]
+                    own |= set(" ".join(texts).replace(",", " ").split())
                 elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
                     self.set_of_self |= {one.attr} if self.of_self(one) else set()
-        self.members |= self.set_of_self
+        # Other kinds have no classes; there such a name would open the grader's own objects.
+        if exercise.kind == "values":
+            own = {name for name in own | self.set_of_self if not name.startswith("_")}
+            self.members |= own - INNARDS
 
     def of_classes(self) -> tuple[set[int], set[int]]:
         """Return the ids of the methods of classes, and of the attributes that they set of self."""
@@ -642,7 +666,7 @@ def _is_signature(node: ast.expr) -> bool:
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return False
     try:
-        tree = ast.parse(node.value.strip(), mode="eval")
+        tree = parse(node.value.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return all(
@@ -665,13 +689,11 @@ def _is_function(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef)
 
 
-def doubts(exercise: Exercise, source: str) -> list[str]:
-    """Return what looks like a mistake and may be none; it is said if the answer is wrong."""
-    out = []
-    for node in ast.walk(ast.parse(source)):
+def doubts(source: str) -> Iterator[str]:
+    """Yield what looks like a mistake and may be none; it is said if the answer is wrong."""
+    for node in ast.walk(parse(source)):
         if not isinstance(node, ast.Compare):
             continue
         for middle in node.comparators[:-1]:
             if isinstance(middle, ast.BinOp) and isinstance(middle.op, ast.BitAnd | ast.BitOr):
-                out.append(sentence("forbidden: precedence", at=describe(source, node)))
-    return out
+                yield sentence("forbidden: precedence", at=describe(source, node))

@@ -21,6 +21,7 @@ from tiled_matmul.grader.allowed import (
     check,
     describe,
     named,
+    parse,
     unparsed,
 )
 from tiled_matmul.grader.messages import sentence
@@ -51,6 +52,10 @@ def admit(exercise: Exercise, source: str) -> str:
     aliases = dict(_aliases(exercise, needed, source))
     check(exercise, needed, aliases, source)
     text = _rewritten(exercise, tree, needed, aliases, source)
+    try:
+        parse(text)
+    except SyntaxError as error:
+        raise NotYet(sentence("unknown: cut", line=error.lineno)) from None
     if exercise.kind not in PYTHON_KINDS:
         _one_reading(text)
     return text
@@ -59,12 +64,12 @@ def admit(exercise: Exercise, source: str) -> str:
 def meant(source: str) -> str:
     """Return a text that is the same for answers that differ only in comments and spaces.
 
-    It is the source itself if that is refused, or no Python, or has a number too long to write.
+    It holds the source itself if that is refused, or no Python, or has a number too long to write.
     """
     try:
-        return ast.dump(_parsed(source)[0])
+        return f"code: {ast.dump(_parsed(source)[0])}"
     except (Refused, NotPython, ValueError):
-        return source
+        return f"text: {source}"
 
 
 def _parsed(source: str) -> tuple[ast.Module, str]:
@@ -77,7 +82,7 @@ def _parsed(source: str) -> tuple[ast.Module, str]:
         raise Refused(sentence("forbidden: character", line=line, character=ascii(odd[0])))
     for _ in range(MAX_COMMANDS):
         try:
-            tree = ast.parse(source)
+            tree = parse(source)
         except SyntaxError as error:
             lines = source.split("\n")
             number = error.lineno or 0
@@ -337,7 +342,7 @@ def _one_reading(source: str) -> None:
     Triton's interpreter takes the last line that begins with "def " for the kernel, even inside a
     string.
     """
-    tree = ast.parse(source)
+    tree = parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     heads = {line for f in functions for line in (f.lineno, *(d.lineno for d in f.decorator_list))}
     for number, line in enumerate(source.split("\n"), start=1):

@@ -88,9 +88,9 @@ def prepare(kind: str) -> dict[str, Any]:
     if kind == "values":
         modules |= {"collections": collections, "dataclasses": dataclasses}
         return modules | {"np": np, "fractions": fractions}
-    from tiled_matmul.grader.watched import TYPES
+    from tiled_matmul.grader.watched import TYPES, Float
 
-    return modules | {"np": TYPES}
+    return modules | {"np": TYPES, "float": Float}
 
 
 def run(kind: str, space: dict, request: dict, blobs: list[bytes]) -> Reply:

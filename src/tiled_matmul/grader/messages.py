@@ -122,6 +122,11 @@ MESSAGES: dict[str, str] = {
         "{message} The grader runs kernels in an interpreter, and it does not know this; write it "
         "as the chapter's kernels do."
     ),
+    "unknown: cut": (
+        "Of a cell only what the answer needs is run, and this one cannot be cut in line {line}: "
+        "write each statement and each decorator on a line of its own, without a backslash at its "
+        "end."
+    ),
     "unknown: outside": (
         "{at}: outside of its functions, a kernel's cell should only hold numbers and tuples of "
         "them, each computed in one expression."

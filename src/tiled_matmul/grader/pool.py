@@ -289,7 +289,7 @@ class Worker:
         self.command, self.environment = command, environment or {}
         self.output = bytearray()
         self.dropped = 0
-        self.until = math.inf
+        self.until = self.latest = math.inf
         self.closed = True
 
     def __enter__(self) -> Worker:
@@ -416,6 +416,7 @@ class Worker:
         began = time.monotonic()
         if "in_all" in header:
             self.until = began + SLACK * header["in_all"]
+            self.latest = began + STARVED * SLACK * header["in_all"]
         deadline = min(began + seconds * (SLACK if own else 1), self.until)
         stdin, stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
         ended = 0.0
@@ -430,12 +431,12 @@ class Worker:
                 ready = [key for key, _ in selector.select(max(0, min(left, POLL_S)))]
                 come = any(key.fd == self.reply for key in ready)
                 if left <= 0 and not (come and left > -GRACE_S):
-                    longest = began + STARVED * seconds * SLACK
+                    longest = min(began + STARVED * seconds * SLACK, self.latest)
                     if not own or time.monotonic() > longest or not self._is_starved():
                         raise TooSlow(seconds, deadline == self.until)
                     # Other processes have had its time, and its processor's seconds are limited.
                     if deadline == self.until:
-                        self.until += GRACE_S
+                        self.until = min(self.until + GRACE_S, self.latest)
                     deadline += GRACE_S
                 for key in ready:
                     if key.fd == stdin:

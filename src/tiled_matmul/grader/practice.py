@@ -188,12 +188,13 @@ class Alike:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.verdicts: dict[tuple[str, bytes], Future[Verdict]] = {}
+        self.again: dict[tuple[str, bytes], Verdict] = {}  # that two tries have found
         self.passed: dict[tuple[str, bytes], Verdict] = {}  # by the code
 
     def judge(self, exercise: Exercise, source: str, **options: Any) -> Verdict:
         """Return the verdict on an answer, as `judge.judge` does, all with the same options.
 
-        Verdicts that another try could change, such as TIMEOUT, are not used again.
+        Verdicts that another try could change, such as TIMEOUT, are used from the second one on.
         """
         code = self._key(exercise, gate.meant(source))
         if (verdict := self.passed.get(code)) is not None:
@@ -213,9 +214,13 @@ class Alike:
             known = self.verdicts.setdefault(key, Future())
         if not first:
             with contextlib.suppress(Exception, CancelledError):
-                if (verdict := known.result()).status in SETTLED:
+                if (verdict := known.result()).status in SETTLED or self.again.get(key) == verdict:
                     return verdict
-            return judge(exercise, source, **options)
+            second = judge(exercise, source, **options)
+            with contextlib.suppress(Exception, CancelledError):
+                if second.status == known.result().status == "TIMEOUT":
+                    self.again[key] = known.result()
+            return second
         try:
             known.set_result(verdict := judge(exercise, source, **options))
         except BaseException as error:

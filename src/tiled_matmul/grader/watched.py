@@ -8,6 +8,7 @@ negative indices, and the order that decides which words a small cache would hav
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,24 +59,63 @@ TYPES = SimpleNamespace(**SCALARS, ndarray=None, ndindex=np.ndindex)  # what an 
 
 
 class Factor(float):
-    """An element that was read: a float whose multiplications are counted."""
+    """An element that was read: a float whose products with another one are counted.
+
+    With a number that was not read, and in a sum, it stays what it is, so that `a[i, k] * 1.0` is
+    no product, and neither is it a way to an element that is counted no more.
+    """
 
     __slots__ = ("record",)
 
     def __mul__(self, other: Any) -> Any:
-        return self._counted(float.__mul__(self, other))
+        return self._times(other, float.__mul__(self, other))
 
     def __rmul__(self, other: Any) -> Any:
-        return self._counted(float.__rmul__(self, other))
+        return self._times(other, float.__rmul__(self, other))
 
     def __pow__(self, *others: Any) -> Any:
-        return self._counted(float.__pow__(self, *others))
+        return self._times(self, float.__pow__(self, *others))
 
-    def _counted(self, made: Any) -> Any:
-        if made is not NotImplemented:
-            self.record.products += 1
-            self.record.waiting = 0
+    @property
+    def real(self) -> Factor:
+        return self
+
+    def conjugate(self) -> Factor:
+        return self
+
+    def _times(self, other: Any, made: Any) -> Any:
+        if not isinstance(other, Factor):
+            return self._kept(made)
+        self.record.products += 1
+        self.record.waiting = 0
         return made
+
+    def _kept(self, made: Any) -> Any:
+        if type(made) is float:
+            made, record = Factor(made), self.record
+            made.record = record
+        return made
+
+
+def _keeping(name: str) -> Callable[..., Any]:
+    operation = getattr(float, name)
+    return lambda self, *others: self._kept(operation(self, *others))
+
+
+for _name in ("add", "radd", "sub", "rsub", "truediv", "rtruediv", "neg", "pos", "abs", "round"):
+    setattr(Factor, f"__{_name}__", _keeping(f"__{_name}__"))
+
+
+class _FloatType(type):
+    def __call__(cls, value: Any = 0.0) -> float:
+        return value if isinstance(value, Factor) else float(value)
+
+    def __instancecheck__(cls, one: Any) -> bool:
+        return isinstance(one, float)
+
+
+class Float(metaclass=_FloatType):
+    """What an answer has as `float`: it leaves an element that was read what it is."""
 
 
 class Outside(Exception):
