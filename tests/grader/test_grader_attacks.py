@@ -349,6 +349,38 @@ def test_an_element_stays_one_that_is_counted(use):
     assert isinstance(1.0, Float) and not isinstance(1, Float) and type(Float("2.5")) is float
 
 
+ALONE = """@cuda.jit
+def two_buffers(a, b, c):
+    if cuda.threadIdx.x or cuda.threadIdx.y:
+        return
+    top, left = cuda.blockIdx.y * TILE, cuda.blockIdx.x * TILE
+    rows, columns = min(TILE, c.shape[0] - top), min(TILE, c.shape[1] - left)
+    sums, row = cuda.local.array((TILE, TILE), np.float32), cuda.local.array(TILE, np.float32)
+    for i in range(rows):
+        for j in range(columns):
+            sums[i, j] = 0
+    for k in range(a.shape[1]):
+        for j in range(columns):
+            row[j] = b[k, left + j]
+        for i in range(rows):
+            x = a[top + i, k]
+            for j in range(columns):
+                sums[i, j] += x * row[j]
+    for i in range(rows):
+        for j in range(columns):
+            c[top + i, left + j] = sums[i, j]
+"""
+
+
+@pytest.mark.parametrize("name", ["05.2", "05.3", "05.4", "07.1", "08.1"])
+def test_one_thread_does_not_pass_with_what_its_block_should_share(name):
+    one = exercise(name)
+    source = ALONE.replace("two_buffers", one.entry)
+    verdict = judge(one, source.replace("np.float32", "np.int32") if name == "05.4" else source)
+    assert verdict.status == "WRONG" and "a few threads compute" in verdict.message, verdict
+    assert verdict.points == 0
+
+
 TWICE = """def half(a, c):
     M, K = a.shape
     for i in range(M):

@@ -163,7 +163,15 @@ def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
     }
 
 
+def _stores_of_a_thread(t: Any, shared: events.Piece) -> dict[str, int]:
+    """Count the most elements that one thread stores in global memory."""
+    pieces = [p.take((p.op == events.STORE) & ~p.shared) for p in events.pieces(t._log, t._ops)]
+    most = max((_most(p.block, p.thread) for p in pieces if p.size), default=0)
+    return {"global stores of a thread": most}
+
+
 COUNTS = {
+    _stores_of_a_thread: {"global stores of a thread"},
     _most_of_a_thread: {"shared loads of a thread"},
     _shared_by_warp: {"shared words", "shared loads of a warp"},
     _needless: {NEEDLESS},

@@ -170,14 +170,15 @@ class Slip:
 class Count:
     """A limit on what the microscope counted: `what` is one of the worker's counts.
 
-    For "cuda" these are "global loads" and "stores" (elements), "global load sectors" and "store
-    sectors", "shared loads", those "of a thread" and "of a warp" (at most), "shared words" (those
-    that differ in a load of a warp), "bank conflicts", "shared bytes", "barriers" (of all blocks),
-    "needless barriers of a block", "plain global loads", "copies", "bare copies" and "phases in
-    flight"; for "triton" "elements loaded", "elements stored" and "products of a program"; for
-    "loops" "reads of A", "of B", "of C", "writes of C", "whole rows", "products" (of floats), the
-    most "reads without a product" in a row and, with a cache, "words fetched", "lines fetched" or
-    "tiles fetched"; those of a second cache are called "words fetched by cache 2". `most` is the
+    For "cuda" these are "global loads" and "stores" (elements), "global stores of a thread" (at
+    most), "global load sectors" and "store sectors", "shared loads", those "of a thread" and "of a
+    warp" (at most), "shared words" (those that differ in a load of a warp), "bank conflicts",
+    "shared bytes", "barriers" (of all blocks), "needless barriers of a block", "plain global
+    loads", "copies", "bare copies" and "phases in flight"; for "triton" "elements loaded",
+    "elements stored" and "products of a program"; for "loops" "reads of A", "of B", "of C", "writes
+    of C", "whole rows", "products" (of floats), the most "reads without a product" in a row and,
+    with a cache, "words fetched", "lines fetched" or "tiles fetched"; those of a second cache are
+    called "words fetched by cache 2". `most` is the
     largest number allowed in a case, `least` the smallest; `message` says in a sentence what
     another number means. `share` of the points is for a right C all the same: 0 where the starter's
     is right already. `best` is the count of the best answer known; a learner who passes sees it
@@ -564,6 +565,21 @@ ONCE = Count(
     "and is stored there, once.",
     "once",
 )
+
+
+def each_its_own(elements: int = 1, diagnosis: str = "counts") -> Count:
+    """Return the count that a kernel exceeds in which few threads do what the block should share.
+
+    A thread owns so many elements of C; one with four times as many has its reasons.
+    """
+    return Count(
+        "global stores of a thread",
+        lambda case: 4 * elements,
+        "C is right, but a few threads compute what the whole block should share: let each thread "
+        "compute and store what it owns.",
+        diagnosis,
+        share=0,
+    )
 
 
 NO_NEEDLESS_BARRIERS = Count(

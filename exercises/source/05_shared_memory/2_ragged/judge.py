@@ -15,6 +15,7 @@ from tiled_matmul.grader.spec import (
     Exercise,
     Slip,
     cover,
+    each_its_own,
     square_blocks,
     tiled_cases,
 )
@@ -71,6 +72,7 @@ EXERCISE = Exercise(
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),
     counts=(
         ONCE,
+        each_its_own(),
         NO_NEEDLESS_BARRIERS,
         replace(
             fewest_loads(TILE),

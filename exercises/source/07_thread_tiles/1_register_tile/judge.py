@@ -14,6 +14,7 @@ from tiled_matmul.grader.spec import (
     Slip,
     Speed,
     cover,
+    each_its_own,
     loads_of_whole_tiles,
     tiled_cases,
 )
@@ -90,6 +91,7 @@ EXERCISE = Exercise(
             best=shared_loads,
         ),
         ONCE,
+        each_its_own(4, "sharing"),
         NO_NEEDLESS_BARRIERS,
     ),
     slips=(

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import CUDA, NO_NEEDLESS_BARRIERS, ONCE, Case, Count, Exercise, cover
+from tiled_matmul.grader.spec import (
+    CUDA,
+    NO_NEEDLESS_BARRIERS,
+    ONCE,
+    Case,
+    Count,
+    Exercise,
+    cover,
+    each_its_own,
+)
 
 from .._shared import ABC, CASES, FLOAT, LARGE, SHARED, TILE, blocks, launch, tile_edge
 
@@ -34,6 +43,7 @@ EXERCISE = Exercise(
     counts=(
         SHARED,
         ONCE,
+        each_its_own(diagnosis="sharing"),
         Count(
             "barriers",
             lambda case: blocks(case) * (_steps(case) + 1),
