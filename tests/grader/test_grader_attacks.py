@@ -116,6 +116,22 @@ OWN_NAMES = (
         "L = lambda namedtuple: namedtuple('get_capture_scope')\nG = tl.sum.get_capture_scope()",
     ),
 )
+OPEN = "class P:\n    def f(self): self.builtins = self.exec = self.load = self.sys = 0"
+MODULES = (
+    (VALUE, "P; d = dataclasses\n    d.builtins.exec('1')", OPEN),
+    (VALUE, "P; (math, np)[1].load('x')", OPEN),
+    (VALUE, "P; (d := np).load('x')", OPEN),
+    (VALUE, "P; f = lambda m=np: m.load('x')\n    f()", OPEN),
+    (VALUE, "P; f(np)", f"{OPEN}\ndef f(m): return m.load('x')"),
+    (VALUE, "P; d, e = fractions, 1\n    d.sys", OPEN),
+    (LOOPS, "f = math", ""),
+    (KERNEL, "a[0] = f.pi", "f = math"),
+    (PROGRAM, "tl.store(a, f.core)", "f = tl"),
+    (VALUE, "match '{0._array}':\n        case str(format=f): return f(n)", ""),
+    (LOOPS, "match '{0._array}':\n        case [str(format_map=f)]: return f(a)", ""),
+    (VALUE, "np.ndarray((1,), 'O', b'12345678')[0]", ""),
+    (VALUE, "P; n.ctypes", "class P:\n    ctypes: int = 0"),
+)
 # An imported name that means something else elsewhere.
 IMPORTS = (
     (LOOPS, "return __builtins__", "from math import pi as __builtins__"),
@@ -171,7 +187,8 @@ TWO_RUNS = (
 
 
 @pytest.mark.parametrize(
-    ("one", "line", "above"), [*BY_NAME, *CLASSES, *OWN_NAMES, *IMPORTS, *OPTIONS, *TWO_RUNS]
+    ("one", "line", "above"),
+    [*BY_NAME, *CLASSES, *OWN_NAMES, *MODULES, *IMPORTS, *OPTIONS, *TWO_RUNS],
 )
 def test_what_got_past_the_list_does_not(one, line, above):
     with pytest.raises(gate.Refused):
@@ -185,6 +202,12 @@ def test_what_got_past_the_list_does_not(one, line, above):
         (VALUE, "return functools.reduce(f, [n]) + functools.lru_cache(None)(f)(n)", F),
         (VALUE, "return P(n) + 1", "class P:\n    def __add__(self, x):\n        return x"),
         (VALUE, "return P(n, 1).size", "class P:\n    def __init__(self, n, k): self.size = n"),
+        (
+            VALUE,
+            "return P(n, 1).inner",
+            "import collections as c\nP = c.namedtuple('P', 'inner k')",
+        ),
+        (LOOPS, "b.fill(0)\n    return float.is_integer(float(a[0, 0]))", ""),
         (VALUE, "return P(n, 1).mine", "import collections as c\nP = c.namedtuple('P', 'mine k')"),
         (VALUE, "return floor(m.pi)", "import math as m\nfrom math import floor, pow"),
         (KERNEL, "a[0] = g(1)", F + "g = cuda.jit(device=True)(f)"),

@@ -125,8 +125,9 @@ OUTSIDE = frozenset(  # modules that reach out of an answer
 )
 
 
-# Attributes that lead from a generator or a function to its frame, and from there to everything.
-INNARDS = frozenset(
+# Attributes that lead from a generator to its frame, from a module or an array to memory, and from
+# there to everything.
+INNARDS = frozenset(("ctypes", "from_address", "bit_generator", "builtins", "modules")) | frozenset(
     name
     for kind in (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
     + (types.FrameType, types.CodeType, types.TracebackType)
@@ -432,6 +433,8 @@ class _Reader:
 
     def see_MatchClass(self, node: ast.MatchClass) -> None:  # noqa: N802
         for name in node.kwd_attrs:
+            if name in ("format", "format_map"):
+                raise Refused(sentence("forbidden: reach", at=self.at(node)))
             if name not in self.members:
                 raise NotYet(sentence("unknown: attribute", name=name, at=self.at(node)))
 
@@ -480,6 +483,9 @@ class _Reader:
             self.bind(node.id, node)
             return
         name = self.aliases.get(node.id, node.id)
+        if name in self.rules.modules and id(node) not in self.inner:
+            # As a value it would be an object like others, whose attributes are members.
+            raise Refused(sentence("forbidden: reach", at=self.at(node)))
         self.look_at_decorator(name, node)
         if "." in name:
             self.module_attribute(name, node)
@@ -509,10 +515,16 @@ class _Reader:
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
         elif node.attr in ("format", "format_map") and not _is_plain_format(node.value):
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
-        elif node.attr in PRODUCTS or (name and not self.readable(self.aliases.get(root, root))):
+        elif self.is_product(node.attr) or (
+            name and not self.readable(self.aliases.get(root, root))
+        ):
             self.refuse_name(whole or node.attr, node)
         elif node.attr not in self.members and node.attr not in NAMED_TUPLES:
             raise NotYet(sentence("unknown: attribute", name=node.attr, at=self.at(node)))
+
+    def is_product(self, name: str) -> bool:
+        """Is it a library's product, and no name of the answer's own? An array has `dot` itself."""
+        return name in PRODUCTS and (name == "dot" or name not in self.members)
 
     def of_self(self, node: ast.Attribute) -> bool:
         """Does a method of a class set an attribute of its own object?"""
@@ -608,6 +620,8 @@ class _Reader:
         member = isinstance(node.func, ast.Attribute) and node.func.attr
         if any((keyword.arg or "").startswith("_") for keyword in node.keywords):
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
+        if self.meaning(name) == "np.ndarray":  # it takes bytes for objects
+            raise NotYet(sentence("unknown: name", at=self.at(node), name=name))
         if not self.kernel:
             return
         if self.meaning(name) in self.rules.decorators:

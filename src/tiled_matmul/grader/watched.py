@@ -117,6 +117,8 @@ class _FloatType(type):
 class Float(metaclass=_FloatType):
     """What an answer has as `float`: it leaves an element that was read what it is."""
 
+    is_integer, fromhex = staticmethod(float.is_integer), staticmethod(float.fromhex)
+
 
 class Outside(Exception):
     """The answer accessed an element outside its matrix; the record has the finding."""
@@ -238,6 +240,9 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         record.writes += int(np.size(places))
         record.written[places] = True
         self._array[index] = value
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return self._taken().astype(dtype or self._array.dtype)
