@@ -53,11 +53,11 @@ def admit(exercise: Exercise, source: str) -> str:
     check(exercise, needed, aliases, source)
     text = _rewritten(exercise, tree, needed, aliases, source)
     try:
-        parse(text)
+        there = parse(text)
     except SyntaxError as error:
         raise NotYet(sentence("unknown: cut", line=error.lineno)) from None
     if exercise.kind not in PYTHON_KINDS:
-        _one_reading(text)
+        _one_reading(there, text)
     return text
 
 
@@ -336,13 +336,12 @@ def _replaced(source: str, changes: list[tuple[ast.AST, str]]) -> str:
     return b"\n".join(lines).decode()
 
 
-def _one_reading(source: str) -> None:
+def _one_reading(tree: ast.AST, source: str) -> None:
     """Refuse source that another reader would understand differently than Python does.
 
     Triton's interpreter takes the last line that begins with "def " for the kernel, even inside a
     string.
     """
-    tree = parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     heads = {line for f in functions for line in (f.lineno, *(d.lineno for d in f.decorator_list))}
     for number, line in enumerate(source.split("\n"), start=1):

@@ -188,7 +188,7 @@ class Alike:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.verdicts: dict[tuple[str, bytes], Future[Verdict]] = {}
-        self.again: dict[tuple[str, bytes], Verdict] = {}  # that two tries have found
+        self.twice: set[tuple[str, bytes]] = set()  # TIMEOUT at two tries
         self.passed: dict[tuple[str, bytes], Verdict] = {}  # by the code
 
     def judge(self, exercise: Exercise, source: str, **options: Any) -> Verdict:
@@ -213,14 +213,15 @@ class Alike:
             first = key not in self.verdicts
             known = self.verdicts.setdefault(key, Future())
         if not first:
+            earlier = None
             with contextlib.suppress(Exception, CancelledError):
-                if (verdict := known.result()).status in SETTLED or self.again.get(key) == verdict:
-                    return verdict
-            second = judge(exercise, source, **options)
-            with contextlib.suppress(Exception, CancelledError):
-                if second.status == known.result().status == "TIMEOUT":
-                    self.again[key] = known.result()
-            return second
+                earlier = known.result()
+            if earlier is not None and (earlier.status in SETTLED or key in self.twice):
+                return earlier
+            verdict = judge(exercise, source, **options)
+            if earlier is not None and earlier.status == verdict.status == "TIMEOUT":
+                self.twice.add(key)
+            return verdict
         try:
             known.set_result(verdict := judge(exercise, source, **options))
         except BaseException as error:

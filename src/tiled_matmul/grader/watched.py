@@ -40,8 +40,7 @@ class Scalar:
             raise TypeError(sentence("error: no number", name=self.name, kind=type(value).__name__))
         made = np.dtype(self.name).type(value).item()
         if isinstance(made, float) and isinstance(value, Factor):
-            made, record = Factor(made), value.record
-            made.record = record
+            made = _factor(made, value.record)
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -91,10 +90,13 @@ class Factor(float):
         return made
 
     def _kept(self, made: Any) -> Any:
-        if type(made) is float:
-            made, record = Factor(made), self.record
-            made.record = record
-        return made
+        return _factor(made, self.record) if type(made) is float else made
+
+
+def _factor(value: float, record: Record) -> Factor:
+    made = Factor(value)
+    made.record = record
+    return made
 
 
 def _keeping(name: str) -> Callable[..., Any]:
@@ -225,8 +227,7 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         self._read(int(places))
         value = self._array[index].item()  # a number of NumPy's would turn lists into arrays
         if isinstance(value, float):
-            value = Factor(value)
-            value.record = self._record
+            value = _factor(value, self._record)
         return value
 
     def __setitem__(self, index: Any, value: Any) -> None:
