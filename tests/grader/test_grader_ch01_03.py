@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from tiled_matmul.grader import kinds, nests, pool
+from tiled_matmul.grader import compare, kinds, nests, pool
 from tiled_matmul.grader.folders import exercise, folder
 from tiled_matmul.grader.judge import judge
 from tiled_matmul.grader.spec import LOOPS, Call, Case, Count, Exercise, Limits, Operation, Slip
@@ -66,6 +66,31 @@ def test_multiplications_by_an_element_are_counted_once(watched):
     assert a[1, 1] ** 2 == 25 and a.dtype.type(a[1, 1]) * 2.0 == 10 and record.products == 7
     c[0, 0] = a[1, 0] * b[0, 2]
     assert np.array_equal(a[1, 0] * b[0], [0, 4, 8, 12, 16]) and record.products == 8
+
+
+def test_with_factors_the_use_of_an_element_is_an_access_wherever_it_is_kept():
+    places = np.arange(12).reshape(3, 4), np.arange(12, 32).reshape(4, 5)
+    record = Record(True, [part.tolist() for part in places])
+    a, b, c = record.watch(A=np.ones((3, 4)), B=np.ones((4, 5)), C=np.zeros((3, 5)))
+    kept, other = [a[2, k] for k in range(4)], b[1, 3]
+    assert record.touched == [8, 9, 10, 11, 20] and record.longest == 5
+    kept[1] * other
+    assert record.touched[5:] == [9, 32 + 13] and record.products == 1 and record.waiting == 0
+    other * (2 * kept[1] + 1)  # both are the latest of their matrices, and so is the sum
+    assert record.touched[7:] == [] and record.products == 2
+    for one, two in ((kept[2], other), (kept[1], kept[1]), (other, other), (kept[1], 2.0)):
+        one * two  # none of the products that make C
+    assert record.touched[7:] == [] and record.products == 2
+    c[2, 3] += kept[1] * other
+    assert record.touched[7:] == [] and record.products == 3 and record.writes == 1
+    kept[1] * b[1, 0]
+    assert record.touched[7:] == [17, 32 + 10]
+
+
+def test_factors_of_a_transposed_product_are_those_of_its_definition():
+    case = Case(2, 3, 4)
+    [x, y] = compare.header(exercise("02.3"), case)["factors"]
+    assert x == [[0, 2, 4, 6], [1, 3, 5, 7]] and y[0] == [8, 9, 10] and len(y) == 4
 
 
 def test_an_old_c_a_negative_index_and_one_outside_are_found(watched):

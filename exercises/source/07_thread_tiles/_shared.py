@@ -29,6 +29,11 @@ def of(case: Case) -> dict[str, Any]:
     return GIVEN | dict(case.given)
 
 
+def own(case: Case) -> int:
+    """Return how many elements of C a thread has."""
+    return of(case)["OWN_M"] * of(case)["OWN_N"]
+
+
 def launch(case: Case) -> tuple:
     """Return the grid that covers C with the case's tiles, and a block of TX × TY threads."""
     now = of(case)

@@ -274,6 +274,7 @@ def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes
 
 def header(exercise: Exercise, case: Case) -> dict:
     """Return the part of a request that describes a case, without its data."""
+    operation = exercise.operation
     header = {
         "kind": exercise.kind,
         "entry": exercise.entry,
@@ -281,7 +282,7 @@ def header(exercise: Exercise, case: Case) -> dict:
         "arrays": exercise.arrays,
         "shapes": exercise.shapes(case),
         "extents": exercise.sizes(case),
-        "product": exercise.operation is None,
+        "product": operation is None,
         "counts": [count.what for count in exercise.counts],
         "dtype": case.dtype,
         "order": case.order,
@@ -292,7 +293,20 @@ def header(exercise: Exercise, case: Case) -> dict:
     }
     if exercise.launch is not None:
         header["launch"] = exercise.launch(case)
+        if exercise.kind == "loops" and (operation is None or operation.product is not None):
+            header["factors"] = _factors(exercise, case)
     return header
+
+
+def _factors(exercise: Exercise, case: Case) -> list[list[list[int]]]:
+    """Return which elements X and Y hold, whose product is C. A's have numbers, then B's."""
+    places, first = [], 0
+    for shape in exercise.shapes(case)[:-1]:
+        places.append(np.arange(first, first + math.prod(shape)).reshape(shape))
+        first += places[-1].size
+    if exercise.operation is not None:
+        places = exercise.operation.product(case, *places)
+    return [factor.tolist() for factor in places]
 
 
 def compare(exercise: Exercise, case: Case, blobs: list[bytes], data: list[bytes]) -> None:

@@ -286,7 +286,7 @@ def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     from tiled_matmul.grader.watched import Outside, Record
 
     *inputs, c = arrays = _operands(request, blobs)
-    record = Record(request["product"])
+    record = Record(request["product"], request.get("factors"))
     named = dict(zip(map(str.upper, request["arrays"]), arrays, strict=True))
     with suppress(Outside):
         space[request["entry"]](*record.watch(**named))

@@ -176,12 +176,13 @@ class Count:
     "shared bytes", "barriers" (of all blocks), "needless barriers of a block", "plain global
     loads", "copies", "bare copies" and "phases in flight"; for "triton" "elements loaded",
     "elements stored" and "products of a program"; for "loops" "reads of A", "of B", "of C", "writes
-    of C", "whole rows", "products" (of floats), the most "reads without a product" in a row and,
-    with a cache, "words fetched", "lines fetched" or "tiles fetched"; those of a second cache are
-    called "words fetched by cache 2". `most` is the largest number allowed in a case, `least` the
-    smallest; `message` says in a sentence what another number means. `share` of the points is for a
-    right C all the same: 0 where the starter's is right already. `best` is the count of the best
-    answer known; a learner who passes sees it beside the own one.
+    of C", "whole rows", "products" (of floats; with a cache, those of C = A·B), the most "reads
+    without a product" in a row and, with a cache, "words fetched", "lines fetched" or "tiles
+    fetched"; those of a second cache are called "words fetched by cache 2". `most` is the largest
+    number allowed in a case, `least` the smallest; `message` says in a sentence what another number
+    means. `share` of the points is for a right C all the same: 0 where the starter's is right
+    already. `best` is the count of the best answer known; a learner who passes sees it beside the
+    own one.
     """
 
     what: str
@@ -566,14 +567,27 @@ ONCE = Count(
 )
 
 
-def each_its_own(elements: int = 1, diagnosis: str = "counts") -> Count:
+SEEN_PRODUCTS = Count(
+    "products",
+    None,
+    "C is right, and the cache cannot tell which elements are used. Multiply each element of A by "
+    "one of B as they were read; sums of elements, or numbers that went through a text or another "
+    "function before, show no longer where they come from.",
+    "unseen",
+    share=0,
+    least=lambda case: case.m * case.n * case.k,
+)
+
+
+def each_its_own(own: Callable[[Case], int] = lambda case: 1, diagnosis: str = "counts") -> Count:
     """Return the count that a kernel exceeds in which few threads do what the block should share.
 
-    A thread owns so many elements of C; one with four times as many has its reasons.
+    A thread has its `own` number of elements of C in a case; one with four times as many has its
+    reasons.
     """
     return Count(
         "global stores of a thread",
-        lambda case: 4 * elements,
+        lambda case: 4 * own(case),
         "C is right, but a few threads compute what the whole block should share: let each thread "
         "compute and store what it owns.",
         diagnosis,

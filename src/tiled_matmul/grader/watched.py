@@ -40,7 +40,7 @@ class Scalar:
             raise TypeError(sentence("error: no number", name=self.name, kind=type(value).__name__))
         made = np.dtype(self.name).type(value).item()
         if isinstance(made, float) and isinstance(value, Factor):
-            made = _factor(made, value.record)
+            made = value._kept(made)
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -60,11 +60,12 @@ TYPES = SimpleNamespace(**SCALARS, ndarray=None, ndindex=np.ndindex)  # what an 
 class Factor(float):
     """An element that was read: a float whose products with another one are counted.
 
-    With a number that was not read, and in a sum, it stays what it is, so that `a[i, k] * 1.0` is
-    no product, and neither is it a way to an element that is counted no more.
+    `matrix` is the name of its matrix, `place` its number. With a number that was not read, and in
+    a sum, it stays what it is, so that `a[i, k] * 1.0` is no product, and neither is it a way to an
+    element that is counted no more.
     """
 
-    __slots__ = ("record",)
+    __slots__ = ("matrix", "place", "record")
 
     def __mul__(self, other: Any) -> Any:
         return self._times(other, float.__mul__(self, other))
@@ -85,17 +86,16 @@ class Factor(float):
     def _times(self, other: Any, made: Any) -> Any:
         if not isinstance(other, Factor):
             return self._kept(made)
-        self.record.products += 1
-        self.record.waiting = 0
+        self.record.multiply(self, other)
         return made
 
     def _kept(self, made: Any) -> Any:
-        return _factor(made, self.record) if type(made) is float else made
+        return _factor(made, self.record, self.matrix, self.place) if type(made) is float else made
 
 
-def _factor(value: float, record: Record) -> Factor:
+def _factor(value: float, record: Record, matrix: str, place: int) -> Factor:
     made = Factor(value)
-    made.record = record
+    made.record, made.matrix, made.place = record, matrix, place
     return made
 
 
@@ -132,10 +132,16 @@ class Record:
     `touched` holds the number of each accessed element, in order, and `longest` is the most reads
     in a row without a multiplication: copying a matrix takes many. In a `product` A, B and C have
     the shapes that every product's have, and a message may say which.
+
+    `factors` says which elements are multiplied for each element of C: two lists of lists with the
+    numbers of the elements of X (M, K) and Y (K, N), whose product is C. Then only such products
+    are counted, and each of them is an access to both elements and to the one of C where the sum
+    belongs, whatever lists the answer keeps them in: those lie in memory as well. The `latest`
+    element of a factor is in a register, and is not accessed again.
     """
 
-    def __init__(self, product: bool = True) -> None:
-        self.product = product
+    def __init__(self, product: bool = True, factors: Any = None) -> None:
+        self.product, self.factors = product, factors
         self.reads: dict[str, int] = {}
         self.writes = 0
         self.products = self.waiting = self.longest = 0
@@ -145,7 +151,8 @@ class Record:
 
     def watch(self, **arrays: np.ndarray) -> tuple[Watched, ...]:
         """Return matrices as watched ones. Nothing of the last one counts as written yet."""
-        self.reads = dict.fromkeys(arrays, 0)
+        self.reads, self.latest = dict.fromkeys(arrays, 0), dict.fromkeys(arrays, -1)
+        self.output = list(arrays)[-1]
         self.shapes = [array.shape for array in arrays.values()]
         watched, first = [], 0
         for name, array in arrays.items():
@@ -153,7 +160,38 @@ class Record:
             watched.append(Watched(self, name, array, places, first, array.shape))
             first += array.size
         self.written = np.arange(first) < first - array.size
+        self.of_x: dict[int, tuple[int, int]] = {}
+        self.of_y: dict[int, tuple[int, int]] = {}
+        if self.factors is not None:
+            x, y = self.factors
+            begins = range(first - array.size, first, array.shape[1])
+            for begin, places in zip(begins, x, strict=True):
+                self.of_x |= {place: (begin, k) for k, place in enumerate(places)}
+            for k, places in enumerate(y):
+                self.of_y |= {place: (column, k) for column, place in enumerate(places)}
         return tuple(watched)
+
+    def touch(self, matrix: str, place: int) -> None:
+        """Add an access, unless the one before was to the same element."""
+        if not self.touched or self.touched[-1] != place:
+            self.touched.append(place)
+        self.latest[matrix] = place
+
+    def multiply(self, one: Factor, other: Factor) -> None:
+        """Count the product of two elements."""
+        if self.factors is not None:
+            if one.place not in self.of_x:
+                one, other = other, one
+            begin, step = self.of_x.get(one.place, (0, -1))
+            column, same = self.of_y.get(other.place, (0, -2))
+            if step != same:
+                return
+            for factor in (one, other):
+                if self.latest[factor.matrix] != factor.place:
+                    self.touch(factor.matrix, factor.place)
+            self.touch(self.output, begin + column)
+        self.products += 1
+        self.waiting = 0
 
     def note(self, kind: str, name: str, message: str, remedy: str) -> None:
         """Keep the first finding of each kind in each matrix, and count the others."""
@@ -227,14 +265,14 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         self._read(int(places))
         value = self._array[index].item()  # a number of NumPy's would turn lists into arrays
         if isinstance(value, float):
-            value = _factor(value, self._record)
+            value = _factor(value, self._record, self._name, int(places))
         return value
 
     def __setitem__(self, index: Any, value: Any) -> None:
         index, value = _plain_index(index), _plain_value(value)
         record, places = self._record, self._at(index)
         if not isinstance(places, np.ndarray):
-            record.touched.append(int(places))
+            record.touch(self._name, int(places))
         elif np.ndim(value):
             record.whole_rows += 1
             record.touched += places.ravel().tolist()
@@ -263,7 +301,7 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
     def _read(self, place: int) -> None:
         record = self._record
         record.reads[self._name] += 1
-        record.touched.append(place)
+        record.touch(self._name, place)
         record.waiting += 1
         record.longest = max(record.longest, record.waiting)
         if not record.written[place]:

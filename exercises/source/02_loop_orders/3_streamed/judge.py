@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import LOOPS, Case, Count, Exercise, Limits, Operation, Slip, cover
+from tiled_matmul.grader.spec import (
+    LOOPS,
+    SEEN_PRODUCTS,
+    Case,
+    Count,
+    Exercise,
+    Limits,
+    Operation,
+    Slip,
+    cover,
+)
 
 LINE = 4  # elements
 
@@ -87,6 +97,22 @@ EXERCISE = Exercise(
     ),
     counts=(
         Count(
+            "whole rows",
+            lambda case: 0,
+            "C is right, and one of the loops is NumPy's: a whole row or column is taken at once. "
+            "Access one element at a time.",
+            "rows",
+            share=0,
+        ),
+        Count(
+            "reads without a product",
+            lambda case: case.m + case.n + case.k,
+            "C is right, and a matrix was copied before its elements were multiplied. Choose the "
+            "order of the loops instead.",
+            "copied",
+            share=0,
+        ),
+        Count(
             "lines fetched",
             _along_rows,
             "C is right, and the cache loads more lines than it has to: the innermost loop walks "
@@ -104,22 +130,7 @@ EXERCISE = Exercise(
             share=0,
             best=_streamed,
         ),
-        Count(
-            "whole rows",
-            lambda case: 0,
-            "C is right, and one of the loops is NumPy's: a whole row or column is taken at once. "
-            "Access one element at a time.",
-            "rows",
-            share=0,
-        ),
-        Count(
-            "reads without a product",
-            lambda case: case.m + case.n + case.k,
-            "C is right, and a matrix was copied before its elements were multiplied. Choose the "
-            "order of the loops instead.",
-            "copied",
-            share=0,
-        ),
+        SEEN_PRODUCTS,
     ),
     slips=(
         Slip(

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import LOOPS, Case, Count, Exercise, Limits, Slip, cover, tiled_cases
+from tiled_matmul.grader.spec import (
+    LOOPS,
+    SEEN_PRODUCTS,
+    Case,
+    Count,
+    Exercise,
+    Limits,
+    Slip,
+    cover,
+    tiled_cases,
+)
 
 T = 4
 
@@ -161,6 +171,7 @@ EXERCISE = Exercise(
             "C is right, and NumPy runs some of the loops: whole pieces of a matrix are taken at "
             "once. Ask for one element of each matrix at a time.",
         ),
+        SEEN_PRODUCTS,
     ),
     slips=(
         Slip(

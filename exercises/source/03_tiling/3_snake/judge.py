@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import LOOPS, Case, Count, Exercise, Limits, Slip, cover, tiled_cases
+from tiled_matmul.grader.spec import (
+    LOOPS,
+    SEEN_PRODUCTS,
+    Case,
+    Count,
+    Exercise,
+    Limits,
+    Slip,
+    cover,
+    tiled_cases,
+)
 
 T = 4
 ROOM = 4  # tiles: the three of a step, and one more to change them in
@@ -151,6 +161,13 @@ EXERCISE = Exercise(
             "rows",
         ),
         Count(
+            "reads without a product",
+            lambda case: 2 * _edge(case) ** 2 + 4 * _edge(case),
+            "C is right, and more than the tiles of one step was copied before it was multiplied. "
+            "Change the walk instead.",
+            "copied",
+        ),
+        Count(
             "tiles fetched",
             _by_tiles,
             "C is right, and not by tiles of T × T: the cache loads the same tiles again and "
@@ -173,13 +190,7 @@ EXERCISE = Exercise(
             "row end",
             best=_best,
         ),
-        Count(
-            "reads without a product",
-            lambda case: 2 * _edge(case) ** 2 + 4 * _edge(case),
-            "C is right, and more than the tiles of one step was copied before it was multiplied. "
-            "Change the walk instead.",
-            "copied",
-        ),
+        SEEN_PRODUCTS,
     ),
     slips=(
         Slip(

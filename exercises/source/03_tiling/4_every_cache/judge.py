@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import LOOPS, Case, Count, Exercise, Limits, Slip
+from tiled_matmul.grader.spec import (
+    LOOPS,
+    SEEN_PRODUCTS,
+    Case,
+    Count,
+    Exercise,
+    Limits,
+    Slip,
+)
 
 EDGES = (2, 5, 12)  # of the largest tiles of which three fit into a cache
 OTHER_EDGES = (3, 7, 13)  # where K is not beyond DEEP
@@ -117,6 +125,13 @@ EXERCISE = Exercise(
             "rows",
         ),
         Count(
+            "reads without a product",
+            lambda case: 64 + case.m + case.n + case.k,
+            "C is right, and a matrix was copied before its elements were multiplied. Change the "
+            "walk instead.",
+            "copied",
+        ),
+        Count(
             "words fetched by cache 3",
             _most(2),
             TOO_MANY.format(
@@ -144,13 +159,7 @@ EXERCISE = Exercise(
             "smallest",
             best=_best(0),
         ),
-        Count(
-            "reads without a product",
-            lambda case: 64 + case.m + case.n + case.k,
-            "C is right, and a matrix was copied before its elements were multiplied. Change the "
-            "walk instead.",
-            "copied",
-        ),
+        SEEN_PRODUCTS,
     ),
     slips=(
         Slip(

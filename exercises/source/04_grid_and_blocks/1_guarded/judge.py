@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Slip
+from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Slip, each_its_own
 
 from .._shared import A_GUARD, ABC, FIRST_TWICE, NO_BARRIER, STORED_ONCE, WHOLE_NUMBERS
 
@@ -47,6 +47,7 @@ EXERCISE = Exercise(
     ),
     counts=(
         NO_BARRIER,
+        each_its_own(),
         Count(
             "global loads",
             lambda case: 2 * case.m * case.n * case.k,

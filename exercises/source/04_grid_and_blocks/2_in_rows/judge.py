@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise
+from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, each_its_own
 
 from .._shared import A_GUARD, ABC, FIRST_TWICE, NO_BARRIER, STORED_ONCE
 
@@ -68,6 +68,7 @@ EXERCISE = Exercise(
     slips=(FIRST_TWICE,),
     counts=(
         NO_BARRIER,
+        each_its_own(),
         Count(
             "global load sectors",
             load_sectors,

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Operation, Slip, cover
+from tiled_matmul.grader.spec import (
+    CUDA,
+    Case,
+    Count,
+    Exercise,
+    Operation,
+    Slip,
+    cover,
+    each_its_own,
+)
 
 from .._shared import ABC, NO_BARRIER, STORED_ONCE, WHOLE_NUMBERS
 
@@ -87,6 +96,7 @@ EXERCISE = Exercise(
     ),
     counts=(
         NO_BARRIER,
+        each_its_own(),
         Count(
             "global loads",
             lambda case: 2 * case.m * case.n * case.k * case.parts,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Slip
+from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Slip, cover, each_its_own
 
 from .._shared import A_GUARD, ABC, FIRST_TWICE, NO_BARRIER, STORED_ONCE, WHOLE_NUMBERS
 
@@ -55,6 +55,12 @@ def _extent(case: Case) -> tuple[int, int]:
     """Return how many threads the grid has along y and x."""
     (across, down), (x, y) = _few(case)
     return down * y, across * x
+
+
+def _own(case: Case) -> int:
+    """Return how many elements of C a thread has at most."""
+    rows, columns = _extent(case)
+    return cover(case.m, rows) * cover(case.n, columns)
 
 
 def _carried(anew: bool):
@@ -115,6 +121,7 @@ EXERCISE = Exercise(
     ),
     counts=(
         NO_BARRIER,
+        each_its_own(_own),
         Count(
             "global loads",
             lambda case: 2 * case.m * case.n * case.k,

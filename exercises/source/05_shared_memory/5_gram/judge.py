@@ -14,6 +14,7 @@ from tiled_matmul.grader.spec import (
     Limits,
     Operation,
     Slip,
+    each_its_own,
 )
 
 from .._shared import BLOCKS, TILE
@@ -82,6 +83,7 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
+        each_its_own(lambda case: 2),
         replace(
             NO_NEEDLESS_BARRIERS,
             most=lambda case: 0,

@@ -16,6 +16,7 @@ from tiled_matmul.grader.spec import (
     Operation,
     Slip,
     cover,
+    each_its_own,
     square_blocks,
 )
 
@@ -164,6 +165,7 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
+        each_its_own(),
         ONCE,
         Count(
             "global loads",

@@ -12,6 +12,7 @@ from tiled_matmul.grader.spec import (
     Count,
     Exercise,
     Limits,
+    each_its_own,
     loads_of_whole_tiles,
     square_blocks,
     tiled_cases,
@@ -78,6 +79,7 @@ EXERCISE = Exercise(
     ),
     large=(Case(517, 389, 301, draw="normal", by_columns="a"),),
     counts=(
+        each_its_own(),
         Count(
             "global loads",
             loads,

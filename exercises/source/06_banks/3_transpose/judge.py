@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Operation, Slip, cover
+from tiled_matmul.grader.spec import (
+    CUDA,
+    Case,
+    Count,
+    Exercise,
+    Operation,
+    Slip,
+    cover,
+    each_its_own,
+)
 
-from .._shared import EDGE, ROWS, launch, sectors_of_rows
+from .._shared import EDGE, ROWS, launch, rows_of, sectors_of_rows
 
 
 def _whole(size: int) -> int:
@@ -64,6 +73,7 @@ EXERCISE = Exercise(
     ),
     large=(Case(517, 389, 301, draw="normal"), Case(1200, 777, 301, dtype="int32", draw="full")),
     counts=(
+        each_its_own(lambda case: EDGE // rows_of(case)),
         Count(
             "global loads",
             lambda case: _whole(case.m) * _whole(case.n),

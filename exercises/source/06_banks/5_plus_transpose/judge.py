@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.spec import CUDA, Case, Count, Exercise, Limits, Operation, Slip, cover
+from tiled_matmul.grader.spec import (
+    CUDA,
+    Case,
+    Count,
+    Exercise,
+    Limits,
+    Operation,
+    Slip,
+    cover,
+    each_its_own,
+)
 
-from .._shared import EDGE, ROWS, launch, sectors_of_rows
+from .._shared import EDGE, ROWS, launch, rows_of, sectors_of_rows
 
 
 def _case(n: int, **how) -> Case:
@@ -125,6 +135,7 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
+        each_its_own(lambda case: 2 * EDGE // rows_of(case)),
         Count(
             "global loads",
             loads,

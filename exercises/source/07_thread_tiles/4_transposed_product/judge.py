@@ -14,10 +14,11 @@ from tiled_matmul.grader.spec import (
     Limits,
     Operation,
     Slip,
+    each_its_own,
     tiled_cases,
 )
 
-from .._shared import FAR, GIVEN, global_loads, launch, sectors_of_rows, shared_loads, sizes
+from .._shared import FAR, GIVEN, global_loads, launch, own, sectors_of_rows, shared_loads, sizes
 
 
 def _not_transposed(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -61,6 +62,7 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
+        each_its_own(own),
         Count(
             "global loads",
             global_loads,

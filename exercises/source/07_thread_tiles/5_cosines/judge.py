@@ -14,10 +14,11 @@ from tiled_matmul.grader.spec import (
     Limits,
     Operation,
     Slip,
+    each_its_own,
     tiled_cases,
 )
 
-from .._shared import FAR, GIVEN, TILE_K, TX, TY, global_loads, launch, of, shared_loads, sizes
+from .._shared import FAR, GIVEN, TILE_K, TX, TY, global_loads, launch, of, own, shared_loads, sizes
 
 
 def _lengths(x: np.ndarray) -> np.ndarray:
@@ -128,6 +129,7 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
+        each_its_own(own),
         Count(
             "global loads",
             global_loads,

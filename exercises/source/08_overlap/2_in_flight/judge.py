@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tiled_matmul.grader.spec import CUDA, NO_NEEDLESS_BARRIERS, ONCE, Count, Exercise, Limits
+from tiled_matmul.grader.spec import (
+    CUDA,
+    NO_NEEDLESS_BARRIERS,
+    ONCE,
+    Count,
+    Exercise,
+    Limits,
+    each_its_own,
+)
 
 from .._shared import ABC, CASES, FLOAT, LARGE, SHARED, TILE, blocks, launch, tile_edge
 
@@ -24,6 +32,7 @@ EXERCISE = Exercise(
     large=LARGE,
     since=(8, 0),
     counts=(
+        each_its_own(),
         SHARED,
         ONCE,
         NO_NEEDLESS_BARRIERS,

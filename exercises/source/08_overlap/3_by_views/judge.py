@@ -17,6 +17,7 @@ from tiled_matmul.grader.spec import (
     Limits,
     Slip,
     cover,
+    each_its_own,
     tiled_cases,
 )
 
@@ -163,6 +164,7 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
+        each_its_own(),
         SHARED,
         ONCE,
         NO_NEEDLESS_BARRIERS,

@@ -17,6 +17,7 @@ from tiled_matmul.grader.spec import (
     Operation,
     Slip,
     cover,
+    each_its_own,
     loads_of_whole_tiles,
     tiled_cases,
 )
@@ -128,6 +129,7 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
+        each_its_own(),
         Count(
             "global loads",
             lambda case: loads_of_whole_tiles(case, *[tile_edge(case)] * 3),

@@ -14,6 +14,7 @@ from tiled_matmul.grader.spec import (
     Operation,
     Slip,
     cover,
+    each_its_own,
     loads_of_whole_tiles,
 )
 
@@ -49,6 +50,10 @@ def _of(case: Case, name: str) -> int:
 def launch(case: Case) -> tuple:
     grid = cover(case.n, _of(case, "TILE_N")), cover(case.m, _of(case, "TILE_M"))
     return grid, (_of(case, "THREADS"), 1)
+
+
+def _own(case: Case) -> int:
+    return _of(case, "OWN_M") * _of(case, "OWN_N")
 
 
 def _rounds(case: Case) -> int:
@@ -155,6 +160,7 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
+        each_its_own(_own),
         Count(
             "global loads",
             lambda case: loads_of_whole_tiles(

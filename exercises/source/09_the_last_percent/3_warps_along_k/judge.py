@@ -48,6 +48,11 @@ def _loads_of_a_warp(case: Case) -> int:
     return 32 * (2 * DEPTH * tiles + _of(case, "WARPS"))
 
 
+def _loads_of_a_lane(case: Case) -> int:
+    """Return four times a lane's share of them, and all sums, which one lane may add."""
+    return 4 * _loads_of_a_warp(case) // 32 + 32 * _of(case, "WARPS")
+
+
 def _of_warps(chosen: Callable[[np.ndarray, int, int], np.ndarray]) -> Callable:
     """Return the slip in which only some products count.
 
@@ -159,6 +164,14 @@ EXERCISE = Exercise(
             "C is right, but one warp multiplies more than its share of the tiles of K, while "
             "others wait.",
             "share",
+        ),
+        Count(
+            "shared loads of a thread",
+            _loads_of_a_lane,
+            "C is right, but one lane does what its warp should share: each lane adds up the "
+            "products for an element of its own.",
+            "share",
+            share=0,
         ),
     ),
     remedies={
