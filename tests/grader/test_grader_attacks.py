@@ -5,17 +5,24 @@ test_grader_hostile.py.
 """
 
 import ast
+import builtins
+import contextlib
+import fractions
+import functools
 import itertools
 import math
+import operator
 import os
 import subprocess
 import time
+from collections import Counter, defaultdict, deque
 from concurrent.futures import ThreadPoolExecutor
+from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 
 import numpy as np
 import pytest
 
-from tiled_matmul.grader import allowed, gate, pool, practice, spec, starters, teacher
+from tiled_matmul.grader import allowed, gate, kinds, pool, practice, spec, starters, teacher
 from tiled_matmul.grader.folders import exercise
 from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.judge import judge, verdict
@@ -132,6 +139,57 @@ MODULES = (
     (VALUE, "np.ndarray((1,), 'O', b'12345678')[0]", ""),
     (VALUE, "P; n.ctypes", "class P:\n    ctypes: int = 0"),
 )
+# Neither does it open those that lead from NumPy's objects to memory or files, and no class is
+# made of what is no class of the answer's.
+VIEW = "class P:\n    def view(self): pass\n    def tofile(self): pass"
+ND = "np.ndarray((1,), 'O', b'12345678')"
+OF_ARRAYS = (
+    (VALUE, "P; np.array([1]).view('O')", VIEW),
+    (VALUE, "P; array([1]).view('O')", f"from numpy import array\n{VIEW}"),
+    (VALUE, "P; m.array([1]).tofile('x')", f"import numpy as m\n{VIEW}"),
+    (VALUE, "P; x = np.ones(3)\n    x.strides = (800,)", "class P:\n    strides: int = 0"),
+    (VALUE, "P; np.random.default_rng.func_globals", "class P:\n    func_globals: int = 0"),
+    (
+        VALUE,
+        "P; f = np.random.default_rng\n    f.func_globals",
+        "class P:\n    func_globals: int = 0",
+    ),
+    (VALUE, "P; np.random.default_rng(1)._bit_generator", "class P:\n    _bit_generator: int = 0"),
+    (VALUE, "f = np.ndarray\n    f((1,), 'O', b'12345678')", ""),
+    (VALUE, "[f((1,), 'O', b'12345678') for f in (np.ndarray,)]", ""),
+    (VALUE, "functools.partial(np.ndarray, (1,), 'O')(b'12345678')", ""),
+    (VALUE, "isinstance(1, (f := np.ndarray))\n    f((1,), 'O', b'12345678')", ""),
+    (VALUE, f"isinstance(1, {ND})", ""),
+    (VALUE, "isinstance(1, np.ndarray)", "def isinstance(a, b): return b"),
+    (VALUE, "isinstance(1, np.ndarray)", "from itertools import chain as isinstance"),
+    (VALUE, "class D(np.ndarray): pass", ""),
+    (VALUE, "class D(P): pass", "class P: pass\nP = np.matrix"),
+    (VALUE, "f(np.integer)", "class P: pass\ndef f(P):\n    class D(P): pass\n    return D"),
+    (VALUE, "class D(P): pass", "from typing import List as P"),
+    (VALUE, "class D(metaclass=P): pass", "class P: pass"),
+    (VALUE, "P('A', [('__array_interface__', 1)])", "from enum import Enum as P"),
+    (VALUE, "enum.Enum('A', [('__array_interface__', 1)])", "import enum"),
+    (VALUE, "type('A', (), {})", ""),
+    (VALUE, "type(n)", ""),
+    (VALUE, "type(*(n,)).__name__", ""),
+    (VALUE, "type('A', (), {}).__name__", ""),
+    (VALUE, "t = type(type(n)) is int or type", ""),
+    (VALUE, "type(type(n)) == n", ""),
+    (VALUE, "P().f()", "class P:\n    def f(self): return super().__class__"),
+    (VALUE, "P().f()", "class P:\n    def f(self): return super().__reduce_ex__(2)"),
+    (VALUE, "P().f()", "class P:\n    def f(self):\n        s = super()\n        return s"),
+    (VALUE, "super(P, n).__init__()", "class P: pass"),
+    (VALUE, "P; value.__globals__", "class P:\n    def __init__(self): self.__globals__ = 0"),
+    (VALUE, "P; n", "class P:\n    @n.setter\n    def f(self): pass"),
+    (VALUE, "get_type_hints(n)", "from typing import get_type_hints"),
+    (VALUE, "typing.sys.modules", "import typing"),
+    (VALUE, "statistics.sys", "import statistics"),
+    (VALUE, "std_typing.sys", ""),
+    (VALUE, "operator.attrgetter('x')(n)", "import operator"),
+    (VALUE, "operator.matmul(n, n)", "import operator"),
+    (LOOPS, "operator.methodcaller('x')(a)", "import operator"),
+    (LOOPS, "type(a).__name__", ""),
+)
 # An imported name that means something else elsewhere.
 IMPORTS = (
     (LOOPS, "return __builtins__", "from math import pi as __builtins__"),
@@ -188,11 +246,95 @@ TWO_RUNS = (
 
 @pytest.mark.parametrize(
     ("one", "line", "above"),
-    [*BY_NAME, *CLASSES, *OWN_NAMES, *MODULES, *IMPORTS, *OPTIONS, *TWO_RUNS],
+    [*BY_NAME, *CLASSES, *OWN_NAMES, *MODULES, *OF_ARRAYS, *IMPORTS, *OPTIONS, *TWO_RUNS],
 )
 def test_what_got_past_the_list_does_not(one, line, above):
     with pytest.raises(gate.Refused):
         gate.admit(one, answer(one, line, above))
+
+
+def held():
+    """Return what an answer of the kind "values" can hold: what it names, and what that makes."""
+
+    def generator():
+        yield 1
+
+    space, things = kinds.prepare("values"), {}
+    for name in spec.VALUES.attributes:
+        root, *rest = name.split(".")
+        module, rest = (space[root], rest) if root in space else (builtins, rest)
+        names = [n for n in dir(module) if n[0] != "_"] if rest == ["*"] else [".".join(rest)]
+        things |= {f"{root}.{one}": operator.attrgetter(one)(module) for one in names}
+    things |= {name: getattr(builtins, name) for name in spec.VALUES.names if name in dir(builtins)}
+    namespace = {}
+    exec(CLASSES_OF_ALL_KINDS, space, namespace)
+    for number, source in enumerate(("1 / 0", "[][1]", "{}[1]", "x_y_z", "(1).a", "''.encode(1)")):
+        try:
+            eval(source)
+        except Exception as error:
+            things[f"error {number}"] = error
+    numbers = np.ones((2, 2))
+    some = (generator(), generator, numbers, numbers.dtype, numbers[0, 0], numbers.flat, np.add)
+    some += (np.random.default_rng(0), functools.partial(max), functools.lru_cache(generator))
+    some += (fractions.Fraction(1, 2), Counter(), defaultdict(int), deque(), iter([]), zip(), map)
+    some += (range(3), slice(3), "a", b"a", 1, 1.5, 1j, None, ..., (), [], {}, {1}, {}.values())
+    some += (
+        NotImplemented,
+        [].append,
+        len,
+        itertools.chain(),
+        itertools.tee([])[0],
+        space["np"].pi,
+    )
+    return {**things, **namespace, **{repr(one): one for one in some}}
+
+
+CLASSES_OF_ALL_KINDS = """
+class Plain:
+    def method(self): pass
+    @property
+    def p(self): pass
+    @staticmethod
+    def s(): pass
+    @classmethod
+    def c(cls): pass
+Named = collections.namedtuple("Named", "x y")
+Typed = std_typing.NamedTuple("Typed", [("x", int)])
+Side = std_enum.Enum("Side", "LEFT RIGHT")
+Data = dataclasses.make_dataclass("Data", ["x"])
+a, b, c, d, e = Plain(), Named(1, 2), Typed(1), Side.LEFT, Data(1)
+g, h, i = Plain().method, Plain.p, dataclasses.field(default=1)
+"""
+
+
+def leads_out(thing):
+    """Does it run any code, or is it a module, its names, a frame or memory?"""
+    if isinstance(thing, dict):
+        return "__builtins__" in thing or "__loader__" in thing
+    out = (eval, exec, compile, open, getattr, setattr, __import__, globals, vars)
+    return (
+        isinstance(thing, ModuleType | FrameType | CodeType | TracebackType)
+        or any(thing is one for one in out)
+        or type(thing).__module__.partition(".")[0] in ("ctypes", "_ctypes", "cffi")
+    )
+
+
+def test_no_attribute_leads_out_of_what_an_answer_can_hold():
+    """Whatever names the classes of an answer open: those of other objects, too."""
+    refused = allowed.INNARDS | allowed._of_arrays() - spec.VALUES.members
+    seen, todo = set(), [(name, thing, 0) for name, thing in held().items()]
+    while todo:
+        path, thing, depth = todo.pop()
+        assert not leads_out(thing), path
+        key = thing if isinstance(thing, type | FunctionType) else (type(thing), path[-20:])
+        if depth == 4 or key in seen:
+            continue
+        seen.add(key)
+        for name in dir(thing):
+            if not (name.startswith("__") or name in refused):
+                with contextlib.suppress(Exception):
+                    todo.append((f"{path}.{name}", getattr(thing, name), depth + 1))
+    assert len(seen) > 1_000
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tiled_matmul.grader import allowed, gate, spec
+from tiled_matmul.grader import allowed, gate, kinds, spec
 from tiled_matmul.grader.spec import Call, Case, Exercise
 
 KERNEL = Exercise(
@@ -88,6 +88,101 @@ def test_a_line_that_is_run(line):
 )
 def test_a_line_of_python_that_is_run(line):
     gate.admit(VALUE, value(line))
+
+
+CLASSES = """
+from dataclasses import astuple, dataclass, field, replace
+from enum import Enum, auto
+from typing import NamedTuple, Optional
+
+
+class Side(Enum):
+    LEFT = 1
+    RIGHT = auto()
+
+
+class Pair(NamedTuple):
+    a: int
+    b: int = 2
+
+
+class Base:
+    LIMIT = 3
+
+    def __init__(self, x: Optional[int]):
+        self._x, self.__y = x, 1
+
+    @classmethod
+    def of(cls, x):
+        return cls(x + cls.LIMIT)
+
+    @property
+    def x(self):
+        return self._x
+
+    @x.setter
+    def x(self, value):
+        self._x = value
+
+    def _both(self):
+        return self._x + self.__y
+
+
+class Deep(Base):
+    def __init__(self, x):
+        super().__init__(x)
+        self.view = []
+
+    def area(self):
+        return super()._both()
+
+
+class TooSmall(ValueError):
+    pass
+
+
+@dataclass(kw_only=True, repr=False)
+class Block:
+    turns: int = 0
+    all: list = field(default_factory=list)
+"""
+STANDARD = """
+import bisect, heapq, statistics
+import operator as op
+from collections.abc import Sequence
+from copy import deepcopy
+from functools import reduce
+from typing import List, Tuple
+
+Pair = Tuple[int, int]
+copy = [3, 1, 2]
+copy.append(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "above", "result"),
+    [
+        ("d = Deep.of(2); d.x += 1\n    return d.area(), d._x, d.view", CLASSES, (7, 6, [])),
+        ("return Side.RIGHT.value, Side.LEFT.name", CLASSES, (2, "LEFT")),
+        ("return Pair._make([1, 3]).b, Pair(1)._replace(a=4)", CLASSES, (3, (4, 2))),
+        ("b = Block(); b.turns += 1\n    return astuple(replace(b, all=[2]))", CLASSES, (1, [2])),
+        ("try:\n        raise TooSmall(3)\n    except TooSmall as e:\n        return e.args",)
+        + (CLASSES, (3,)),
+        ("return type(n).__name__, type(n) is int", "", ("int", True)),
+        ("return isinstance(n, np.ndarray), isinstance(n, (int, np.ndarray))", "", (False, True)),
+        ("return reduce(op.mul, copy[:3]), op.itemgetter(1)(copy)", STANDARD, (6, 1)),
+        ("x: List[int] = sorted(copy)\n    return bisect.bisect(x, 1)", STANDARD, 2),
+        ("h = deepcopy(copy); heapq.heapify(h)\n    return heapq.heappop(h), copy[0]",)
+        + (STANDARD, (0, 3)),
+        ("return statistics.median(copy), isinstance(copy, Sequence)", STANDARD, (1.5, True)),
+        ("copy = operator = enum = n\n    return copy", "", 4),
+    ],
+)
+def test_what_students_know_of_python_runs(line, above, result):
+    space = kinds.prepare("values")
+    exec(gate.admit(VALUE, value(line, above)), space)
+    assert space["value"](4) == result
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,25 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import re
 import string
 import threading
 import types
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from tiled_matmul.grader.messages import sentence
-from tiled_matmul.grader.spec import COURSE, CUDA, MODULES, PLACES, PYTHON_KINDS, Exercise
+from tiled_matmul.grader.spec import (
+    COURSE,
+    CUDA,
+    ERRORS,
+    MODULES,
+    PLACES,
+    PYTHON_KINDS,
+    Exercise,
+)
 
 UNKNOWN = {  # statements and expressions that no exercise's answer needs
     ast.AsyncFunctionDef: "async def",
@@ -88,7 +99,18 @@ LAUNCH = {  # the launch cell's names for its sizes, and how a kernel reads them
 REACH = (
     *("getattr", "setattr", "delattr", "hasattr", "eval", "exec", "compile", "open", "globals"),
     *("locals", "vars", "dir", "input", "type", "object", "super", "breakpoint", "memoryview"),
-    *("get_ipython", "exit", "quit", "BaseException", "SystemExit", "KeyboardInterrupt"),
+    *(
+        "get_ipython",
+        "exit",
+        "quit",
+        "help",
+        "license",
+        "credits",
+        "copyright",
+        "BaseException",
+        "SystemExit",
+        "KeyboardInterrupt",
+    ),
 )
 CONSTANTS = (  # of what a kernel's module may be made: nothing that has a state
     *(ast.Constant, ast.Name, ast.Attribute, ast.Tuple, ast.Subscript, ast.Slice, ast.BinOp),
@@ -111,7 +133,7 @@ SIGNATURE = (ast.Call, ast.Subscript, ast.Slice, ast.Tuple, ast.Constant, ast.Lo
 OPTIONS = frozenset(
     ("device", "fastmath", "inline", "opt", "lineinfo", "debug", "cache", "max_registers")
     + ("launch_bounds", "forceinline", "maxsize", "typed", "noinline", "do_not_specialize")
-    + ("frozen", "order", "eq", "slots")
+    + ("frozen", "order", "eq", "slots", "kw_only", "repr", "init", "unsafe_hash")
 )
 NO_FUNCTIONS = ("tl.tensor",)  # names of types, for annotations
 CALLED = ("syncthreads", "commit_copies")
@@ -127,14 +149,24 @@ OUTSIDE = frozenset(  # modules that reach out of an answer
 
 # Attributes that lead from a generator to its frame, from a module or an array to memory, and from
 # there to everything.
-INNARDS = frozenset(("ctypes", "from_address", "bit_generator", "builtins", "modules")) | frozenset(
-    name
-    for kind in (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
-    + (types.FrameType, types.CodeType, types.TracebackType)
-    for name in dir(kind)
-    if "_" in name[1:] and not name.startswith("_")
+INNARDS = (
+    frozenset(
+        ("ctypes", "cffi", "from_address", "bit_generator", "_bit_generator", "builtins", "modules")
+        + ("func_code", "func_globals", "func_closure", "func_dict", "func_defaults")  # of Cython's
+    )
+    | frozenset(
+        name
+        for kind in (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+        + (types.FrameType, types.CodeType, types.TracebackType)
+        for name in dir(kind)
+        if "_" in name[1:] and not name.startswith("_")
+    )
 )
-NAMED_TUPLES = ("_replace", "_asdict", "_fields")  # public, whatever their first letter
+PUBLIC = (  # whatever their first letter
+    *("_replace", "_asdict", "_fields", "_make", "_field_defaults"),  # of named tuples
+    "__name__",
+)
+BASES = ("object", "std_typing.NamedTuple", "std_enum.Enum", "std_enum.IntEnum")
 
 
 _PARSING = threading.Lock()
@@ -192,21 +224,21 @@ def describe(source: str, node: ast.AST) -> str:
 
 def named(tree: ast.AST) -> set[str]:
     """Return all names that are bound in a tree: assigned, imported, defined or parameters."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, ast.arg):
-            names.add(node.arg)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            names.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            names.add(node.rest)
-        elif isinstance(node, ast.alias):
-            names.add(node.asname or node.name.partition(".")[0])
-    return names
+    return {name for node in ast.walk(tree) if (name := _binds(node))}
+
+
+def _binds(node: ast.AST) -> str | None:
+    """Return the name that a node itself binds."""
+    if isinstance(node, ast.Name):
+        return None if isinstance(node.ctx, ast.Load) else node.id
+    if isinstance(node, ast.alias):
+        return node.asname or node.name.partition(".")[0]
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.MatchMapping):
+        return node.rest
+    binding = ast.FunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar
+    return node.name if isinstance(node, binding) else None
 
 
 def check(
@@ -217,6 +249,13 @@ def check(
     `aliases` holds what imported names stand for: {"ceil": "math.ceil"}.
     """
     _Reader(exercise, statements, aliases, source).read()
+
+
+@functools.cache
+def _of_arrays() -> frozenset[str]:
+    """Return the attributes of NumPy's objects: some lead to memory, others to files."""
+    kinds = (np.ndarray, np.float64, np.int64, np.dtype, np.random.Generator, np.ufunc, np.ndindex)
+    return frozenset(name for kind in kinds for name in dir(kind))
 
 
 def dotted(node: ast.AST) -> str | None:
@@ -247,13 +286,18 @@ class _Reader:
         self.members = set(self.rules.members)
         self.special, self.own = self.of_classes()
         self.set_of_self: set[str] = set()
+        nodes = [node for top in statements for node in ast.walk(top)]
+        self.classes = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+        self.variables = {_binds(n) for n in nodes if not isinstance(n, ast.ClassDef | ast.alias)}
         self.functions: set[str] = set()  # of the answer, by all their names
+        self.known: set[int] = set()  # what may stand where it stands
         self.seen: set[int] = set()  # what was looked at together with what it is part of
         own: set[str] = set()
         for top in statements:  # what the methods of a class set, and those methods
             for one in ast.walk(top):
                 if isinstance(one, ast.ClassDef):
                     own |= named(one)
+                    self.set_of_self |= {n for part in one.body for n in _outer(part)}
                 elif isinstance(one, ast.Call) and self.meaning(dotted(one.func) or "") == (
                     "collections.namedtuple"
                 ):
@@ -263,8 +307,12 @@ class _Reader:
                     self.set_of_self |= {one.attr} if self.of_self(one) else set()
         # Other kinds have no classes; there such a name would open the grader's own objects.
         if exercise.kind == "values":
-            own = {name for name in own | self.set_of_self if not name.startswith("_")}
-            self.members |= own - INNARDS
+            own = {name for name in own | self.set_of_self if not name.endswith("__")}
+            opened = INNARDS
+            if any(isinstance(n, ast.Name) and self.of_numpy(n.id) for n in nodes):
+                opened |= _of_arrays()
+            self.members |= own - opened
+            self.set_of_self -= opened
 
     def of_classes(self) -> tuple[set[int], set[int]]:
         """Return the ids of the methods of classes, and of the attributes that they set of self."""
@@ -403,13 +451,22 @@ class _Reader:
         if id(node) not in self.special or node.name not in SPECIAL:
             self.bind(node.name, node)
         for decorator in node.decorator_list:
-            self.decorator(decorator)
+            if id(node) in self.special and dotted(decorator) == f"{node.name}.setter":
+                self.known.add(id(decorator))
+            else:
+                self.decorator(decorator)
 
     def see_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
         self.bind(node.name, node)
         if self.exercise.kind != "values":
             raise NotYet(sentence("unknown: construct", construct="class", at=self.at(node)))
-        if node.keywords or node.bases:
+        for base in node.bases:
+            name = dotted(base) or ""
+            known = {*BASES, *ERRORS} - self.classes | self.classes - {*ERRORS}
+            if self.meaning(name) not in known or name.partition(".")[0] in self.variables:
+                raise NotYet(sentence("unknown: class", at=self.at(node)))
+            self.known.add(id(base))
+        if node.keywords:
             raise NotYet(sentence("unknown: class", at=self.at(node)))
         for decorator in node.decorator_list:
             self.decorator(decorator)
@@ -483,6 +540,8 @@ class _Reader:
             self.bind(node.id, node)
             return
         name = self.aliases.get(node.id, node.id)
+        if id(node) in self.known:
+            return
         if name in self.rules.modules and id(node) not in self.inner:
             # As a value it would be an object like others, whose attributes are members.
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
@@ -504,6 +563,8 @@ class _Reader:
         name = dotted(node)
         root = name.partition(".")[0] if name else ""
         whole = self.meaning(name) if name else ""
+        if id(node) in self.known:
+            return
         if not isinstance(node.ctx, ast.Load):
             if not self.of_self(node) and not self.of_an_object(node):
                 raise NotYet(sentence("unknown: attribute assigned", at=self.at(node)))
@@ -511,7 +572,11 @@ class _Reader:
             self.look_at_decorator(whole, node)
             if not (inner and self.prefix(whole)):
                 self.module_attribute(whole, node)
-        elif node.attr.startswith("_") and node.attr not in NAMED_TUPLES:
+        elif self.of_super(node):
+            return
+        elif node.attr == "__name__":
+            self.type_of(node.value)
+        elif node.attr.startswith("_") and node.attr not in {*self.members, *PUBLIC}:
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
         elif node.attr in ("format", "format_map") and not _is_plain_format(node.value):
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
@@ -519,16 +584,36 @@ class _Reader:
             name and not self.readable(self.aliases.get(root, root))
         ):
             self.refuse_name(whole or node.attr, node)
-        elif node.attr not in self.members and node.attr not in NAMED_TUPLES:
+        elif node.attr not in self.members and node.attr not in PUBLIC:
             raise NotYet(sentence("unknown: attribute", name=node.attr, at=self.at(node)))
 
     def is_product(self, name: str) -> bool:
         """Is it a library's product, and no name of the answer's own? An array has `dot` itself."""
         return name in PRODUCTS and (name == "dot" or name not in self.members)
 
+    def of_numpy(self, name: str) -> bool:
+        return self.meaning(name).partition(".")[0] == "np"
+
     def of_self(self, node: ast.Attribute) -> bool:
         """Does a method of a class set an attribute of its own object?"""
-        return id(node) in self.own and not node.attr.startswith("_")
+        return id(node) in self.own and not node.attr.endswith("__")
+
+    def type_of(self, node: ast.expr) -> None:
+        """Let `type(x)` stand where its value goes nowhere: it makes classes of any kind."""
+        call = isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords
+        call = call and self.exercise.kind == "values"
+        if call and dotted(node.func) == "type" and not isinstance(node.args[0], ast.Starred):
+            self.known.add(id(node.func))
+
+    def of_super(self, node: ast.Attribute) -> bool:
+        """Is it a method of the base class, which is the answer's own, that Python calls?"""
+        call = node.value
+        if not isinstance(call, ast.Call) or dotted(call.func) != "super":
+            return False
+        if call.args or call.keywords or self.exercise.kind != "values":
+            return False
+        self.known.add(id(call.func))
+        return node.attr in SPECIAL
 
     def of_an_object(self, node: ast.Attribute) -> bool:
         """Is it an attribute that a class of the answer sets of self, and a variable's?"""
@@ -594,7 +679,7 @@ class _Reader:
         if alike:
             raise Mistake(sentence("forbidden: spelled", at=at, name=alike[0]))
         if rest:
-            raise NotYet(sentence("unknown: name", at=at, name=name))
+            raise NotYet(sentence("unknown: name", at=at, name=name.removeprefix("std_")))
         if hasattr(builtins, name) and not self.kernel:
             raise NotYet(sentence("unknown: name", at=at, name=name))
         own = self.rules.names - CUDA.names if self.exercise.kind == "cuda" else frozenset()
@@ -606,6 +691,9 @@ class _Reader:
     # Mistakes that can be told before anything runs.
 
     def see_Compare(self, node: ast.Compare) -> None:  # noqa: N802
+        if all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+            for side in (node.left, *node.comparators):
+                self.type_of(side)
         for side in (node.left, *node.comparators):
             if isinstance(side, ast.Attribute) and side.attr == "shape" and not _same(node):
                 raise Mistake(sentence("forbidden: shape compared", at=self.at(node)))
@@ -620,8 +708,10 @@ class _Reader:
         member = isinstance(node.func, ast.Attribute) and node.func.attr
         if any((keyword.arg or "").startswith("_") for keyword in node.keywords):
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
-        if self.meaning(name) == "np.ndarray":  # it takes bytes for objects
-            raise NotYet(sentence("unknown: name", at=self.at(node), name=name))
+        if name == "isinstance" and name not in {*self.variables, *self.aliases}:
+            kinds = [p for a in node.args for p in (a.elts if isinstance(a, ast.Tuple) else [a])]
+            # Elsewhere it would take bytes for objects.
+            self.known |= {id(n) for n in kinds if self.meaning(dotted(n) or "") == "np.ndarray"}
         if not self.kernel:
             return
         if self.meaning(name) in self.rules.decorators:

@@ -126,11 +126,12 @@ def _needed(exercise: Exercise, tree: ast.Module) -> list[ast.stmt]:
     """
     given = set(exercise.given)
     binds = {node: _binds(node) - given for node in tree.body}
+    modules = {*MODULES.values()}.union(*(binds[n] for n in tree.body if isinstance(n, IMPORTS)))
     overridden = _overridden(tree)
     left = [node for node in tree.body if node not in overridden]
     setting: dict[str, list[ast.stmt]] = {}
     for node in left:
-        for name in _sets(node, binds[node]):
+        for name in _sets(node, binds[node], modules):
             setting.setdefault(name, []).append(node)
     wanted, kept, seen = [exercise.entry], set(), {exercise.entry}
     while wanted:
@@ -149,7 +150,7 @@ def _overridden(tree: ast.Module) -> set[ast.stmt]:
     return {n for n in tree.body if isinstance(n, ast.FunctionDef) and last[n.name] is not n}
 
 
-def _sets(node: ast.stmt, binds: set[str]) -> set[str]:
+def _sets(node: ast.stmt, binds: set[str], modules: set[str]) -> set[str]:
     """Return the names that a statement binds, and the one whose value a method's call changes."""
     changed = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     if not changed or not isinstance(node.value.func, ast.Attribute):
@@ -157,7 +158,7 @@ def _sets(node: ast.stmt, binds: set[str]) -> set[str]:
     root = node.value.func
     while isinstance(root, ast.Attribute | ast.Subscript):
         root = root.value
-    return binds | ({root.id} - set(MODULES) if isinstance(root, ast.Name) else set())
+    return binds | ({root.id} - modules if isinstance(root, ast.Name) else set())
 
 
 def _binds(node: ast.stmt) -> set[str]:

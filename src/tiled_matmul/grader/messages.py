@@ -133,8 +133,8 @@ MESSAGES: dict[str, str] = {
     ),
     "unknown: pointer": "A pointer was cast to one of elements that are wider or narrower.",
     "unknown: class": (
-        "{at}: the grader only runs a class that has no base class and no decorator. Plain "
-        "functions do as well."
+        "{at}: the grader runs a class without a base class, or with one of yours, an exception, "
+        "NamedTuple or Enum. Plain functions do as well."
     ),
     "unknown: import": (
         "{at}: the grader does not have this. Write it with what the chapter uses, or with math, "

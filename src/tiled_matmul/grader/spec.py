@@ -434,8 +434,17 @@ MODULES = {  # what can be imported, and the name under which an answer has it
     "itertools": "itertools",
     "functools": "functools",
     "collections": "collections",
+    "collections.abc": "collections.abc",
     "dataclasses": "dataclasses",
     "fractions": "fractions",
+    # These are there under names that no answer has, as `copy` may be a variable.
+    "typing": "std_typing",
+    "operator": "std_operator",
+    "heapq": "std_heapq",
+    "bisect": "std_bisect",
+    "enum": "std_enum",
+    "copy": "std_copy",
+    "statistics": "std_statistics",
 }
 NUMBERS = frozenset(
     ("range", "min", "max", "abs", "len", "int", "float", "bool", "round", "print", "pow")
@@ -521,19 +530,37 @@ PURE = (  # of NumPy: functions of numbers and small arrays
     *("pi", "ndindex", "count_nonzero", "bincount", "repeat", "concatenate", "ravel", "divmod"),
     *("mean", "diff", "add", "subtract", "multiply", "negative", "equal", "logical_and"),
     *("logical_or", "outer", "zeros_like", "ones_like", "copy", "linspace", "meshgrid", "isnan"),
-    *("isfinite", "array_equal", "ndarray", "integer", "floating", "number"),
+    *("isfinite", "array_equal", "integer", "floating", "number"),
     "random.default_rng",
+)
+ABSTRACT = "Sequence Iterable Iterator Mapping Generator Callable Hashable Sized".split()
+TYPING = frozenset(
+    [f"{module}.{name}" for module in ("std_typing", "collections.abc") for name in ABSTRACT]
+    + [f"std_typing.{name}" for name in "List Dict Set FrozenSet Tuple Optional Union".split()]
+    + [f"std_typing.{name}" for name in "Any Literal Final ClassVar Self Type".split()]
+)
+OPERATOR = frozenset(
+    f"std_operator.{name}"
+    for name in "add sub mul truediv floordiv mod neg abs pow lt le gt ge eq ne itemgetter".split()
 )
 VALUES = Rules(
     names=NUMBERS
     | ERRORS
     | {"sum", "sorted", "list", "any", "all", "dict", "set", "frozenset", "map", "filter"}
-    | {"reversed", "str", "repr", "iter", "next", "bin", "hex", "ord", "chr", "callable", "hash"},
+    | {"reversed", "str", "repr", "iter", "next", "bin", "hex", "ord", "chr", "callable", "hash"}
+    | {"issubclass", "complex", "bytes"},
     modules=frozenset(
         ("math", "np", "itertools", "functools", "collections", "dataclasses", "fractions")
+        + ("std_typing", "std_operator", "std_heapq", "std_bisect", "std_enum", "std_copy")
+        + ("std_statistics",)
     ),
-    attributes=frozenset({"math.*", "itertools.*"})
+    attributes=frozenset({"math.*", "itertools.*", "std_heapq.*", "std_bisect.*"})
     | FUNCTOOLS
+    | TYPING
+    | OPERATOR
+    | {"std_enum.auto", "std_copy.copy", "std_copy.deepcopy"}
+    | {f"std_statistics.{name}" for name in ("mean", "fmean", "median", "mode", "pstdev")}
+    | {f"dataclasses.{name}" for name in ("replace", "astuple", "asdict")}
     | {f"collections.{name}" for name in ("Counter", "defaultdict", "deque", "namedtuple")}
     | {"collections.OrderedDict", "fractions.Fraction", "dataclasses.field"}
     | {f"np.{name}" for name in (*PURE, *TYPES)},
@@ -542,15 +569,19 @@ VALUES = Rules(
     | {"all", "any", "mean", "prod", "most_common", "popleft", "appendleft", "type", "reshape"}
     | {"integers", "standard_normal", "random", "choice", "shuffle", "permutation", "fill"}
     | {"numerator", "denominator", "limit_denominator"}
-    | {"tobytes", "flatten", "ravel", "cache_clear", "from_iterable"},
+    | {"tobytes", "flatten", "ravel", "cache_clear", "from_iterable", "value", "name", "args"},
     decorators=frozenset({"functools.lru_cache", "functools.cache", "staticmethod", "property"})
-    | {"dataclasses.dataclass"},
+    | {"dataclasses.dataclass", "classmethod", "functools.total_ordering"},
 )
 LOOPS = Rules(
     names=VALUES.names,
-    modules=frozenset({"math", "np", "itertools", "functools"}),
-    attributes=frozenset({"math.*", "itertools.*", "np.ndarray", "np.ndindex"})
+    modules=frozenset({"math", "np", "itertools", "functools", "std_typing", "std_operator"})
+    | {"collections"},
+    attributes=frozenset({"math.*", "itertools.*", "np.ndindex"})
     | FUNCTOOLS
+    | TYPING
+    | OPERATOR
+    | {f"collections.{name}" for name in ("Counter", "defaultdict", "deque")}
     | {f"np.{name}" for name in TYPES},
     members=METHODS | {"shape", "dtype", "type", "size", "ndim", "sum", "fill", "from_iterable"},
 )
