@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -61,14 +61,19 @@ def _copy(a, b, c):
 def _compiler(cc: tuple[int, int]) -> Iterator[None]:
     """Let `cuda.jit` be Numba's own, where kernels run in the interpreter.
 
-    For a call of a device function Numba asks the driver which GPU it is; there may be none.
+    For a call of a device function Numba asks the driver which GPU it is; there may be none. With a
+    signature it would compile for that GPU at once: the types are those of the case instead.
     """
     from numba import cuda
     from numba.cuda import decorators, dispatcher
 
+    def jit(function: Any = None, *others: Any, **options: Any) -> Any:
+        known = isinstance(function, FunctionType | dispatcher.CUDADispatcher)
+        return decorators.jit(function if known else None, *others, **options)
+
     device = SimpleNamespace(compute_capability=cc)
     with (
-        patch.object(cuda, "jit", decorators.jit),
+        patch.object(cuda, "jit", jit),
         patch.object(dispatcher, "get_current_device", lambda: device),
     ):
         yield
