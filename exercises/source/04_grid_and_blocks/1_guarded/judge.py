@@ -47,7 +47,6 @@ EXERCISE = Exercise(
     ),
     counts=(
         NO_BARRIER,
-        each_its_own(),
         Count(
             "global loads",
             lambda case: 2 * case.m * case.n * case.k,
@@ -56,6 +55,7 @@ EXERCISE = Exercise(
             "sum in C",
         ),
         STORED_ONCE,
+        each_its_own(),
     ),
     remedies={"out of bounds": A_GUARD},
     hints={

@@ -96,7 +96,6 @@ EXERCISE = Exercise(
     ),
     counts=(
         NO_BARRIER,
-        each_its_own(),
         Count(
             "global loads",
             lambda case: 2 * case.m * case.n * case.k * case.parts,
@@ -105,6 +104,7 @@ EXERCISE = Exercise(
             "sum in C",
         ),
         replace(STORED_ONCE, most=lambda case: case.m * case.n * case.parts),
+        each_its_own(),
     ),
     remedies={
         "out of bounds": "Guard the access with three comparisons by <, one for each index, joined "

@@ -83,7 +83,6 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
-        each_its_own(lambda case: 2),
         replace(
             NO_NEEDLESS_BARRIERS,
             most=lambda case: 0,
@@ -104,6 +103,7 @@ EXERCISE = Exercise(
             "C is right, but more is stored than before: the blocks below the diagonal have "
             "nothing to store, and the others store a tile and its mirror image.",
         ),
+        each_its_own(lambda case: 2),
     ),
     limits=Limits(cost=0.5),
     hints={

@@ -165,8 +165,8 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
-        each_its_own(),
         ONCE,
+        each_its_own(),
         Count(
             "global loads",
             _most_loads,

@@ -79,7 +79,6 @@ EXERCISE = Exercise(
     ),
     large=(Case(517, 389, 301, draw="normal", by_columns="a"),),
     counts=(
-        each_its_own(),
         Count(
             "global loads",
             loads,
@@ -115,6 +114,7 @@ EXERCISE = Exercise(
             best=load_sectors,
         ),
         ONCE,
+        each_its_own(),
         NO_NEEDLESS_BARRIERS,
     ),
     hints={

@@ -73,7 +73,6 @@ EXERCISE = Exercise(
     ),
     large=(Case(517, 389, 301, draw="normal"), Case(1200, 777, 301, dtype="int32", draw="full")),
     counts=(
-        each_its_own(lambda case: EDGE // rows_of(case)),
         Count(
             "global loads",
             lambda case: _whole(case.m) * _whole(case.n),
@@ -98,6 +97,7 @@ EXERCISE = Exercise(
             "stores",
             share=0,
         ),
+        each_its_own(lambda case: EDGE // rows_of(case)),
         Count(
             "global store sectors",
             lambda case: sectors_of_rows(case.n, case.m, EDGE),

@@ -135,7 +135,6 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
-        each_its_own(lambda case: 2 * EDGE // rows_of(case)),
         Count(
             "global loads",
             loads,
@@ -150,6 +149,7 @@ EXERCISE = Exercise(
             "another one?",
             "pairs",
         ),
+        each_its_own(lambda case: 2 * EDGE // rows_of(case)),
         Count(
             "shared bytes",
             lambda case: 4 * EDGE**2,

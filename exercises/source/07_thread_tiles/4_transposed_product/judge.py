@@ -62,7 +62,6 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
-        each_its_own(own),
         Count(
             "global loads",
             global_loads,
@@ -94,6 +93,7 @@ EXERCISE = Exercise(
             best=lambda case: 0,
         ),
         ONCE,
+        each_its_own(own),
         NO_NEEDLESS_BARRIERS,
     ),
     hints={

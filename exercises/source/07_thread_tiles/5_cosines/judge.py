@@ -129,7 +129,6 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
-        each_its_own(own),
         Count(
             "global loads",
             global_loads,
@@ -162,6 +161,7 @@ EXERCISE = Exercise(
             best=lambda case: 0,
         ),
         ONCE,
+        each_its_own(own),
         NO_NEEDLESS_BARRIERS,
     ),
     hints={

@@ -32,9 +32,9 @@ EXERCISE = Exercise(
     large=LARGE,
     since=(8, 0),
     counts=(
-        each_its_own(),
         SHARED,
         ONCE,
+        each_its_own(),
         NO_NEEDLESS_BARRIERS,
         Count(
             "plain global loads",

@@ -164,9 +164,9 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
-        each_its_own(),
         SHARED,
         ONCE,
+        each_its_own(),
         NO_NEEDLESS_BARRIERS,
         Count(
             "plain global loads",

@@ -129,7 +129,6 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
-        each_its_own(),
         Count(
             "global loads",
             lambda case: loads_of_whole_tiles(case, *[tile_edge(case)] * 3),
@@ -139,6 +138,7 @@ EXERCISE = Exercise(
             share=0,
         ),
         ONCE,
+        each_its_own(),
         Count(
             "plain global loads",
             lambda case: 0,

@@ -160,7 +160,6 @@ EXERCISE = Exercise(
         ),
     ),
     counts=(
-        each_its_own(_own),
         Count(
             "global loads",
             lambda case: loads_of_whole_tiles(
@@ -172,6 +171,7 @@ EXERCISE = Exercise(
             share=0,
         ),
         ONCE,
+        each_its_own(_own),
         Count(
             "shared loads",
             _loads,
