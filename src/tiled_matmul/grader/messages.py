@@ -361,6 +361,7 @@ MESSAGES: dict[str, str] = {
     # In the notebook, at the command line, and of nbval.
     "notebook: passed": "{exercise} passed{gpu}",
     "notebook: counted": "  In the whole launch, {case}:",
+    "notebook: counted in loops": "  For {case}:",
     "notebook: count": "  {count}: {actual:,}; the target is {target}{best}",
     "notebook: best": ", the best known {best:,}",
     "notebook: at most": "at most {number:,}",

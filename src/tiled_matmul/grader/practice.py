@@ -20,7 +20,7 @@ from tiled_matmul.grader.folders import exercises, folder
 from tiled_matmul.grader.judge import HINTS, Verdict, judge
 from tiled_matmul.grader.judge import verdict as plain_verdict
 from tiled_matmul.grader.messages import sentence
-from tiled_matmul.grader.spec import Exercise
+from tiled_matmul.grader.spec import PYTHON_KINDS, Exercise
 
 WIDTH = 90  # columns of what is printed below a notebook's cell
 SETTLED = ("PASS", "WRONG", "RACE", "BARRIER", "COMPILE", "FORBIDDEN", "NOT_YET")
@@ -81,7 +81,8 @@ def counts(verdict: Verdict) -> list[str]:
         best = "" if one["best"] == goal else sentence("notebook: best", best=one["best"])
         numbers = {"count": one["count"], "actual": one["actual"], "best": best}
         lines.append(sentence("notebook: count", target=target, **numbers))
-    head = sentence("notebook: counted", case=verdict.evidence.get("counted"))
+    loops = " in loops" if find(verdict.exercise).kind in PYTHON_KINDS else ""
+    head = sentence(f"notebook: counted{loops}", case=verdict.evidence.get("counted"))
     return [head, *lines] if lines else []
 
 
