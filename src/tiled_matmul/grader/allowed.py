@@ -13,6 +13,7 @@ import builtins
 import functools
 import re
 import string
+import symtable
 import threading
 import types
 from collections.abc import Iterator, Sequence
@@ -58,7 +59,7 @@ NOT_IN_KERNELS = {  # what neither Numba nor Triton compiles in a kernel
 LIBRARIES = ("torch", "np", "numpy", "scipy", "cupy", "cublas", "operator", "numba", "tiled_matmul")
 PRODUCTS = (
     *("matmul", "dot", "mm", "bmm", "addmm", "einsum", "tensordot", "inner", "gemm", "vdot"),
-    *("linalg", "multi_dot", "dot_scaled", "vecdot", "matvec", "vecmat"),
+    *("linalg", "multi_dot", "dot_scaled", "vecdot", "matvec", "vecmat", "sumprod"),
 )
 LOOP = "library: sum"
 MEANT = {  # a name that is near the one that was meant, and the message that says which
@@ -241,14 +242,37 @@ def _binds(node: ast.AST) -> str | None:
     return node.name if isinstance(node, binding) else None
 
 
+def free(source: str) -> set[str]:
+    """Return the names that some scope takes from the module, or from Python's own.
+
+    A comprehension or an inner function binds its names for itself alone. A class and a module may
+    read one of Python's names before they bind it.
+    """
+    names: set[str] = set()
+    left = [symtable.symtable(source, "<answer>", "exec")]
+    while left:
+        table = left.pop()
+        left += table.get_children()
+        for symbol in table.get_symbols():
+            name = symbol.get_name()
+            early = table.get_type() != "function" and hasattr(builtins, name)
+            if symbol.is_referenced() and (symbol.is_global() or early):
+                names.add(name)
+    return names
+
+
 def check(
-    exercise: Exercise, statements: Sequence[ast.stmt], aliases: dict[str, str], source: str
+    exercise: Exercise,
+    statements: Sequence[ast.stmt],
+    aliases: dict[str, str],
+    source: str,
+    text: str,
 ) -> None:
     """Return if these statements of an answer may run; else raise Refused.
 
-    `aliases` holds what imported names stand for: {"ceil": "math.ceil"}.
+    `aliases` holds what imported names stand for: {"ceil": "math.ceil"}; `text` is what will run.
     """
-    _Reader(exercise, statements, aliases, source).read()
+    _Reader(exercise, statements, aliases, source, free(text)).read()
 
 
 @functools.cache
@@ -278,8 +302,10 @@ class _Reader:
         statements: Sequence[ast.stmt],
         aliases: dict[str, str],
         source: str,
+        free: set[str],
     ) -> None:
         self.exercise, self.rules, self.source = exercise, exercise.rules, source
+        self.free = free
         self.statements, self.aliases = statements, aliases
         self.kernel = exercise.kind not in PYTHON_KINDS
         self.outer = {name for top in statements for name in _outer(top)}
@@ -307,7 +333,8 @@ class _Reader:
                     self.set_of_self |= {one.attr} if self.of_self(one) else set()
         # Other kinds have no classes; there such a name would open the grader's own objects.
         if exercise.kind == "values":
-            own = {name for name in own | self.set_of_self if not name.endswith("__")}
+            self.set_of_self = {name for name in self.set_of_self if not _is_special(name)}
+            own = {name for name in own | self.set_of_self if not _is_special(name)}
             opened = INNARDS
             if any(isinstance(n, ast.Name) and self.of_numpy(n.id) for n in nodes):
                 opened |= _of_arrays()
@@ -332,7 +359,7 @@ class _Reader:
             if self.kernel:
                 self.look_at_constants(top)
             self.parameters = [a.arg for a in top.args.args] if _is_function(top) else []
-            self.in_kernel = self.kernel and _is_function(top)
+            self.in_kernel, self.top = self.kernel and _is_function(top), top
             self.bound = named(top) | self.outer
             self.inner: set[int] = set()  # the beginnings of longer dotted names
             skipped = {id(part) for part in self.annotations(top)}
@@ -408,7 +435,8 @@ class _Reader:
     def look_at(self, node: ast.AST) -> None:
         construct = UNKNOWN.get(type(node))
         if construct is None and self.in_kernel:
-            construct = NOT_IN_KERNELS.get(type(node))
+            inner = isinstance(node, ast.FunctionDef) and node is not self.top
+            construct = "def" if inner else NOT_IN_KERNELS.get(type(node))
         if construct is not None:
             raise NotYet(sentence("unknown: construct", construct=construct, at=self.at(node)))
         if isinstance(getattr(node, "op", None), ast.MatMult):
@@ -426,7 +454,8 @@ class _Reader:
     # Names that are bound.
 
     def bind(self, name: str, node: ast.AST) -> None:
-        if name.startswith("_simt") or (name.startswith("__") and name.strip("_")):
+        own = name.startswith("_simt") or name == "interpreter_semantic"
+        if own or (name.startswith("__") and name.strip("_")):
             raise Refused(sentence("forbidden: underscore", name=name))
         line = getattr(node, "lineno", "?")
         taken = {*MODULES.values(), *COURSE, "torch"}
@@ -555,7 +584,8 @@ class _Reader:
         if name in REACH or (name.startswith("__") and name.strip("_")):
             return False
         known = self.rules.names | self.rules.modules | self.rules.decorators
-        return name in known or name in self.bound or name in self.exercise.given
+        bound = name in self.bound and name not in self.free
+        return name in known or bound or name in self.outer or name in self.exercise.given
 
     def see_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
         inner = id(node) in self.inner
@@ -596,7 +626,7 @@ class _Reader:
 
     def of_self(self, node: ast.Attribute) -> bool:
         """Does a method of a class set an attribute of its own object?"""
-        return id(node) in self.own and not node.attr.endswith("__")
+        return id(node) in self.own and not _is_special(node.attr)
 
     def type_of(self, node: ast.expr) -> None:
         """Let `type(x)` stand where its value goes nowhere: it makes classes of any kind."""
@@ -733,6 +763,11 @@ class _Reader:
             raise Mistake(sentence("forbidden: python type", at=self.at(node), name=plain[0]))
         if name in self.parameters:
             raise Mistake(sentence("forbidden: not a function", at=self.at(node), name=name))
+
+
+def _is_special(name: str) -> bool:
+    """Is it a name of Python's or of `enum`'s, such as `__call__` and `_create_`?"""
+    return name.startswith("_") and name.endswith("_")
 
 
 def _is_of(node: ast.AST, name: str | None) -> bool:

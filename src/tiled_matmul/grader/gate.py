@@ -50,12 +50,13 @@ def admit(exercise: Exercise, source: str) -> str:
     needed = _needed(exercise, tree)
     _look_at_entry(exercise, needed, source)
     aliases = dict(_aliases(exercise, needed, source))
-    check(exercise, needed, aliases, source)
     text = _rewritten(exercise, tree, needed, aliases, source)
     try:
         there = parse(text)
     except SyntaxError as error:
+        check(exercise, needed, aliases, source, "")
         raise NotYet(sentence("unknown: cut", line=error.lineno)) from None
+    check(exercise, needed, aliases, source, text)
     if exercise.kind not in PYTHON_KINDS:
         _one_reading(there, text)
     return text
@@ -245,6 +246,8 @@ def _aliases(exercise: Exercise, needed: list[ast.stmt], source: str) -> Iterato
             elif isinstance(node, ast.ImportFrom):
                 module = node.module or ""
                 for alias in node.names:
+                    if alias.name == "*" and module in MODULES:
+                        raise NotYet(sentence("unknown: import", at=describe(source, node)))
                     whole = f"{module}.{alias.name}"
                     known = MODULES.get(whole) or (
                         f"{MODULES[module]}.{alias.name}" if module in MODULES else None

@@ -531,7 +531,6 @@ PURE = (  # of NumPy: functions of numbers and small arrays
     *("mean", "diff", "add", "subtract", "multiply", "negative", "equal", "logical_and"),
     *("logical_or", "outer", "zeros_like", "ones_like", "copy", "linspace", "meshgrid", "isnan"),
     *("isfinite", "array_equal", "integer", "floating", "number"),
-    "random.default_rng",
 )
 ABSTRACT = "Sequence Iterable Iterator Mapping Generator Callable Hashable Sized".split()
 TYPING = frozenset(
@@ -567,7 +566,7 @@ VALUES = Rules(
     members=METHODS
     | {"shape", "dtype", "size", "ndim", "T", "sum", "tolist", "item", "astype", "min", "max"}
     | {"all", "any", "mean", "prod", "most_common", "popleft", "appendleft", "type", "reshape"}
-    | {"integers", "standard_normal", "random", "choice", "shuffle", "permutation", "fill"}
+    | {"fill"}
     | {"numerator", "denominator", "limit_denominator"}
     | {"tobytes", "flatten", "ravel", "cache_clear", "from_iterable", "value", "name", "args"},
     decorators=frozenset({"functools.lru_cache", "functools.cache", "staticmethod", "property"})
@@ -577,7 +576,12 @@ LOOPS = Rules(
     names=VALUES.names,
     modules=frozenset({"math", "np", "itertools", "functools", "std_typing", "std_operator"})
     | {"collections"},
-    attributes=frozenset({"math.*", "itertools.*", "np.ndindex"})
+    attributes=frozenset({"itertools.*", "np.ndindex"})
+    # Not all of math: others hide where a number comes from, or add up products.
+    | {
+        f"math.{name}"
+        for name in "ceil floor trunc isqrt gcd lcm prod log2 sqrt inf nan pi".split()
+    }
     | FUNCTOOLS
     | TYPING
     | OPERATOR

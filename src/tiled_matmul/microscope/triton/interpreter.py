@@ -61,8 +61,8 @@ class Rewriter(FunctionRewriter):
 
     def _executed(self, code: types.CodeType) -> Callable:
         variables, made = self.fn.__globals__, dict(self.kwargs)
-        for name, value in vars(interpreter).items():
-            variables.setdefault(name, value)
+        # The only name that rewriting puts in. Triton gives a kernel all of its interpreter's.
+        variables["interpreter_semantic"] = interpreter.interpreter_semantic
         exec(code, variables, made)
         return made[self.fn.__name__]
 
