@@ -16,11 +16,13 @@ from tiled_matmul.check import diagnose, diagnose_result, diagnose_vector
 from tiled_matmul.grader import pool, wire
 from tiled_matmul.grader.kinds import MOST_DEPTH, MOST_NAME
 from tiled_matmul.grader.messages import sentence
-from tiled_matmul.grader.spec import Call, Case, Exercise, Slip
+from tiled_matmul.grader.spec import PYTHON_KINDS, Call, Case, Exercise, Slip
 
 NEAR_SUMS = 1e-5  # of the sum of the sizes: rounding is less, a mistake is more
 NEAR = 1e-9  # relative, for numbers that are not whole: rounding on the way does not matter
+NEAR_WHOLE = 1e-13  # relative, for a whole number that comes as a float: its last digits
 NEAR_FLOATS = 2.0**-20  # of the sum of the sizes: what rounding to float32 leaves, with room
+MOST_SHARES = 9  # of all programs' loads or stores, for one of them
 # The broader diagnosis, for exercises that have no hint for the narrower one.
 BROADER = {
     "same element": "race",
@@ -112,12 +114,16 @@ def ask(
     error = reply.get("error")
     if error is None:
         return reply, data
-    stop = failed(error)
+    stop = failed(error, exercise.kind)
     raise Stop(stop.status, known(exercise, stop.diagnosis), str(stop))
 
 
-def failed(error: Any) -> Stop:
-    """Return the verdict on an answer that raised an exception."""
+def failed(error: Any, kind_of_answer: str = "") -> Stop:
+    """Return the verdict on an answer that raised an exception.
+
+    Where an answer may have classes, an exception of the interpreter's name is not the
+    interpreter's.
+    """
     if not isinstance(error, dict):
         return invalid_reply()
     kind, message = (str(error.get(name, ""))[:2000] for name in ("type", "message"))
@@ -125,7 +131,7 @@ def failed(error: Any) -> Stop:
     where = f" (line {line})" if type(line) is int and 0 < line < 10**6 else ""
     if kind == "CompilationError":
         message = _compilers(message)
-    if kind == "Unsupported":
+    if kind == "Unsupported" and kind_of_answer not in PYTHON_KINDS:
         return Stop("NOT_YET", "unknown", sentence("unknown: interpreter", message=message))
     if kind == "StepLimit":
         return Stop("TIMEOUT", "timeout", message.partition(" (Threads")[0])
@@ -217,7 +223,28 @@ def run_case(
         limits = {"most": most if count.most else None, "least": least or None}
         best = count.best(case) if count.best else None
         counted.append({"count": count.what, "actual": actual, **limits, "best": best})
+    if exercise.kind == "triton":
+        _look_at_shares(exercise, case, counts)
     return counted
+
+
+def _look_at_shares(exercise: Exercise, case: Case, counts: dict[str, int]) -> None:
+    """Raise Stop if one program of a launch does far more than its share of loads or stores.
+
+    Where three axes are hardly longer than a tile, an eighth of the programs has nearly all.
+    """
+    programs = math.prod(exercise.launch(case)[0])
+    for what in ("loaded", "stored"):
+        most = MOST_SHARES * -(-counts[f"elements {what}"] // programs)
+        actual = counts[f"elements {what} by a program"]
+        if actual > most:
+            numbers = {"count": f"elements {what} by a program", "actual": actual, "most": most}
+            message = sentence("counts: one program", programs=programs)
+            raise Stop(
+                "WRONG",
+                known(exercise, "share"),
+                sentence("counts: too many", message=message, **numbers),
+            )
 
 
 def _called(count: str) -> str:
@@ -627,13 +654,14 @@ def slipped(slip: Slip, arguments: tuple, result: Any, wanted: Any) -> bool:
 
 
 def _alike(x: Any, y: Any) -> bool:
-    """Are two JSON values equal, floats up to their last digits? True does not equal 1."""
+    """Is a JSON value what was wanted, floats up to their last digits? True does not equal 1."""
     if isinstance(x, bool) or isinstance(y, bool):
         return x is y
     if isinstance(x, int | float) and isinstance(y, int | float):
         with contextlib.suppress(OverflowError):
             close = isinstance(x, float) or isinstance(y, float)
-            return x == y or (close and math.isclose(x, y, rel_tol=NEAR, abs_tol=NEAR))
+            near = NEAR_WHOLE if isinstance(y, int) else NEAR
+            return x == y or (close and math.isclose(x, y, rel_tol=near, abs_tol=NEAR))
         return False
     if isinstance(x, list) and isinstance(y, list):
         return len(x) == len(y) and all(map(_alike, x, y))

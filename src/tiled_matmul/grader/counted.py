@@ -163,15 +163,20 @@ def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
     }
 
 
-def _stores_of_a_thread(t: Any, shared: events.Piece) -> dict[str, int]:
-    """Count the most elements that one thread stores in global memory."""
-    pieces = [p.take((p.op == events.STORE) & ~p.shared) for p in events.pieces(t._log, t._ops)]
-    most = max((_most(p.block, p.thread) for p in pieces if p.size), default=0)
-    return {"global stores of a thread": most}
+def _of_a_thread(t: Any, shared: events.Piece) -> dict[str, int]:
+    """Count the most elements that one thread stores in global memory, and loads from any."""
+    parts = list(events.pieces(t._log, t._ops))
+    stores = [p.take((p.op == events.STORE) & ~p.shared) for p in parts]
+    loads = [p.take(p.op == events.LOAD) for p in parts]
+    counts = {"global stores of a thread": stores, "loads of a thread": loads}
+    return {
+        name: max((_most(piece.block, piece.thread) for piece in there if piece.size), default=0)
+        for name, there in counts.items()
+    }
 
 
 COUNTS = {
-    _stores_of_a_thread: {"global stores of a thread"},
+    _of_a_thread: {"global stores of a thread", "loads of a thread"},
     _most_of_a_thread: {"shared loads of a thread"},
     _shared_by_warp: {"shared words", "shared loads of a warp"},
     _needless: {NEEDLESS},

@@ -93,7 +93,7 @@ def prepare(kind: str) -> dict[str, Any]:
 
 
 def _enums() -> SimpleNamespace:
-    """Return classes for enumerations of an answer's own; they make no other classes when called."""
+    """Return classes for enumerations of an answer's own, which make no classes when called."""
     import enum
 
     class Kind(enum.EnumMeta):
@@ -179,10 +179,22 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
         "elements loaded": _elements(t, "load") + _elements(t, "atomic"),
         "elements stored": _elements(t, "store") + _elements(t, "atomic"),
         "products of a program": max(dots.values()),
+        "products": sum(dots.values()),
     }
+    for what, ops in (("loaded", ("load", "atomic")), ("stored", ("store", "atomic"))):
+        counts[f"elements {what} by a program"] = _most_of_a_program(t, ops)
     counts |= _corners(t, request["arrays"][-1]) if request.get("walk") else {}
     outputs = _outputs(arrays[-1].numpy(), *(x.numpy() for x in arrays[:-1]))
     return {"findings": findings, "counts": counts}, outputs
+
+
+def _most_of_a_program(t: Any, ops: tuple[str, ...]) -> int:
+    """Return how many elements a program accesses so; of all programs, the most."""
+    elements = dict.fromkeys(t.programs, 0)
+    for op in ops:
+        for event in t.select(op=op):
+            elements[event.program] += event.elements
+    return max(elements.values(), default=0)
 
 
 def _corners(t: Any, output: str) -> dict[str, int]:

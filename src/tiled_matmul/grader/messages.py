@@ -253,6 +253,10 @@ MESSAGES: dict[str, str] = {
     ),
     "counts: needless": "waits of a block that protect nothing, over all iterations",
     "counts: barriers": "barriers of all blocks",
+    "counts: one program": (
+        "The result is right, and one of the {programs} programs does the work of others: let each "
+        "program load and store what it owns."
+    ),
     "counts: too many": "{message} ({count}: {actual:,}, at most {most:,}.)",
     "counts: too few": "{message} ({count}: {actual:,}, at least {least:,}.)",
     "slow: ratio": (

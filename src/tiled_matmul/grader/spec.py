@@ -170,15 +170,16 @@ class Slip:
 class Count:
     """A limit on what the microscope counted: `what` is one of the worker's counts.
 
-    For "cuda" these are "global loads" and "stores" (elements), "global stores of a thread" (at
-    most), "global load sectors" and "store sectors", "shared loads", those "of a thread" and "of a
-    warp" (at most), "shared words" (those that differ in a load of a warp), "bank conflicts",
-    "shared bytes", "barriers" (of all blocks), "needless barriers of a block", "plain global
-    loads", "copies", "bare copies" and "phases in flight"; for "triton" "elements loaded",
-    "elements stored" and "products of a program"; for "loops" "reads of A", "of B", "of C", "writes
-    of C", "whole rows", "products" (of floats; with a cache, those of C = A·B), the most "reads
-    without a product" in a row and, with a cache, "words fetched", "lines fetched" or "tiles
-    fetched"; those of a second cache are called "words fetched by cache 2". `most` is the largest
+    For "cuda" these are "global loads" and "stores" (elements), "global stores of a thread" and
+    "loads of a thread" (at most), "global load sectors" and "store sectors", "shared loads", those
+    "of a thread" and "of a warp" (at most), "shared words" (those that differ in a load of a warp),
+    "bank conflicts", "shared bytes", "barriers" (of all blocks), "needless barriers of a block",
+    "plain global loads", "copies", "bare copies" and "phases in flight"; for "triton" "elements
+    loaded", "elements stored", those "by a program" (at most), "products" (of `tl.dot`) and
+    "products of a program"; for "loops" "reads of A", "of B", "of C", "writes of C", "whole rows",
+    "products" (of floats; with a cache, those of C = A·B), the most "reads without a product" in a
+    row and, with a cache, "words fetched", "lines fetched" or "tiles fetched"; those of a second
+    cache are called "words fetched by cache 2". `most` is the largest
     number allowed in a case, `least` the smallest; `message` says in a sentence what another number
     means. `share` of the points is for a right C all the same: 0 where the starter's is right
     already. `best` is the count of the best answer known; a learner who passes sees it beside the
@@ -614,22 +615,29 @@ SEEN_PRODUCTS = Count(
 )
 
 
-def each_its_own(own: Callable[[Case], int] = lambda case: 1, diagnosis: str = "counts") -> Count:
-    """Return the count that a kernel exceeds in which few threads do what the block should share.
+def each_its_own(
+    own: Callable[[Case], int] = lambda case: 1,
+    diagnosis: str = "counts",
+    loads: Callable[[Case], int] | None = None,
+) -> tuple[Count, Count]:
+    """Return the counts that a kernel exceeds in which few threads do what the block should share.
 
-    A thread has its `own` number of elements of C in a case; one with four times as many has its
-    reasons.
+    A thread has its `own` number of elements of C in a case. One with four times as many has its
+    reasons, and so has one that loads twice as much as they need: `loads`, or two factors for each
+    product along K and its part of the tiles.
     """
-    return Count(
-        "global stores of a thread",
-        lambda case: 4 * own(case),
+    message = (
         "C is right, but a few threads compute what the whole block should share: let each thread "
-        "compute and store what it owns.",
-        diagnosis,
-        share=0,
+        "compute and store what it owns."
+    )
+    needed = loads or (lambda case: own(case) * 2 * (case.k + PADDED))
+    return (
+        Count("global stores of a thread", lambda c: 4 * own(c), message, diagnosis, share=0),
+        Count("loads of a thread", lambda c: 2 * needed(c), message, diagnosis, share=0),
     )
 
 
+PADDED = 32  # steps of K: what the last tiles may be too deep, and a thread's part of staging
 NO_NEEDLESS_BARRIERS = Count(
     "needless barriers of a block",
     lambda case: 4,  # around the loop, and in a last step that is cut; more stand in the loop

@@ -115,6 +115,15 @@ EXERCISE = Exercise(
             best=lambda case: _pairs(case) * case.k,
         ),
         Count(
+            "products",
+            None,
+            "C is right, and not all products are of elements as they were read: multiply "
+            "`a[i, k]` by `a[j, k]`.",
+            "unseen",
+            share=0,
+            least=lambda case: _pairs(case) * case.k,
+        ),
+        Count(
             "whole rows",
             lambda case: 0,
             "C is right, and one of the loops is NumPy's: a whole row or column is taken at once. "

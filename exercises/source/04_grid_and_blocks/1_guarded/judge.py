@@ -55,7 +55,7 @@ EXERCISE = Exercise(
             "sum in C",
         ),
         STORED_ONCE,
-        each_its_own(),
+        *each_its_own(),
     ),
     remedies={"out of bounds": A_GUARD},
     hints={

@@ -78,7 +78,7 @@ EXERCISE = Exercise(
             best=load_sectors,
         ),
         STORED_ONCE,
-        each_its_own(),
+        *each_its_own(),
         Count(
             "global store sectors",
             store_sectors,

@@ -104,7 +104,7 @@ EXERCISE = Exercise(
             "sum in C",
         ),
         replace(STORED_ONCE, most=lambda case: case.m * case.n * case.parts),
-        each_its_own(),
+        *each_its_own(),
     ),
     remedies={
         "out of bounds": "Guard the access with three comparisons by <, one for each index, joined "

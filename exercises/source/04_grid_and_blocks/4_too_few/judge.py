@@ -129,7 +129,7 @@ EXERCISE = Exercise(
             "sum in C",
         ),
         STORED_ONCE,
-        each_its_own(_own),
+        *each_its_own(_own),
         Count(
             "global load sectors",
             _most_sectors,

@@ -13,6 +13,7 @@ from tiled_matmul.grader.spec import (
     Exercise,
     Limits,
     Slip,
+    each_its_own,
     square_blocks,
 )
 
@@ -212,7 +213,7 @@ EXERCISE = Exercise(
         Case(3, 6, 45, draw="normal"),
     ),
     large=(Case(516, 387, 300, draw="normal"),),
-    counts=(fewest_loads(TPB), ONCE, NO_NEEDLESS_BARRIERS),
+    counts=(fewest_loads(TPB), ONCE, *each_its_own(), NO_NEEDLESS_BARRIERS),
     slips=(
         *_staging(),
         Slip(_one_matrix(0), "staging", ONE.format("A")),

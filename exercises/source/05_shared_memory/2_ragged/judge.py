@@ -72,7 +72,7 @@ EXERCISE = Exercise(
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),
     counts=(
         ONCE,
-        each_its_own(),
+        *each_its_own(),
         NO_NEEDLESS_BARRIERS,
         replace(
             fewest_loads(TILE),

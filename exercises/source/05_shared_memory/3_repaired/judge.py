@@ -33,7 +33,7 @@ EXERCISE = Exercise(
         *tiled_cases(TILE),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),
-    counts=(fewest_loads(TILE), ONCE, each_its_own(), NO_NEEDLESS_BARRIERS),
+    counts=(fewest_loads(TILE), ONCE, *each_its_own(), NO_NEEDLESS_BARRIERS),
     hints={
         **{"race": 1, "uninitialised read": 1, "divergent barrier": 3, "error": 1, "other": 1},
         **{"counts": 1, "race on the next turn": 2},

@@ -50,7 +50,7 @@ EXERCISE = Exercise(
         *tiled_cases(TILE, dtype="int32", draw="thousands"),
     ),
     large=(Case(517, 389, 301, "int32", given={"TILE": 16}),),
-    counts=(fewest_loads(TILE), ONCE, each_its_own(), NO_NEEDLESS_BARRIERS),
+    counts=(fewest_loads(TILE), ONCE, *each_its_own(), NO_NEEDLESS_BARRIERS),
     slips=(
         Slip(
             _cut_off,

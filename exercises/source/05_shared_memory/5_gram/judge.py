@@ -103,7 +103,7 @@ EXERCISE = Exercise(
             "C is right, but more is stored than before: the blocks below the diagonal have "
             "nothing to store, and the others store a tile and its mirror image.",
         ),
-        each_its_own(lambda case: 2),
+        *each_its_own(lambda case: 2),
     ),
     limits=Limits(cost=0.5),
     hints={

@@ -166,7 +166,7 @@ EXERCISE = Exercise(
     ),
     counts=(
         ONCE,
-        each_its_own(),
+        *each_its_own(),
         Count(
             "global loads",
             _most_loads,

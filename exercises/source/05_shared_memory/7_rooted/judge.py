@@ -15,6 +15,8 @@ from tiled_matmul.grader.spec import (
     Limits,
     Operation,
     Slip,
+    cover,
+    each_its_own,
 )
 
 from .._shared import BLOCKS
@@ -59,6 +61,16 @@ def _first_columns(case: Case, a: np.ndarray) -> np.ndarray:
     """What comes of one element for each thread."""
     squares = (a[:, : _threads(case)] ** 2).sum(axis=1, keepdims=True)
     return a / np.sqrt(squares / case.n)
+
+
+def _own(case: Case) -> int:
+    """Return how many columns of the row belong to a thread at most."""
+    return cover(case.n, _threads(case))
+
+
+def _loads(case: Case) -> int:
+    """Return what a thread loads: its columns three times, and sums of others."""
+    return 3 * _own(case) + 2 * _levels(case) + 4
 
 
 def _levels(case: Case) -> int:
@@ -159,6 +171,7 @@ EXERCISE = Exercise(
             "tree",
             best=lambda case: 2 * _levels(case) + 1,
         ),
+        *each_its_own(_own, loads=_loads),
         replace(
             NO_NEEDLESS_BARRIERS,
             most=lambda case: 0,

@@ -114,7 +114,7 @@ EXERCISE = Exercise(
             best=load_sectors,
         ),
         ONCE,
-        each_its_own(),
+        *each_its_own(),
         NO_NEEDLESS_BARRIERS,
     ),
     hints={

@@ -97,7 +97,7 @@ EXERCISE = Exercise(
             "stores",
             share=0,
         ),
-        each_its_own(lambda case: EDGE // rows_of(case)),
+        *each_its_own(lambda case: EDGE // rows_of(case)),
         Count(
             "global store sectors",
             lambda case: sectors_of_rows(case.n, case.m, EDGE),

@@ -149,7 +149,7 @@ EXERCISE = Exercise(
             "another one?",
             "pairs",
         ),
-        each_its_own(lambda case: 2 * EDGE // rows_of(case)),
+        *each_its_own(lambda case: 2 * EDGE // rows_of(case)),
         Count(
             "shared bytes",
             lambda case: 4 * EDGE**2,

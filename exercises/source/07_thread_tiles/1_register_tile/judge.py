@@ -91,7 +91,7 @@ EXERCISE = Exercise(
             best=shared_loads,
         ),
         ONCE,
-        each_its_own(lambda case: 4, "sharing"),
+        *each_its_own(lambda case: 4, "sharing"),
         NO_NEEDLESS_BARRIERS,
     ),
     slips=(

@@ -161,7 +161,7 @@ EXERCISE = Exercise(
             best=lambda case: 0,
         ),
         ONCE,
-        each_its_own(own),
+        *each_its_own(own),
         NO_NEEDLESS_BARRIERS,
     ),
     hints={

@@ -43,7 +43,7 @@ EXERCISE = Exercise(
     counts=(
         SHARED,
         ONCE,
-        each_its_own(diagnosis="sharing"),
+        *each_its_own(diagnosis="sharing"),
         Count(
             "barriers",
             lambda case: blocks(case) * (_steps(case) + 1),

@@ -34,7 +34,7 @@ EXERCISE = Exercise(
     counts=(
         SHARED,
         ONCE,
-        each_its_own(),
+        *each_its_own(),
         NO_NEEDLESS_BARRIERS,
         Count(
             "plain global loads",

@@ -138,7 +138,7 @@ EXERCISE = Exercise(
             share=0,
         ),
         ONCE,
-        each_its_own(),
+        *each_its_own(),
         Count(
             "plain global loads",
             lambda case: 0,

@@ -171,7 +171,7 @@ EXERCISE = Exercise(
             share=0,
         ),
         ONCE,
-        each_its_own(_own),
+        *each_its_own(_own),
         Count(
             "shared loads",
             _loads,

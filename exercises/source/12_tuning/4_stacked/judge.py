@@ -102,12 +102,12 @@ EXERCISE = Exercise(
         ),
         replace(STEPS, most=lambda case: STEPS.most(_as_one(case))),
         Count(
-            "products of a program",
+            "products",
             None,
             "C is right, and the products are made without `tl.dot`: the tensor cores have no "
             "work.",
             "no dot",
-            least=lambda case: 1,
+            least=lambda case: case.parts * case.m * case.n * case.k,
         ),
         Count(
             "elements stored",

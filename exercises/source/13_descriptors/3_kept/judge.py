@@ -104,12 +104,12 @@ EXERCISE = Exercise(
             share=0.25,
         ),
         Count(
-            "products of a program",
+            "products",
             None,
             "C is right, and the products are made without `tl.dot`: the tensor cores have no "
             "work.",
             "no dot",
-            least=lambda case: 1,
+            least=lambda case: case.m * case.n * case.k,
         ),
         replace(STORES, message="C is right, but tiles are stored again and again."),
     ),
