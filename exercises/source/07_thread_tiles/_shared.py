@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tiled_matmul.grader.spec import Case, cover
+from tiled_matmul.grader.spec import PADDED, Case, cover
 
 TX, TY = 32, 2
 OWN_M, OWN_N, TILE_K = 4, 2, 4
@@ -32,6 +32,12 @@ def of(case: Case) -> dict[str, Any]:
 def own(case: Case) -> int:
     """Return how many elements of C a thread has."""
     return of(case)["OWN_M"] * of(case)["OWN_N"]
+
+
+def loads_of_a_thread(case: Case) -> int:
+    """Return what a thread loads along K, with room for its part of the tiles."""
+    now = of(case)
+    return (now["OWN_M"] + now["OWN_N"]) * (case.k + PADDED)
 
 
 def launch(case: Case) -> tuple:

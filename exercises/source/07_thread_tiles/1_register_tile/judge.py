@@ -8,6 +8,7 @@ from tiled_matmul.grader.spec import (
     CUDA,
     NO_NEEDLESS_BARRIERS,
     ONCE,
+    PADDED,
     Case,
     Count,
     Exercise,
@@ -91,7 +92,7 @@ EXERCISE = Exercise(
             best=shared_loads,
         ),
         ONCE,
-        *each_its_own(lambda case: 4, "sharing"),
+        *each_its_own(lambda case: 4, "sharing", lambda case: 4 * (case.k + PADDED)),
         NO_NEEDLESS_BARRIERS,
     ),
     slips=(

@@ -18,7 +18,17 @@ from tiled_matmul.grader.spec import (
     tiled_cases,
 )
 
-from .._shared import FAR, GIVEN, global_loads, launch, own, sectors_of_rows, shared_loads, sizes
+from .._shared import (
+    FAR,
+    GIVEN,
+    global_loads,
+    launch,
+    loads_of_a_thread,
+    own,
+    sectors_of_rows,
+    shared_loads,
+    sizes,
+)
 
 
 def _not_transposed(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -93,7 +103,7 @@ EXERCISE = Exercise(
             best=lambda case: 0,
         ),
         ONCE,
-        *each_its_own(own),
+        *each_its_own(own, loads=loads_of_a_thread),
         NO_NEEDLESS_BARRIERS,
     ),
     hints={

@@ -18,7 +18,20 @@ from tiled_matmul.grader.spec import (
     tiled_cases,
 )
 
-from .._shared import FAR, GIVEN, TILE_K, TX, TY, global_loads, launch, of, own, shared_loads, sizes
+from .._shared import (
+    FAR,
+    GIVEN,
+    TILE_K,
+    TX,
+    TY,
+    global_loads,
+    launch,
+    loads_of_a_thread,
+    of,
+    own,
+    shared_loads,
+    sizes,
+)
 
 
 def _lengths(x: np.ndarray) -> np.ndarray:
@@ -161,7 +174,7 @@ EXERCISE = Exercise(
             best=lambda case: 0,
         ),
         ONCE,
-        *each_its_own(own),
+        *each_its_own(own, loads=loads_of_a_thread),
         NO_NEEDLESS_BARRIERS,
     ),
     hints={

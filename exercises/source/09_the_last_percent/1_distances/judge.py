@@ -7,6 +7,7 @@ import numpy as np
 from tiled_matmul.grader.spec import (
     CUDA,
     ONCE,
+    PADDED,
     Case,
     Count,
     Exercise,
@@ -54,6 +55,11 @@ def launch(case: Case) -> tuple:
 
 def _own(case: Case) -> int:
     return _of(case, "OWN_M") * _of(case, "OWN_N")
+
+
+def _loads_of_a_thread(case: Case) -> int:
+    """Return what a thread loads along K, with room for its part of the tiles."""
+    return (_of(case, "OWN_M") + _of(case, "OWN_N")) * (case.k + PADDED)
 
 
 def _rounds(case: Case) -> int:
@@ -171,7 +177,7 @@ EXERCISE = Exercise(
             share=0,
         ),
         ONCE,
-        *each_its_own(_own),
+        *each_its_own(_own, loads=_loads_of_a_thread),
         Count(
             "shared loads",
             _loads,

@@ -136,6 +136,13 @@ EXERCISE = Exercise(
             "the sum is known.",
             "once",
         ),
+        Count(
+            "elements stored by a program",
+            lambda case: _blocks(case)["BLOCK_M"] * case.n,
+            "The result is right, and some programs do the work of others: each owns BLOCK_M rows.",
+            "counts",
+            share=0,
+        ),
     ),
     slips=(
         Slip(

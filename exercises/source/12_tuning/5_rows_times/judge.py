@@ -150,6 +150,13 @@ EXERCISE = Exercise(
             "once",
         ),
         Count(
+            "elements stored by a program",
+            lambda case: _blocks(case)["BLOCK_M"],
+            "The result is right, and some programs do the work of others: each owns BLOCK_M rows.",
+            "counts",
+            share=0,
+        ),
+        Count(
             "products of a program",
             lambda case: 0,
             "c is right, with `tl.dot`: tensor cores multiply at least 8 columns at once, and x is "
