@@ -22,7 +22,17 @@ from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 import numpy as np
 import pytest
 
-from tiled_matmul.grader import allowed, gate, kinds, pool, practice, spec, starters, teacher
+from tiled_matmul.grader import (
+    allowed,
+    compare,
+    gate,
+    kinds,
+    pool,
+    practice,
+    spec,
+    starters,
+    teacher,
+)
 from tiled_matmul.grader.folders import exercise
 from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.judge import judge, verdict
@@ -190,6 +200,33 @@ OF_ARRAYS = (
     (LOOPS, "operator.methodcaller('x')(a)", "import operator"),
     (LOOPS, "type(a).__name__", ""),
 )
+# A comprehension, an inner function or an annotation binds a name for itself alone: elsewhere it is
+# one of Python's, or of those that Triton's interpreter gave to a kernel.
+SCOPES = (
+    (PROGRAM, "w = [0 for np in (1,)]\n    np.load('x')", ""),
+    (PROGRAM, "w = [0 for _interpreter in (1,)]\n    tl.store(a, _interpreter.load(a))", ""),
+    (PROGRAM, "w = [0 for id in (1,)]\n    tl.store(a, id(K))", ""),
+    (PROGRAM, "interpreter_semantic = 3", ""),
+    (PROGRAM, "tl.store(a, interpreter_semantic.load(a))", ""),
+    (PROGRAM, "tl.store(a, f())", "def f() -> [0 for np in (1,)]:\n    return np.load('x')"),
+    (PROGRAM, "def f(np): return 3\n    tl.store(a, np.load('x'))", ""),
+    (PROGRAM, "tl.store(a, f(1))", "def f(x, g=3) -> [0 for inspect in (1,)]:\n    return inspect"),
+    (KERNEL, "w = [0 for id in (1,)]\n    a[0] = id(a)", ""),
+    (KERNEL, "a[0] = f()", "def f() -> [0 for copy_async in (1,)]:\n    return copy_async"),
+    (KERNEL, "def f(id): return 3\n    a[0] = id(a)", ""),
+    (LOOPS, "w = [0 for id in (1,)]\n    a[0, 0] = id(a)", ""),
+    (VALUE, "w = [0 for id in (1,)]\n    return id(n)", ""),
+    (VALUE, "def f(id): return id\n    return id(n)", ""),
+    (VALUE, "return (lambda id: id)(id(n))", ""),
+    (VALUE, "return P.x", "class P:\n    x = id\n    id = 3"),
+    (VALUE, "return {id for id in ()} or id(n)", ""),
+)
+ENUM = "from enum import Enum, IntEnum\nclass E(Enum): pass\nclass F(IntEnum):\n    A = 1\n"
+SUNDER = f"{ENUM}class P:\n    def __init__(self): self._create_ = self._convert_ = 0"
+ENUMS = (
+    (VALUE, "return P, E._create_('A', [('__array_interface__', 1)])", SUNDER),
+    (VALUE, "return P, F._convert_('A', 'B', n)", SUNDER),
+)
 # An imported name that means something else elsewhere.
 IMPORTS = (
     (LOOPS, "return __builtins__", "from math import pi as __builtins__"),
@@ -245,8 +282,29 @@ TWO_RUNS = (
 
 
 @pytest.mark.parametrize(
+    "line", ["E('A', [('__array_interface__', 1)])", "F('A', 'X')", "E('A', names='X')"]
+)
+def test_no_enumeration_makes_a_class(line):
+    space = kinds.prepare("values")
+    exec(gate.admit(VALUE, answer(VALUE, f"return {line}", ENUM)), space)
+    with pytest.raises(TypeError):
+        space["value"](4)
+
+
+@pytest.mark.parametrize(
     ("one", "line", "above"),
-    [*BY_NAME, *CLASSES, *OWN_NAMES, *MODULES, *OF_ARRAYS, *IMPORTS, *OPTIONS, *TWO_RUNS],
+    [
+        *BY_NAME,
+        *CLASSES,
+        *OWN_NAMES,
+        *MODULES,
+        *OF_ARRAYS,
+        *SCOPES,
+        *ENUMS,
+        *IMPORTS,
+        *OPTIONS,
+        *TWO_RUNS,
+    ],
 )
 def test_what_got_past_the_list_does_not(one, line, above):
     with pytest.raises(gate.Refused):
@@ -300,7 +358,8 @@ class Plain:
     def c(cls): pass
 Named = collections.namedtuple("Named", "x y")
 Typed = std_typing.NamedTuple("Typed", [("x", int)])
-Side = std_enum.Enum("Side", "LEFT RIGHT")
+class Side(std_enum.Enum):
+    LEFT = 1
 Data = dataclasses.make_dataclass("Data", ["x"])
 a, b, c, d, e = Plain(), Named(1, 2), Typed(1), Side.LEFT, Data(1)
 g, h, i = Plain().method, Plain.p, dataclasses.field(default=1)
@@ -622,12 +681,15 @@ def test_a_folder_that_may_not_be_searched_stops_no_one_elses_marks(tmp_path, mo
 
 
 ODD = "\u2215 \u2044 \uff0f \u3164 \xa0 \u2003 \u3000 \t \n \u200b".split(" ")
+ODD += "\u27cb \u3033 \u2cc6 \u1735 \\ \u0338".split(" ")
 
 
 @pytest.mark.parametrize("odd", [*ODD, ""])
 def test_a_name_does_not_look_like_another_learners_folder(odd, tmp_path):
     name = f"alice{odd or ' '}05.ipynb"
     assert teacher.shown(tmp_path / name, tmp_path) == ("alice?05.ipynb" if odd else name)
+    for name in ("Übung (1) – Kopie.ipynb", "李/05.ipynb", "e\u0301tude.ipynb", "हिन्दी.ipynb"):
+        assert teacher.shown(tmp_path / name, tmp_path) == name
 
 
 def test_two_gradings_do_not_write_one_journal(tmp_path, monkeypatch):
@@ -679,3 +741,27 @@ def test_workers_find_the_course_compiled(tmp_path, monkeypatch):
     assert list(tmp_path.glob("__pycache__/module.*.pyc"))
     monkeypatch.setattr(pool, "PACKAGE", tmp_path / "nowhere")
     pool.compiled.__wrapped__()
+
+
+def test_an_exception_of_the_answers_own_is_no_fault_of_the_interpreter():
+    error = {"type": "Unsupported", "message": "not my fault", "line": 3}
+    assert compare.failed(error, "cuda").status == "NOT_YET"
+    assert (
+        compare.failed(error, "values").status == compare.failed(error, "loops").status == "WRONG"
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "wanted", "same"),
+    [
+        (2e12 * (1 + 5e-10), 2 * 10**12, False),
+        (2e12 * (1 + 2**-50), 2 * 10**12, True),
+        (7.0000000005, 7, True),
+        (2e12 * (1 + 5e-10), 2e12, True),
+        (3.0, 3, True),
+        (3, 3.0, True),
+        (True, 1, False),
+    ],
+)
+def test_a_whole_number_may_be_off_by_its_last_digits_alone(result, wanted, same):
+    assert compare._alike(result, wanted) is same

@@ -124,6 +124,17 @@ def only(findings, kind, array):
 # What is recorded.
 
 
+@triton.jit
+def nosy_kernel(c):
+    tl.store(c, interpreter_builder.zero)  # noqa: F821
+
+
+def test_a_kernel_sees_none_of_the_names_that_tritons_interpreter_has():
+    """Triton puts all of them among the kernel's globals."""
+    with pytest.raises(Exception, match="interpreter_builder"):
+        trace_tiles(nosy_kernel, (1,), torch.zeros(1))
+
+
 def test_every_load_dot_and_store_of_a_program_is_there_in_order():
     t = product(*inputs())
     events = t.select(program=(3, 1))

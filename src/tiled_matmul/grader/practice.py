@@ -55,7 +55,7 @@ def check(name: str, source: str | None = None, gpu: bool = False) -> None:
     if verdict.status == "PASS":
         there = on_the_gpu(verdict.evidence) if gpu else ""
         print(sentence("notebook: passed", exercise=name, gpu=there))
-        for line in counts(verdict):
+        for line in counts(verdict, loops=exercise.kind in PYTHON_KINDS):
             print(line)
         if after := folder(name).after():
             print(textwrap.fill(after, WIDTH))
@@ -67,7 +67,7 @@ def check(name: str, source: str | None = None, gpu: bool = False) -> None:
     raise NotYet(explained(verdict))
 
 
-def counts(verdict: Verdict) -> list[str]:
+def counts(verdict: Verdict, loops: bool = False) -> list[str]:
     """Return lines with a passed answer's counts, those that have a best known one."""
     lines = []
     for one in verdict.evidence.get("counts", ()):
@@ -81,8 +81,9 @@ def counts(verdict: Verdict) -> list[str]:
         best = "" if one["best"] == goal else sentence("notebook: best", best=one["best"])
         numbers = {"count": one["count"], "actual": one["actual"], "best": best}
         lines.append(sentence("notebook: count", target=target, **numbers))
-    loops = " in loops" if find(verdict.exercise).kind in PYTHON_KINDS else ""
-    head = sentence(f"notebook: counted{loops}", case=verdict.evidence.get("counted"))
+    case = verdict.evidence.get("counted")
+    whole = sentence("notebook: counted", case=case)
+    head = sentence("notebook: counted in loops", case=case) if loops else whole
     return [head, *lines] if lines else []
 
 

@@ -33,8 +33,10 @@ FORMULA = "=+-@\u2212"  # the last one is a minus sign
 SEPARATOR = re.compile(r"([;|\n])")  # where a spreadsheet may begin a field; a comma is quoted
 UNSEEN = ("C", "M", "Z")  # categories of characters: control, combining, blank
 BLANKS = '"\u115f\u1160\u2800\u3164\uffa0'  # look empty as well; a quote may be read away
-# In a name: what looks like the / behind another learner's folder, and blanks but the usual one.
-ODD = re.compile(r"[\u2044\u2215\u29f8\u29f6\u2571\uff0f\u3164\u115f\u1160\uffa0\u2800]|[^\S ]")
+# A name shows letters, digits, marks and a few signs. Others, and some letters and marks, look like
+# the / behind another learner's folder, or like nothing.
+SIGNS = " ._-+,;'()[]{}&#@!=~$%^/\u2013\u2014\u2019"
+LIKE_SLASHES = "\u0337\u0338\u2cc6\u2cc7\u3033\u3035\u3164\u115f\u1160\uffa0"
 MAX_ENTRIES = 20_000
 WAIT_S = 0.5
 MAX_DEPTH = 20  # of folders in a submission: deeper ones are not searched
@@ -88,7 +90,14 @@ def _in_folder(folder: Path) -> Iterator[tuple[Path, str | None]]:
 def shown(path: Path, folder: Path) -> str:
     """Return a submission's path below the folder, as printable text."""
     name = os.fsencode(path.relative_to(folder)).decode("utf-8", "backslashreplace")
-    return cells.printable(ODD.sub("?", name))
+    return cells.printable("".join(one if _is_plain(one) else "?" for one in name))
+
+
+def _is_plain(character: str) -> bool:
+    """May it stand in a name, where nothing may look like a folder that it is not in?"""
+    if character in SIGNS:
+        return True
+    return unicodedata.category(character)[0] in "LNM" and character not in LIKE_SLASHES
 
 
 def grade(
