@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import math
 import re
 import string
 import symtable
@@ -315,6 +316,8 @@ class _Reader:
         nodes = [node for top in statements for node in ast.walk(top)]
         self.classes = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
         self.variables = {_binds(n) for n in nodes if not isinstance(n, ast.ClassDef | ast.alias)}
+        attributes = [node.value for node in nodes if isinstance(node, ast.Attribute)]
+        self.roots = {node.id for node in attributes if isinstance(node, ast.Name)}
         self.functions: set[str] = set()  # of the answer, by all their names
         self.known: set[int] = set()  # what may stand where it stands
         self.seen: set[int] = set()  # what was looked at together with what it is part of
@@ -460,6 +463,8 @@ class _Reader:
         line = getattr(node, "lineno", "?")
         taken = {*MODULES.values(), *COURSE, "torch"}
         if name in taken and (name in self.rules.modules or name in self.rules.names):
+            if not self.kernel and name not in self.free | self.roots:
+                return  # a variable of a module's name, in an answer that does not use the module
             raise Refused(sentence("forbidden: meaning", name=name, line=line))
         if name in self.aliases:  # everywhere it is looked up as what was imported
             raise NotYet(sentence("forbidden: meaning", name=name, line=line))
@@ -539,7 +544,7 @@ class _Reader:
         if call:
             self.look_at_options(node)
         if call and self.kernel and not all(map(_is_signature, node.args)):
-            raise Refused(sentence("forbidden: decorator option", at=self.at(node)))
+            raise NotYet(sentence("forbidden: decorator option", at=self.at(node)))
 
     def look_at_options(self, node: ast.Call) -> None:
         """Raise Refused for options of a decorator that are not plain, or that do more."""
@@ -547,10 +552,10 @@ class _Reader:
         values = [a for a in node.args if not (self.kernel and isinstance(a, functions))]
         for value in (*values, *(k.value for k in node.keywords)):
             if not all(isinstance(n, ast.Constant | ast.Tuple | ast.Load) for n in ast.walk(value)):
-                raise Refused(sentence("forbidden: decorator option", at=self.at(node)))
+                raise NotYet(sentence("forbidden: decorator option", at=self.at(node)))
         plain = all(map(_is_signature, values)) or not self.kernel
         if not plain or not {k.arg for k in node.keywords} <= OPTIONS:
-            raise Refused(sentence("forbidden: decorator option", at=self.at(node)))
+            raise NotYet(sentence("forbidden: decorator option", at=self.at(node)))
 
     def meaning(self, name: str) -> str:
         """Return a dotted name with its root written out, if that was imported."""
@@ -571,7 +576,11 @@ class _Reader:
         name = self.aliases.get(node.id, node.id)
         if id(node) in self.known:
             return
-        if name in self.rules.modules and id(node) not in self.inner:
+        if (
+            name in self.rules.modules
+            and id(node) not in self.inner
+            and (self.kernel or name in self.free | self.roots)
+        ):
             # As a value it would be an object like others, whose attributes are members.
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
         self.look_at_decorator(name, node)
@@ -581,10 +590,12 @@ class _Reader:
             self.refuse_name(name, node)
 
     def readable(self, name: str) -> bool:
-        if name in REACH or (name.startswith("__") and name.strip("_")):
-            return False
-        known = self.rules.names | self.rules.modules | self.rules.decorators
         bound = name in self.bound and name not in self.free
+        if name.startswith("__") and name.strip("_"):
+            return False
+        if name in REACH:
+            return bound  # a variable of that name
+        known = self.rules.names | self.rules.modules | self.rules.decorators
         return name in known or bound or name in self.outer or name in self.exercise.given
 
     def see_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
@@ -681,7 +692,9 @@ class _Reader:
         at = self.at(node)
         last = name.rpartition(".")[2]
         if meant := dict(self.rules.withheld).get(name):
-            raise Mistake(sentence("forbidden: meant", at=at, meant=meant))
+            raise (Mistake if self.kernel else NotYet)(
+                sentence("forbidden: meant", at=at, meant=meant)
+            )
         if last in PRODUCTS:
             key = "library: kernel" if self.kernel else "library: function"
             raise Product(sentence(key, at=at, instead=self.instead()))
@@ -705,6 +718,8 @@ class _Reader:
                 if MEANT[near] == LOOP:
                     raise Product(message)
                 raise (Refused if MEANT[near] in INSTEAD else Mistake)(message)
+        if self.exercise.kind == "cuda" and root == "np" and hasattr(math, last):
+            raise Mistake(sentence("forbidden: spelled", at=at, name=f"math.{last}"))
         alike = [known for known in self.rules.attributes if known.lower() == name.lower()]
         if alike:
             raise Mistake(sentence("forbidden: spelled", at=at, name=alike[0]))

@@ -68,6 +68,7 @@ def _compiler(cc: tuple[int, int]) -> Iterator[None]:
     from numba.cuda import decorators, dispatcher
 
     def jit(function: Any = None, *others: Any, **options: Any) -> Any:
+        options.pop("cache", None)  # there is no file to find it by again
         known = isinstance(function, FunctionType | dispatcher.CUDADispatcher)
         return decorators.jit(function if known else None, *others, **options)
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -338,8 +339,10 @@ def _values(space: dict, request: dict, blobs: list[bytes]) -> Reply:
 def _plain(value: Any, depth: int = 0) -> Any:
     """Return a value as JSON holds it; raise TypeError for any type that JSON does not have.
 
-    A number of NumPy's is a number, and an array of them is a list.
+    A number of NumPy's is a number, as a fraction is, and an array of them is a list.
     """
+    if isinstance(value, Fraction):
+        value = int(value) if value.denominator == 1 else float(value)
     if isinstance(value, np.generic | np.ndarray) and value.size <= MOST_PLAIN:
         value = value.tolist()
     if isinstance(value, tuple) and hasattr(type(value), "_fields"):

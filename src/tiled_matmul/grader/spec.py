@@ -479,7 +479,7 @@ CUDA = Rules(
         )
     }
     | {f"{module}.{name}" for module in ("np", "numba") for name in TYPES}
-    | {f"np.{name}" for name in ("sqrt", "floor", "ceil", "fabs", "exp", "log", "log2", "pi")}
+    | {f"np.{name}" for name in ("log", "log2", "pi")}
     | {"numba.boolean", "math.*"},
     members=frozenset({"shape", "dtype", "type", "size", "ndim", "T", "strides", "itemsize"})
     | {"x", "y", "z"},
@@ -509,7 +509,7 @@ TRITON = Rules(
         )
     )
     | {"triton.cdiv", "triton.next_power_of_2", "triton.jit"},
-    members=frozenset({"shape", "dtype", "to", "T", "element_ty", "load", "store", "trans"})
+    members=frozenset({"shape", "dtype", "to", "T", "element_ty", "load", "store", "trans", "cast"})
     | {"value", "type", "permute", "reshape", "view", "sum", "max", "broadcast_to", "is_floating"},
     decorators=frozenset({"triton.jit"}),
 )

@@ -54,7 +54,6 @@ class Scalar:
 
 
 SCALARS = {name: Scalar(np.dtype(name).name) for name in NUMBERS}
-TYPES = SimpleNamespace(**SCALARS, ndarray=None, ndindex=np.ndindex)  # what an answer has as `np`
 
 
 class Factor(float):
@@ -120,6 +119,21 @@ class Float(metaclass=_FloatType):
     """What an answer has as `float`: it leaves an element that was read what it is."""
 
     is_integer, fromhex = staticmethod(float.is_integer), staticmethod(float.fromhex)
+
+
+class _ArrayType(type):
+    def __call__(cls, *arguments: Any) -> Any:
+        raise TypeError(sentence("error: no value", kind="array"))
+
+    def __instancecheck__(cls, one: Any) -> bool:
+        return isinstance(one, Watched)
+
+
+class Array(metaclass=_ArrayType):
+    """What an answer has as `np.ndarray`: its matrices are some."""
+
+
+TYPES = SimpleNamespace(**SCALARS, ndarray=Array, ndindex=np.ndindex)  # what an answer has as `np`
 
 
 class Outside(Exception):

@@ -9,6 +9,7 @@ uses private names of `triton.runtime.interpreter`, which exist in Triton 3.6 to
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import linecache
@@ -63,8 +64,26 @@ class Rewriter(FunctionRewriter):
         variables, made = self.fn.__globals__, dict(self.kwargs)
         # The only name that rewriting puts in. Triton gives a kernel all of its interpreter's.
         variables["interpreter_semantic"] = interpreter.interpreter_semantic
+        for name, choose in (("min", _smaller), ("max", _larger)):
+            variables.setdefault(name, choose)
         exec(code, variables, made)
         return made[self.fn.__name__]
+
+
+def _is_tile(value: Any) -> bool:
+    return isinstance(value, tl.tensor) and bool(value.shape)
+
+
+def _smaller(*values: Any, **named: Any) -> Any:
+    """Do what the compiler makes of `min`: of tiles, `tl.minimum`."""
+    tiles = any(map(_is_tile, values))
+    return functools.reduce(tl.minimum, values) if tiles else min(*values, **named)
+
+
+def _larger(*values: Any, **named: Any) -> Any:
+    """Do what the compiler makes of `max`: of tiles, `tl.maximum`."""
+    tiles = any(map(_is_tile, values))
+    return functools.reduce(tl.maximum, values) if tiles else max(*values, **named)
 
 
 class Rewritten:
