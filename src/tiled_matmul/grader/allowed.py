@@ -560,7 +560,8 @@ class _Reader:
     def meaning(self, name: str) -> str:
         """Return a dotted name with its root written out, if that was imported."""
         root, dot, rest = name.partition(".")
-        return f"{self.aliases.get(root, root)}{dot}{rest}"
+        whole = f"{self.aliases.get(root, root)}{dot}{rest}"
+        return whole.removeprefix("numba.") if whole.startswith("numba.cuda.") else whole
 
     # Expressions.
 
@@ -604,7 +605,7 @@ class _Reader:
         name = dotted(node)
         root = name.partition(".")[0] if name else ""
         whole = self.meaning(name) if name else ""
-        if id(node) in self.known:
+        if id(node) in self.known or (inner and whole == "numba.cuda"):
             return
         if not isinstance(node.ctx, ast.Load):
             if not self.of_self(node) and not self.of_an_object(node):
@@ -692,9 +693,7 @@ class _Reader:
         at = self.at(node)
         last = name.rpartition(".")[2]
         if meant := dict(self.rules.withheld).get(name):
-            raise (Mistake if self.kernel else NotYet)(
-                sentence("forbidden: meant", at=at, meant=meant)
-            )
+            raise Mistake(sentence("forbidden: meant", at=at, meant=meant))
         if last in PRODUCTS:
             key = "library: kernel" if self.kernel else "library: function"
             raise Product(sentence(key, at=at, instead=self.instead()))
@@ -734,6 +733,12 @@ class _Reader:
         raise Mistake(sentence("forbidden: unknown", at=at, name=name, given=given))
 
     # Mistakes that can be told before anything runs.
+
+    def see_Assign(self, node: ast.Assign) -> None:  # noqa: N802
+        named = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        place = self.meaning(dotted(node.value) or "") in [f"cuda.{place}" for place in PLACES]
+        if place and self.exercise.kind == "cuda" and self.roots.issuperset(named):
+            self.known.add(id(node.value))  # as in `t = cuda.threadIdx`, and t.x later
 
     def see_Compare(self, node: ast.Compare) -> None:  # noqa: N802
         if all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):

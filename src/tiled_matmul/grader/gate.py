@@ -207,9 +207,9 @@ def _look_at_entry(exercise: Exercise, needed: list[ast.stmt], source: str) -> N
     if entry is None:
         raise Mistake(sentence("forbidden: no entry", wanted=wanted))
     if not isinstance(entry, ast.FunctionDef):
-        if exercise.kind in PYTHON_KINDS and isinstance(entry, ast.Assign | ast.AnnAssign):
-            return  # a lambda, or another function by a second name
-        raise Mistake(sentence("forbidden: no entry", wanted=wanted))
+        if exercise.kind in PYTHON_KINDS:
+            return  # a lambda, another function by a second name, one that stands under an `if`
+        raise NotYet(sentence("forbidden: no entry", wanted=wanted))
     given = entry.args
     names = [argument.arg for argument in (*given.posonlyargs, *given.args)]
     least = len(names) - len(given.defaults)

@@ -84,13 +84,25 @@ def prepare(kind: str) -> dict[str, Any]:
 
     from tiled_matmul.grader.spec import LOOPS, MODULES, VALUES
 
-    own = (VALUES if kind == "values" else LOOPS).modules
+    own = (VALUES if kind == "values" else LOOPS).modules - {"triton"}
     modules = {as_name: import_module(name) for name, as_name in MODULES.items() if as_name in own}
     if kind == "values":
-        return modules | {"std_enum": _enums()}
+        return modules | {"std_enum": _enums(), "triton": _host_functions()}
     from tiled_matmul.grader.watched import TYPES, Float
 
     return modules | {"np": TYPES, "float": Float}
+
+
+def _host_functions() -> SimpleNamespace:
+    """Return what plain Python takes from Triton, whose import takes a second."""
+
+    def cdiv(x: int, y: int) -> int:
+        return -(-x // y)
+
+    def next_power_of_2(n: int) -> int:
+        return 1 << (n - 1).bit_length() if n > 0 else 0
+
+    return SimpleNamespace(cdiv=cdiv, next_power_of_2=next_power_of_2)
 
 
 def _enums() -> SimpleNamespace:

@@ -428,6 +428,7 @@ COURSE = ("copy_async", "commit_copies", "wait_copies", "tile", "copy_tile_async
 MODULES = {  # what can be imported, and the name under which an answer has it
     "math": "math",
     "numpy": "np",
+    "numpy.typing": "std_nptyping",
     "numba": "numba",
     "numba.cuda": "cuda",
     "triton": "triton",
@@ -510,6 +511,7 @@ TRITON = Rules(
     )
     | {"triton.cdiv", "triton.next_power_of_2", "triton.jit"},
     members=frozenset({"shape", "dtype", "to", "T", "element_ty", "load", "store", "trans", "cast"})
+    | {"advance"}
     | {"value", "type", "permute", "reshape", "view", "sum", "max", "broadcast_to", "is_floating"},
     decorators=frozenset({"triton.jit"}),
 )
@@ -537,6 +539,7 @@ ABSTRACT = "Sequence Iterable Iterator Mapping Generator Callable Hashable Sized
 TYPING = frozenset(
     [f"{module}.{name}" for module in ("std_typing", "collections.abc") for name in ABSTRACT]
     + [f"std_typing.{name}" for name in "List Dict Set FrozenSet Tuple Optional Union".split()]
+    + ["std_nptyping.NDArray", "std_nptyping.ArrayLike"]
     + [f"std_typing.{name}" for name in "Any Literal Final ClassVar Self Type".split()]
 )
 OPERATOR = frozenset(
@@ -552,13 +555,19 @@ VALUES = Rules(
     modules=frozenset(
         ("math", "np", "itertools", "functools", "collections", "dataclasses", "fractions")
         + ("std_typing", "std_operator", "std_heapq", "std_bisect", "std_enum", "std_copy")
-        + ("std_statistics",)
+        + ("std_statistics", "std_nptyping", "triton")
     ),
     attributes=frozenset({"math.*", "itertools.*", "std_heapq.*", "std_bisect.*"})
     | FUNCTOOLS
     | TYPING
     | OPERATOR
-    | {"std_enum.auto", "std_copy.copy", "std_copy.deepcopy"}
+    | {
+        "triton.cdiv",
+        "triton.next_power_of_2",
+        "std_enum.auto",
+        "std_copy.copy",
+        "std_copy.deepcopy",
+    }
     | {f"std_statistics.{name}" for name in ("mean", "fmean", "median", "mode", "pstdev")}
     | {f"dataclasses.{name}" for name in ("replace", "astuple", "asdict")}
     | {f"collections.{name}" for name in ("Counter", "defaultdict", "deque", "namedtuple")}
@@ -575,8 +584,8 @@ VALUES = Rules(
 )
 LOOPS = Rules(
     names=VALUES.names,
-    modules=frozenset({"math", "np", "itertools", "functools", "std_typing", "std_operator"})
-    | {"collections"},
+    modules=frozenset({"math", "np", "itertools", "functools", "collections"})
+    | {"std_typing", "std_nptyping", "std_operator"},
     attributes=frozenset({"itertools.*", "np.ndindex"})
     # Not all of math: others hide where a number comes from, or add up products.
     | {
@@ -588,7 +597,8 @@ LOOPS = Rules(
     | OPERATOR
     | {f"collections.{name}" for name in ("Counter", "defaultdict", "deque")}
     | {f"np.{name}" for name in TYPES},
-    members=METHODS | {"shape", "dtype", "type", "size", "ndim", "sum", "fill", "from_iterable"},
+    members=METHODS
+    | {"shape", "dtype", "type", "size", "ndim", "T", "item", "sum", "fill", "from_iterable"},
 )
 
 

@@ -294,6 +294,14 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         record.written[places] = True
         self._array[index] = value
 
+    @property
+    def T(self) -> Watched:  # noqa: N802
+        rest = self._array.T, self._places.T, self._first, self._whole
+        return Watched(self._record, self._name, *rest)
+
+    def item(self, *index: Any) -> Any:
+        return self[index if len(index) > 1 else divmod(*index, self.shape[1])]
+
     def fill(self, value: Any) -> None:
         self[...] = value
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tiled_matmul.grader.spec import (
+    COURSE,
     CUDA,
     ONCE,
     Case,
@@ -88,7 +89,7 @@ EXERCISE = Exercise(
     entry="ring",
     parameters=ABC,
     kind="cuda",
-    rules=replace(CUDA, names=CUDA.names | {"copy_async", "commit_copies", "wait_copies"}),
+    rules=replace(CUDA, names=CUDA.names | set(COURSE)),
     limits=Limits(cost=1.5),
     tile=TILE,
     given={"TILE": TILE} | _ring(STAGES),
