@@ -735,10 +735,15 @@ class _Reader:
     # Mistakes that can be told before anything runs.
 
     def see_Assign(self, node: ast.Assign) -> None:  # noqa: N802
-        named = [target.id for target in node.targets if isinstance(target, ast.Name)]
-        place = self.meaning(dotted(node.value) or "") in [f"cuda.{place}" for place in PLACES]
-        if place and self.exercise.kind == "cuda" and self.roots.issuperset(named):
-            self.known.add(id(node.value))  # as in `t = cuda.threadIdx`, and t.x later
+        """Let `t = cuda.threadIdx` be, where t.x is asked for later."""
+        pairs = [(target, node.value) for target in node.targets]
+        for target, value in list(pairs):
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs += zip(target.elts, value.elts, strict=False)
+        for target, value in pairs:
+            place = self.meaning(dotted(value) or "") in [f"cuda.{place}" for place in PLACES]
+            if place and isinstance(target, ast.Name) and target.id in self.roots:
+                self.known.add(id(value))
 
     def see_Compare(self, node: ast.Compare) -> None:  # noqa: N802
         if all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
