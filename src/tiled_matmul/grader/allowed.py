@@ -463,8 +463,8 @@ class _Reader:
         line = getattr(node, "lineno", "?")
         taken = {*MODULES.values(), *COURSE, "torch"}
         if name in taken and (name in self.rules.modules or name in self.rules.names):
-            if not self.kernel and name not in self.free | self.roots:
-                return  # a variable of a module's name, in an answer that does not use the module
+            if name not in self.free | self.roots and (not self.kernel or name in COURSE):
+                return  # a variable of that name, in an answer that does not use what has it
             raise Refused(sentence("forbidden: meaning", name=name, line=line))
         if name in self.aliases:  # everywhere it is looked up as what was imported
             raise NotYet(sentence("forbidden: meaning", name=name, line=line))
