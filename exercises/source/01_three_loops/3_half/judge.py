@@ -115,6 +115,13 @@ EXERCISE = Exercise(
             best=lambda case: _pairs(case) * case.k,
         ),
         Count(
+            "whole rows",
+            lambda case: 0,
+            "C is right, and one of the loops is NumPy's: a whole row or column is taken at once. "
+            "Access one element at a time.",
+            "rows",
+        ),
+        Count(
             "products",
             None,
             "C is right, and not all products are of elements as they were read: multiply "
@@ -122,13 +129,6 @@ EXERCISE = Exercise(
             "unseen",
             share=0,
             least=lambda case: _pairs(case) * case.k,
-        ),
-        Count(
-            "whole rows",
-            lambda case: 0,
-            "C is right, and one of the loops is NumPy's: a whole row or column is taken at once. "
-            "Access one element at a time.",
-            "rows",
         ),
     ),
     slips=(

@@ -174,7 +174,7 @@ EXERCISE = Exercise(
             best=lambda case: 0,
         ),
         ONCE,
-        *each_its_own(own, loads=loads_of_a_thread),
+        *each_its_own(own, loads=lambda case: 2 * loads_of_a_thread(case)),
         NO_NEEDLESS_BARRIERS,
     ),
     hints={
