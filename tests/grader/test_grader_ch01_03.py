@@ -76,15 +76,16 @@ def test_with_factors_the_use_of_an_element_is_an_access_wherever_it_is_kept():
     assert record.touched == [8, 9, 10, 11, 20] and record.longest == 5
     kept[1] * other
     assert record.touched[5:] == [9, 32 + 13] and record.products == 1 and record.waiting == 0
-    other * (2 * kept[1] + 1)  # both are the latest of their matrices, and so is the sum
-    assert record.touched[7:] == [] and record.products == 2
+    other * (2 * kept[1] + 1)  # the same product again
+    assert record.touched[7:] == [] and record.products == 1
     for one, two in ((kept[2], other), (kept[1], kept[1]), (other, other), (kept[1], 2.0)):
         one * two  # none of the products that make C
-    assert record.touched[7:] == [] and record.products == 2
-    c[2, 3] += kept[1] * other
-    assert record.touched[7:] == [] and record.products == 3 and record.writes == 1
-    kept[1] * b[1, 0]
-    assert record.touched[7:] == [17, 32 + 10]
+    assert record.touched[7:] == [] and record.products == 1
+    free = kept[2] * other % 1e9 * 1.0  # of another step of k, and still an element
+    free * b[2, 3]
+    assert record.touched[7:] == [25, 10, 32 + 13] and record.products == 2
+    c[2, 3] += kept[1] / (1 / other)
+    assert record.products == 2 and record.writes == 1 and record.touched[10:] == [9, 20, 45]
 
 
 def test_factors_of_a_transposed_product_are_those_of_its_definition():

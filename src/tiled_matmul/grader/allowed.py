@@ -256,7 +256,8 @@ def free(source: str) -> set[str]:
         left += table.get_children()
         for symbol in table.get_symbols():
             name = symbol.get_name()
-            early = table.get_type() != "function" and hasattr(builtins, name)
+            outside = hasattr(builtins, name) or name in MODULES.values()
+            early = table.get_type() != "function" and outside
             if symbol.is_referenced() and (symbol.is_global() or early):
                 names.add(name)
     return names
@@ -763,7 +764,7 @@ class _Reader:
         member = isinstance(node.func, ast.Attribute) and node.func.attr
         if any((keyword.arg or "").startswith("_") for keyword in node.keywords):
             raise Refused(sentence("forbidden: reach", at=self.at(node)))
-        if name == "isinstance" and name not in {*self.variables, *self.aliases}:
+        if name == "isinstance" and name not in {*self.variables, *self.aliases, *self.classes}:
             kinds = [p for a in node.args for p in (a.elts if isinstance(a, ast.Tuple) else [a])]
             # Elsewhere it would take bytes for objects.
             self.known |= {id(n) for n in kinds if self.meaning(dotted(n) or "") == "np.ndarray"}

@@ -157,9 +157,13 @@ def _compilers(message: str) -> str:
     return f"`{lines[marks[-1] - 1].strip()}`: {reason}"[:MOST_OF_COMPILER]
 
 
-def define(exercise: Exercise, source: str, worker: pool.Worker) -> None:
-    """Have a worker define the answer; raise Stop if that fails."""
+def define(exercise: Exercise, source: str, worker: pool.Worker, guarded: bool = False) -> None:
+    """Have a worker define the answer; raise Stop if that fails.
+
+    If it is `guarded`, the names of its classes open its own objects alone.
+    """
     header = {"source": source, "given": dict(exercise.given), "entry": exercise.entry}
+    header["guarded"] = guarded
     header["in_all"] = exercise.in_all
     reply, _ = ask(exercise, worker, header, [], 0)
     if reply != {"defined": True}:

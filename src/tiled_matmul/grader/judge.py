@@ -95,7 +95,7 @@ def judge(
         except gate.Refused as error:
             message = readable(str(error), source)
             return verdict(exercise, error.status, message, error.diagnosis, gpu and gpu.cc)
-    interpreted = _here(exercise, text, confined, seed, worker)
+    interpreted = _here(exercise, text, confined, seed, worker, gated)
     if gated and interpreted.status in ("WRONG", "RACE"):
         doubts = itertools.islice(allowed.doubts(text), 1)
         message = readable("\n".join([interpreted.message, *doubts]), source)
@@ -138,27 +138,30 @@ def _here(
     confined: bool,
     seed: int | None,
     worker: pool.Worker | None,
+    gated: bool,
 ) -> Verdict:
     """Return the verdict without a GPU, from the interpreters."""
     seed = secrets.randbits(32) if seed is None else seed
     if worker is not None:
-        return _judged(exercise, source, worker, seed)
+        return _judged(exercise, source, worker, seed, gated)
     for attempt in range(INFRA_TRIES):
         try:
             with pool.Worker(exercise.kind, exercise.limits, confined) as fresh:
-                return _judged(exercise, source, fresh, seed)
+                return _judged(exercise, source, fresh, seed, gated)
         except pool.NoWorker as error:
             if attempt + 1 == INFRA_TRIES:
                 return verdict(exercise, "INFRA", str(error)[:500])
     raise AssertionError("not reached")
 
 
-def _judged(exercise: Exercise, source: str, worker: pool.Worker, seed: int) -> Verdict:
+def _judged(
+    exercise: Exercise, source: str, worker: pool.Worker, seed: int, gated: bool
+) -> Verdict:
     """Return the verdict on an answer, from all its cases in one worker."""
     evidence: dict[str, Any] = {"seed": seed}
     shown, long_way = None, None
     try:
-        define(exercise, source, worker)
+        define(exercise, source, worker, guarded=gated and exercise.kind == "values")
         calls = exercise.cases[:OTHERS] if exercise.kind == "values" else ()
         others = [case.drawn(seed + number) for number, case in enumerate(calls)]
         for number, case in enumerate(exercise.cases):

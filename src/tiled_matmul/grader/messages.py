@@ -27,6 +27,7 @@ MESSAGES: dict[str, str] = {
     "error: no json": (
         "the result is a {kind}; it should consist of numbers, strings, lists and dictionaries"
     ),
+    "error: not its own": ".{name} of a {kind} is not known here",
     "error: no number": "{name} takes a number, got a {kind}",
     "error: no index": "an index should be a whole number or a slice, got a {kind}",
     "error: no value": "an element of a matrix should be a number, got a {kind}",

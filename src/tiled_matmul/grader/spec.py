@@ -527,7 +527,7 @@ METHODS = frozenset(
 PURE = (  # of NumPy: functions of numbers and small arrays
     *("ceil", "floor", "trunc", "rint", "round", "sqrt", "cbrt", "square", "exp", "log", "log2"),
     *("log10", "abs", "absolute", "fabs", "minimum", "maximum", "min", "max", "sum", "prod"),
-    *("cumsum", "arange", "array", "asarray", "zeros", "ones", "full", "empty", "gcd", "lcm"),
+    *("cumsum", "arange", "array", "asarray", "zeros", "ones", "full", "gcd", "lcm"),
     *("mod", "remainder", "divide", "floor_divide", "power", "sign", "clip", "where", "argmax"),
     *("argmin", "sort", "argsort", "unique", "any", "all", "isclose", "allclose", "inf", "nan"),
     *("pi", "ndindex", "count_nonzero", "bincount", "repeat", "concatenate", "ravel", "divmod"),
@@ -550,7 +550,7 @@ VALUES = Rules(
     names=NUMBERS
     | ERRORS
     | {"sum", "sorted", "list", "any", "all", "dict", "set", "frozenset", "map", "filter"}
-    | {"reversed", "str", "repr", "iter", "next", "bin", "hex", "ord", "chr", "callable", "hash"}
+    | {"reversed", "str", "repr", "iter", "next", "bin", "hex", "ord", "chr", "callable"}
     | {"issubclass", "complex", "bytes"},
     modules=frozenset(
         ("math", "np", "itertools", "functools", "collections", "dataclasses", "fractions")
@@ -578,7 +578,7 @@ VALUES = Rules(
     | {"all", "any", "mean", "prod", "most_common", "popleft", "appendleft", "type", "reshape"}
     | {"fill"}
     | {"numerator", "denominator", "limit_denominator"}
-    | {"tobytes", "flatten", "ravel", "cache_clear", "from_iterable", "value", "name", "args"},
+    | {"flatten", "ravel", "cache_clear", "from_iterable", "value", "name", "args"},
     decorators=frozenset({"functools.lru_cache", "functools.cache", "staticmethod", "property"})
     | {"dataclasses.dataclass", "classmethod", "functools.total_ordering"},
 )

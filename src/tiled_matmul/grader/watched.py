@@ -85,8 +85,10 @@ class Factor(float):
     def _times(self, other: Any, made: Any) -> Any:
         if not isinstance(other, Factor):
             return self._kept(made)
-        self.record.multiply(self, other)
-        return made
+        return made if self.record.multiply(self, other) else self._kept(made)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._times(other, float.__truediv__(self, other))
 
     def _kept(self, made: Any) -> Any:
         return _factor(made, self.record, self.matrix, self.place) if type(made) is float else made
@@ -103,7 +105,19 @@ def _keeping(name: str) -> Callable[..., Any]:
     return lambda self, *others: self._kept(operation(self, *others))
 
 
-for _name in ("add", "radd", "sub", "rsub", "truediv", "rtruediv", "neg", "pos", "abs", "round"):
+for _name in (
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "rtruediv",
+    "mod",
+    "rmod",
+    "neg",
+    "pos",
+    "abs",
+    "round",
+):
     setattr(Factor, f"__{_name}__", _keeping(f"__{_name}__"))
 
 
@@ -160,6 +174,7 @@ class Record:
         self.writes = 0
         self.products = self.waiting = self.longest = 0
         self.whole_rows = 0
+        self.pairs: set[tuple[int, int]] = set()
         self.touched: list[int] = []
         self.findings: dict[tuple[str, str], dict] = {}
 
@@ -191,21 +206,27 @@ class Record:
             self.touched.append(place)
         self.latest[matrix] = place
 
-    def multiply(self, one: Factor, other: Factor) -> None:
-        """Count the product of two elements."""
+    def multiply(self, one: Factor, other: Factor) -> bool:
+        """Count the product of two elements. With `factors` each counts once, and others do not."""
         if self.factors is not None:
             if one.place not in self.of_x:
                 one, other = other, one
             begin, step = self.of_x.get(one.place, (0, -1))
             column, same = self.of_y.get(other.place, (0, -2))
             if step != same:
-                return
+                return False
             for factor in (one, other):
                 if self.latest[factor.matrix] != factor.place:
                     self.touch(factor.matrix, factor.place)
             self.touch(self.output, begin + column)
+            pair = (one.place, other.place)
+            if pair in self.pairs:
+                self.waiting = 0
+                return True
+            self.pairs.add(pair)
         self.products += 1
         self.waiting = 0
+        return True
 
     def note(self, kind: str, name: str, message: str, remedy: str) -> None:
         """Keep the first finding of each kind in each matrix, and count the others."""

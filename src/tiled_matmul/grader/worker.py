@@ -24,6 +24,7 @@ from typing import Any
 
 from tiled_matmul.grader import kinds, wire
 from tiled_matmul.grader.messages import sentence
+from tiled_matmul.grader.own import CHECK, checked, guard
 
 ANSWER = "<answer>"
 KERNELS = ("cuda", "triton")  # the kinds whose interpreters read the source again
@@ -68,14 +69,14 @@ def serve(
         try:
             if "source" in header:
                 answer, constants = header, header["given"]
-                space = _defined(given, answer, request["kind"] in KERNELS)
+                space = _defined(given, answer, request["kind"])
                 reply: Any = {"defined": True}, []
             else:
                 if answer and header.get("given", constants) != constants:
                     # The answer may compute constants of its own from those of the case.
                     constants = header["given"]
                     answer = answer | {"given": constants}
-                    space = _defined(given, answer, request["kind"] in KERNELS)
+                    space = _defined(given, answer, request["kind"])
                 reply = kinds.run(header["kind"], space, header, blobs)
         except BaseException as error:  # SystemExit too
             reply = {"error": _described(error)}, []
@@ -84,7 +85,7 @@ def serve(
         wire.send(out, *reply)
 
 
-def _defined(space: dict[str, Any], header: dict, kernel: bool) -> dict[str, Any]:
+def _defined(space: dict[str, Any], header: dict, kind: str) -> dict[str, Any]:
     """Return a namespace in which the answer has been defined."""
     source = header["source"]
     lines = re.split(r"(?<=\n)", source)  # Python ends a line at no other character
@@ -92,12 +93,15 @@ def _defined(space: dict[str, Any], header: dict, kernel: bool) -> dict[str, Any
     linecache.cache[ANSWER] = (len(source), None, lines, ANSWER)
     made = {**space, **kinds.given(header), "__name__": "answer"}
     sys.modules.setdefault("answer", types.ModuleType("answer"))  # for dataclasses
-    exec(compile(source, ANSWER, "exec"), made)
+    code: Any = source
+    if header.get("guarded"):
+        code, made[CHECK] = checked(source), guard(space)
+    exec(compile(code, ANSWER, "exec"), made)
     if not callable(getattr(made.get(header["entry"]), "__getitem__", made.get(header["entry"]))):
         raise NameError(sentence("error: no entry", entry=header["entry"]))
     for node in ast.parse(source).body:
         if (
-            kernel
+            kind in KERNELS
             and isinstance(node, ast.FunctionDef)
             and not _reads_as(made.get(node.name), node)
         ):

@@ -166,7 +166,7 @@ EXERCISE = Exercise(
             "share",
         ),
         Count(
-            "shared loads of a thread",
+            "loads of a thread",
             _loads_of_a_lane,
             "C is right, but one lane does what its warp should share: each lane adds up the "
             "products for an element of its own.",
