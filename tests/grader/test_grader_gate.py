@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tiled_matmul.grader import allowed, gate, kinds, spec
+from tiled_matmul.grader import allowed, gate, kinds, own, spec
 from tiled_matmul.grader.spec import Call, Case, Exercise
 
 KERNEL = Exercise(
@@ -180,9 +180,23 @@ copy.append(0)
     ],
 )
 def test_what_students_know_of_python_runs(line, above, result):
-    space = kinds.prepare("values")
-    exec(gate.admit(VALUE, value(line, above)), space)
+    space = kinds.prepare("values") | {"__name__": own.MODULE}
+    space[own.CHECK] = own.guard(space)
+    exec(compile(own.checked(gate.admit(VALUE, value(line, above))), "answer", "exec"), space)
     assert space["value"](4) == result
+
+
+@pytest.mark.parametrize(
+    "line", ["np.ones(2).view", "iter([]).view", "P.mro()", "max.view", "P().q.view"]
+)
+def test_names_of_an_answers_classes_open_its_own_objects_alone(line):
+    """Without the list of `allowed`, which sees most of these before they run."""
+    space = kinds.prepare("values") | {"__name__": own.MODULE}
+    space[own.CHECK] = own.guard(space)
+    classes = "class P:\n    q = [1]\n    def __init__(self): self.view = 3\n"
+    exec(compile(own.checked(f"{classes}x = P().view, P.q"), "answer", "exec"), space)
+    with pytest.raises(AttributeError, match="is not known here"):
+        exec(compile(own.checked(line), "answer", "exec"), space)
 
 
 @pytest.mark.parametrize(

@@ -101,18 +101,8 @@ LAUNCH = {  # the launch cell's names for its sizes, and how a kernel reads them
 REACH = (
     *("getattr", "setattr", "delattr", "hasattr", "eval", "exec", "compile", "open", "globals"),
     *("locals", "vars", "dir", "input", "type", "object", "super", "breakpoint", "memoryview"),
-    *(
-        "get_ipython",
-        "exit",
-        "quit",
-        "help",
-        "license",
-        "credits",
-        "copyright",
-        "BaseException",
-        "SystemExit",
-        "KeyboardInterrupt",
-    ),
+    *("get_ipython", "exit", "quit", "help", "license", "credits", "copyright"),
+    *("BaseException", "SystemExit", "KeyboardInterrupt"),
 )
 CONSTANTS = (  # of what a kernel's module may be made: nothing that has a state
     *(ast.Constant, ast.Name, ast.Attribute, ast.Tuple, ast.Subscript, ast.Slice, ast.BinOp),
@@ -226,10 +216,10 @@ def describe(source: str, node: ast.AST) -> str:
 
 def named(tree: ast.AST) -> set[str]:
     """Return all names that are bound in a tree: assigned, imported, defined or parameters."""
-    return {name for node in ast.walk(tree) if (name := _binds(node))}
+    return {name for node in ast.walk(tree) if (name := _bound_by(node))}
 
 
-def _binds(node: ast.AST) -> str | None:
+def _bound_by(node: ast.AST) -> str | None:
     """Return the name that a node itself binds."""
     if isinstance(node, ast.Name):
         return None if isinstance(node.ctx, ast.Load) else node.id
@@ -316,25 +306,25 @@ class _Reader:
         self.set_of_self: set[str] = set()
         nodes = [node for top in statements for node in ast.walk(top)]
         self.classes = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
-        self.variables = {_binds(n) for n in nodes if not isinstance(n, ast.ClassDef | ast.alias)}
+        others = [node for node in nodes if not isinstance(node, ast.ClassDef | ast.alias)]
+        self.variables = {_bound_by(node) for node in others}
         attributes = [node.value for node in nodes if isinstance(node, ast.Attribute)]
         self.roots = {node.id for node in attributes if isinstance(node, ast.Name)}
         self.functions: set[str] = set()  # of the answer, by all their names
         self.known: set[int] = set()  # what may stand where it stands
         self.seen: set[int] = set()  # what was looked at together with what it is part of
         own: set[str] = set()
-        for top in statements:  # what the methods of a class set, and those methods
-            for one in ast.walk(top):
-                if isinstance(one, ast.ClassDef):
-                    own |= named(one)
-                    self.set_of_self |= {n for part in one.body for n in _outer(part)}
-                elif isinstance(one, ast.Call) and self.meaning(dotted(one.func) or "") == (
-                    "collections.namedtuple"
-                ):
-                    texts = [str(n.value) for n in ast.walk(one) if isinstance(n, ast.Constant)]
-                    own |= set(" ".join(texts).replace(",", " ").split())
-                elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
-                    self.set_of_self |= {one.attr} if self.of_self(one) else set()
+        for one in nodes:  # what the methods of a class set, and those methods
+            if isinstance(one, ast.ClassDef):
+                own |= named(one)
+                self.set_of_self |= {n for part in one.body for n in _outer(part)}
+            elif isinstance(one, ast.Call) and self.meaning(dotted(one.func) or "") == (
+                "collections.namedtuple"
+            ):
+                texts = [str(n.value) for n in ast.walk(one) if isinstance(n, ast.Constant)]
+                own |= set(" ".join(texts).replace(",", " ").split())
+            elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
+                self.set_of_self |= {one.attr} if self.of_self(one) else set()
         # Other kinds have no classes; there such a name would open the grader's own objects.
         if exercise.kind == "values":
             self.set_of_self = {name for name in self.set_of_self if not _is_special(name)}

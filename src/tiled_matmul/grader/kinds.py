@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from tiled_matmul.grader.messages import sentence
+from tiled_matmul.grader.spec import LOOPS, MODULES, VALUES, cover
 
 MAX_STEPS = 100_000  # iterations of a block's while loops: thousands of times an answer's need
 SHOWN = 3  # findings of a kind that are passed on
@@ -80,10 +82,6 @@ def prepare(kind: str) -> dict[str, Any]:
         warnings.filterwarnings("ignore", "tl.make_block_ptr")
         warnings.filterwarnings("ignore", "invalid value")  # from NumPy, about NaN
         return {"triton": triton, "tl": tl}
-    from importlib import import_module
-
-    from tiled_matmul.grader.spec import LOOPS, MODULES, VALUES
-
     own = (VALUES if kind == "values" else LOOPS).modules - {"triton"}
     modules = {as_name: import_module(name) for name, as_name in MODULES.items() if as_name in own}
     if kind == "values":
@@ -96,13 +94,10 @@ def prepare(kind: str) -> dict[str, Any]:
 def _host_functions() -> SimpleNamespace:
     """Return what plain Python takes from Triton, whose import takes a second."""
 
-    def cdiv(x: int, y: int) -> int:
-        return -(-x // y)
-
     def next_power_of_2(n: int) -> int:
         return 1 << (n - 1).bit_length() if n > 0 else 0
 
-    return SimpleNamespace(cdiv=cdiv, next_power_of_2=next_power_of_2)
+    return SimpleNamespace(cdiv=cover, next_power_of_2=next_power_of_2)
 
 
 def _enums() -> SimpleNamespace:
@@ -184,30 +179,29 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     kinds = dict.fromkeys(one.kind for one in t.findings)
     findings = [[one for one in t.findings if one.kind == kind][:SHOWN] for kind in kinds]
     findings = [_finding(one) for several in findings for one in several]
-    dots = dict.fromkeys(t.programs, 0)
-    for event in t.select(op="dot"):
-        dots[event.program] += event.elements
+    # An atomic operation reads and writes.
+    loaded, stored = (_by_program(t, op, "atomic") for op in ("load", "store"))
+    products = _by_program(t, "dot")
     counts = {
-        # An atomic operation reads and writes.
-        "elements loaded": _elements(t, "load") + _elements(t, "atomic"),
-        "elements stored": _elements(t, "store") + _elements(t, "atomic"),
-        "products of a program": max(dots.values()),
-        "products": sum(dots.values()),
+        "elements loaded": sum(loaded),
+        "elements loaded by a program": max(loaded),
+        "elements stored": sum(stored),
+        "elements stored by a program": max(stored),
+        "products": sum(products),
+        "products of a program": max(products),
     }
-    for what, ops in (("loaded", ("load", "atomic")), ("stored", ("store", "atomic"))):
-        counts[f"elements {what} by a program"] = _most_of_a_program(t, ops)
     counts |= _corners(t, request["arrays"][-1]) if request.get("walk") else {}
     outputs = _outputs(arrays[-1].numpy(), *(x.numpy() for x in arrays[:-1]))
     return {"findings": findings, "counts": counts}, outputs
 
 
-def _most_of_a_program(t: Any, ops: tuple[str, ...]) -> int:
-    """Return how many elements a program accesses so; of all programs, the most."""
+def _by_program(t: Any, *ops: str) -> list[int]:
+    """Return how many elements each program accesses or multiplies by these operations."""
     elements = dict.fromkeys(t.programs, 0)
     for op in ops:
         for event in t.select(op=op):
             elements[event.program] += event.elements
-    return max(elements.values(), default=0)
+    return list(elements.values())
 
 
 def _corners(t: Any, output: str) -> dict[str, int]:
@@ -220,10 +214,6 @@ def _corners(t: Any, output: str) -> dict[str, int]:
             key = f"{axis} of program {event.program[0]}"
             corners[key] = max(0, min(first, corners.get(key, first)))
     return corners
-
-
-def _elements(t: Any, op: str) -> int:
-    return sum(event.elements for event in t.select(op=op))
 
 
 def tensors(request: dict, blobs: list[bytes]) -> tuple[Any, ...]:

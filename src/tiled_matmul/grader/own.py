@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from tiled_matmul.grader.allowed import PUBLIC
+from tiled_matmul.grader.allowed import PUBLIC, dotted
 from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import MODULES, VALUES
 
@@ -24,11 +24,8 @@ class _Checks(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
         self.generic_visit(node)
-        root: ast.AST = node
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        of_module = isinstance(root, ast.Name) and root.id in MODULES.values()
-        if of_module or node.attr in VALUES.members or node.attr in PUBLIC:
+        root = (dotted(node) or "").partition(".")[0]
+        if root in MODULES.values() or node.attr in VALUES.members or node.attr in PUBLIC:
             return node
         check = ast.Name(CHECK, ast.Load())
         node.value = ast.Call(check, [node.value, ast.Constant(node.attr)], [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tiled_matmul.grader.spec import Case, Count, cover, loads_of_tiles, loads_of_whole_tiles
 
 BLOCKS = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
@@ -76,6 +78,17 @@ STEPS = Count(
     "deep, and multiplies zeros: it goes from 0 to K by BLOCK_K.",
     "steps",
 )
+
+
+def own_rows(elements: Callable[[Case], int]) -> Count:
+    """Return the limit on what a program stores that owns BLOCK_M rows, so many elements."""
+    return Count(
+        "elements stored by a program",
+        elements,
+        "The result is right, and some programs do the work of others: each owns BLOCK_M rows.",
+        "counts",
+        share=0,
+    )
 
 
 def tiles_of(m: int, n: int, block_m: int, block_n: int) -> int:

@@ -179,11 +179,10 @@ class Count:
     "products of a program"; for "loops" "reads of A", "of B", "of C", "writes of C", "whole rows",
     "products" (of floats; with a cache, those of C = A·B), the most "reads without a product" in a
     row and, with a cache, "words fetched", "lines fetched" or "tiles fetched"; those of a second
-    cache are called "words fetched by cache 2". `most` is the largest
-    number allowed in a case, `least` the smallest; `message` says in a sentence what another number
-    means. `share` of the points is for a right C all the same: 0 where the starter's is right
-    already. `best` is the count of the best answer known; a learner who passes sees it beside the
-    own one.
+    cache are called "words fetched by cache 2". `most` is the largest number allowed in a case,
+    `least` the smallest; `message` says in a sentence what another number means. `share` of the
+    points is for a right C all the same: 0 where the starter's is right already. `best` is the
+    count of the best answer known; a learner who passes sees it beside the own one.
     """
 
     what: str

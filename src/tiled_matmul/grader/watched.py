@@ -220,11 +220,10 @@ class Record:
                     self.touch(factor.matrix, factor.place)
             self.touch(self.output, begin + column)
             pair = (one.place, other.place)
-            if pair in self.pairs:
-                self.waiting = 0
-                return True
+            self.products += pair not in self.pairs
             self.pairs.add(pair)
-        self.products += 1
+        else:
+            self.products += 1
         self.waiting = 0
         return True
 

@@ -16,6 +16,8 @@ from tiled_matmul.grader.spec import (
     tiled_cases,
 )
 
+from .._shared import SHORT_TILES
+
 T = 4
 
 
@@ -241,11 +243,7 @@ EXERCISE = Exercise(
             "The last, short tile along K is left out of each sum.",
         ),
     ),
-    remedies={
-        "out of bounds": "The last tile may be shorter than T: then its loop has to end at the "
-        "matrix's edge. Or two indices are exchanged: A is M × K and B is K × N, so `a[i, k]` and "
-        "`b[k, j]`.",
-    },
+    remedies={"out of bounds": SHORT_TILES},
     hints={
         **{"empty ranges": 1, "lost i0": 2, "lost j0": 2, "lost i0 and j0": 2, "lost k0": 2},
         **{"last product": 1},

@@ -16,6 +16,8 @@ from tiled_matmul.grader.spec import (
     tiled_cases,
 )
 
+from .._shared import SHORT_TILES
+
 T = 4
 ROOM = 4  # tiles: the three of a step, and one more to change them in
 
@@ -250,11 +252,7 @@ EXERCISE = Exercise(
             "Only the last product of each sum is left: is it written with = instead of +=?",
         ),
     ),
-    remedies={
-        "out of bounds": "The last tile may be shorter than T: then its loop has to end at the "
-        "matrix's edge. Or two indices are exchanged: A is M × K and B is K × N, so `a[i, k]` and "
-        "`b[k, j]`.",
-    },
+    remedies={"out of bounds": SHORT_TILES},
     hints={
         **{"one way": 1, "row end": 2, "no tiles": 3, "copied": 1, "rows": 3, "used up": 3},
         **{"empty backwards": 3, "short tiles": 3, "last product": 3, "error": 3, "timeout": 3},

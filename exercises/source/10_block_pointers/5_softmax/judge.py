@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiled_matmul.grader.programs import block_of
+from tiled_matmul.grader.programs import block_of, own_rows
 from tiled_matmul.grader.spec import (
     TRITON,
     Case,
@@ -136,13 +136,7 @@ EXERCISE = Exercise(
             "the sum is known.",
             "once",
         ),
-        Count(
-            "elements stored by a program",
-            lambda case: _blocks(case)["BLOCK_M"] * case.n,
-            "The result is right, and some programs do the work of others: each owns BLOCK_M rows.",
-            "counts",
-            share=0,
-        ),
+        own_rows(lambda case: _blocks(case)["BLOCK_M"] * case.n),
     ),
     slips=(
         Slip(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiled_matmul.grader.programs import own_rows
 from tiled_matmul.grader.spec import (
     TRITON,
     Case,
@@ -149,13 +150,7 @@ EXERCISE = Exercise(
             "K.",
             "once",
         ),
-        Count(
-            "elements stored by a program",
-            lambda case: _blocks(case)["BLOCK_M"],
-            "The result is right, and some programs do the work of others: each owns BLOCK_M rows.",
-            "counts",
-            share=0,
-        ),
+        own_rows(lambda case: _blocks(case)["BLOCK_M"]),
         Count(
             "products of a program",
             lambda case: 0,

@@ -64,26 +64,20 @@ class Rewriter(FunctionRewriter):
         variables, made = self.fn.__globals__, dict(self.kwargs)
         # The only name that rewriting puts in. Triton gives a kernel all of its interpreter's.
         variables["interpreter_semantic"] = interpreter.interpreter_semantic
-        for name, choose in (("min", _smaller), ("max", _larger)):
-            variables.setdefault(name, choose)
+        variables.setdefault("min", _of_tiles(min, tl.minimum))
+        variables.setdefault("max", _of_tiles(max, tl.maximum))
         exec(code, variables, made)
         return made[self.fn.__name__]
 
 
-def _is_tile(value: Any) -> bool:
-    return isinstance(value, tl.tensor) and bool(value.shape)
+def _of_tiles(plain: Callable, tiled: Callable) -> Callable:
+    """Return what the compiler makes of `min` or `max`: of tiles, `tl.minimum` or `tl.maximum`."""
 
+    def choose(*values: Any, **named: Any) -> Any:
+        tiles = any(isinstance(value, tl.tensor) and value.shape for value in values)
+        return functools.reduce(tiled, values) if tiles else plain(*values, **named)
 
-def _smaller(*values: Any, **named: Any) -> Any:
-    """Do what the compiler makes of `min`: of tiles, `tl.minimum`."""
-    tiles = any(map(_is_tile, values))
-    return functools.reduce(tl.minimum, values) if tiles else min(*values, **named)
-
-
-def _larger(*values: Any, **named: Any) -> Any:
-    """Do what the compiler makes of `max`: of tiles, `tl.maximum`."""
-    tiles = any(map(_is_tile, values))
-    return functools.reduce(tl.maximum, values) if tiles else max(*values, **named)
+    return choose
 
 
 class Rewritten:
