@@ -464,7 +464,7 @@ class Worker:
                         raise self._end(seconds, began)
 
     def _is_starved(self) -> bool:
-        """Does a process of this worker's have work to do, and wait for a processor?"""
+        """Does a process of this worker's have work to do, and wait for a processor or a disk?"""
         parents: dict[int, int] = {}
         running = []
         for path in Path("/proc").glob("[0-9]*/stat"):
@@ -472,7 +472,7 @@ class Worker:
                 state, parent = path.read_text().rpartition(") ")[2].split()[:2]
                 pid = int(path.parent.name)
                 parents[pid] = int(parent)
-                running += [pid] if state == "R" else []
+                running += [pid] if state in "RD" else []
         for pid in running:
             while pid in parents and pid != self.process.pid:
                 pid = parents[pid]
