@@ -22,7 +22,7 @@ NEAR_SUMS = 1e-5  # of the sum of the sizes: rounding is less, a mistake is more
 NEAR = 1e-9  # relative, for numbers that are not whole: rounding on the way does not matter
 NEAR_WHOLE = 1e-13  # relative, for a whole number that comes as a float: its last digits
 NEAR_FLOATS = 2.0**-20  # of the sum of the sizes: what rounding to float32 leaves, with room
-MOST_SHARES = 9  # of all programs' loads or stores, for one of them
+MOST_SHARES = 9  # of all programs' loads, for one of them
 # The broader diagnosis, for exercises that have no hint for the narrower one.
 BROADER = {
     "same element": "race",
@@ -233,22 +233,18 @@ def run_case(
 
 
 def _look_at_shares(exercise: Exercise, case: Case, counts: dict[str, int]) -> None:
-    """Raise Stop if one program of a launch does far more than its share of loads or stores.
+    """Raise Stop if one program of a launch does far more than its share of loads.
 
     Where three axes are hardly longer than a tile, an eighth of the programs has nearly all.
     """
     programs = math.prod(exercise.launch(case)[0])
-    for what in ("loaded", "stored"):
-        most = MOST_SHARES * -(-counts[f"elements {what}"] // programs)
-        actual = counts[f"elements {what} by a program"]
-        if actual > most:
-            numbers = {"count": f"elements {what} by a program", "actual": actual, "most": most}
-            message = sentence("counts: one program", programs=programs)
-            raise Stop(
-                "WRONG",
-                known(exercise, "share"),
-                sentence("counts: too many", message=message, **numbers),
-            )
+    most = MOST_SHARES * -(-counts["elements loaded"] // programs)
+    actual = counts["elements loaded by a program"]
+    if actual > most:
+        numbers = {"count": "elements loaded by a program", "actual": actual, "most": most}
+        message = sentence("counts: one program", programs=programs)
+        message = sentence("counts: too many", message=message, **numbers)
+        raise Stop("WRONG", known(exercise, "share"), message)
 
 
 def _called(count: str) -> str:

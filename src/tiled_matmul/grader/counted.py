@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
@@ -128,8 +129,8 @@ def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
     """Return how many elements asynchronous copies loaded, how many of the copies are bare, and
     how many phases all copies together are in flight.
 
-    A phase counts for a copy if its thread reads shared memory there, after it has begun the copy
-    and before it has waited for it. Without such a phase the copy is bare. Copies that no thread
+    A phase counts for a copy if its thread reads there what copies have brought, after it has begun
+    the copy and before it has waited for it. Without such a phase the copy is bare. Copies that no thread
     waits for are not counted.
     """
     plain = t.count("global", "load", asynchronous=False).lanes
@@ -146,8 +147,11 @@ def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
     place, copies = place[order], copies[order]
     pairs = (place[:-1] == place[1:]) & ~landing[copies[:-1]] & landing[copies[1:]]
     begun, landed = copies[:-1][pairs], copies[1:][pairs]
-    # The reads, thread by thread, and for each its place among its thread's phases with reads.
-    reads = np.flatnonzero(~copying[shared.site] & (shared.op == events.LOAD))
+    # The reads of elements that a copy brings, thread by thread, and for each its place among its
+    # thread's phases with such reads.
+    element, _ = events.pack(shared.block, shared.address)
+    brought = np.isin(element, element[copies])
+    reads = np.flatnonzero(~copying[shared.site] & (shared.op == events.LOAD) & brought)
     reads = reads[np.argsort(thread[reads], kind="stable")]
     when, _ = events.pack(np.r_[thread[reads], thread], np.r_[reads, moment])
     when, moments = when[: reads.size], when[reads.size :]
@@ -164,15 +168,25 @@ def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
 
 
 def _of_a_thread(t: Any, shared: events.Piece) -> dict[str, int]:
-    """Count the most elements that one thread stores in global memory, and loads from any."""
-    parts = list(events.pieces(t._log, t._ops))
-    stores = [p.take((p.op == events.STORE) & ~p.shared) for p in parts]
-    loads = [p.take(p.op == events.LOAD) for p in parts]
-    counts = {"global stores of a thread": stores, "loads of a thread": loads}
+    """Count the most elements that one thread stores in global memory, and loads from any.
+
+    A value that another lane hands over counts as a load.
+    """
+    stores, loads = Counter(), Counter(t._log.received)
+    for piece in events.pieces(t._log, t._ops):
+        _add(stores, piece.take((piece.op == events.STORE) & ~piece.shared))
+        _add(loads, piece.take(piece.op == events.LOAD))
     return {
-        name: max((_most(piece.block, piece.thread) for piece in there if piece.size), default=0)
-        for name, there in counts.items()
+        "global stores of a thread": max(stores.values(), default=0),
+        "loads of a thread": max(loads.values(), default=0),
     }
+
+
+def _add(counts: Counter, piece: events.Piece) -> None:
+    """Add the accesses of each thread, (block, thread), to `counts`."""
+    places = piece.block.astype(np.int64) * NOBODY + piece.thread
+    for place, many in zip(*np.unique(places, return_counts=True), strict=True):
+        counts[divmod(int(place), NOBODY)] += int(many)
 
 
 COUNTS = {

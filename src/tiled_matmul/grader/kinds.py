@@ -187,7 +187,7 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
         "elements loaded by a program": max(loaded),
         "elements stored": sum(stored),
         "elements stored by a program": max(stored),
-        "products": sum(products),
+        "products": sum(event.elements for event in t.select(op="dot") if not event.zeros),
         "products of a program": max(products),
     }
     counts |= _corners(t, request["arrays"][-1]) if request.get("walk") else {}

@@ -80,15 +80,26 @@ STEPS = Count(
 )
 
 
-def own_rows(elements: Callable[[Case], int]) -> Count:
-    """Return the limit on what a program stores that owns BLOCK_M rows, so many elements."""
+def owned(elements: Callable[[Case], int], what: str) -> Count:
+    """Return the limit on what one program stores, so many elements in a case."""
     return Count(
         "elements stored by a program",
         elements,
-        "The result is right, and some programs do the work of others: each owns BLOCK_M rows.",
+        f"The result is right, and some programs do the work of others: {what}",
         "counts",
         share=0,
     )
+
+
+OWN_TILE = owned(
+    lambda case: block_of(case)["BLOCK_M"] * block_of(case)["BLOCK_N"],
+    "each stores its own tile of C.",
+)
+
+
+def own_rows(elements: Callable[[Case], int]) -> Count:
+    """Return the limit on what a program stores that owns BLOCK_M rows, so many elements."""
+    return owned(elements, "each owns BLOCK_M rows.")
 
 
 def tiles_of(m: int, n: int, block_m: int, block_n: int) -> int:

@@ -175,8 +175,8 @@ class Count:
     "of a thread" and "of a warp" (at most), "shared words" (those that differ in a load of a warp),
     "bank conflicts", "shared bytes", "barriers" (of all blocks), "needless barriers of a block",
     "plain global loads", "copies", "bare copies" and "phases in flight"; for "triton" "elements
-    loaded", "elements stored", those "by a program" (at most), "products" (of `tl.dot`) and
-    "products of a program"; for "loops" "reads of A", "of B", "of C", "writes of C", "whole rows",
+    loaded", "elements stored", those "by a program" (at most), "products" (of `tl.dot`, but
+    not of zeros) and "products of a program"; for "loops" "reads of A", "of B", "of C", "writes of C", "whole rows",
     "products" (of floats; with a cache, those of C = A·B), the most "reads without a product" in a
     row and, with a cache, "words fetched", "lines fetched" or "tiles fetched"; those of a second
     cache are called "words fetched by cache 2". `most` is the largest number allowed in a case,
@@ -631,9 +631,9 @@ def each_its_own(
 ) -> tuple[Count, Count]:
     """Return the counts that a kernel exceeds in which few threads do what the block should share.
 
-    A thread has its `own` number of elements of C in a case. One with four times as many has its
-    reasons, and so has one that loads twice as much as they need: `loads`, or two factors for each
-    product along K and its part of the tiles.
+    A thread has its `own` number of elements of C in a case, at most. One that loads twice as much
+    as they need has its reasons: `loads`, or two factors for each product along K and its part of
+    the tiles.
     """
     message = (
         "C is right, but a few threads compute what the whole block should share: let each thread "
@@ -641,7 +641,7 @@ def each_its_own(
     )
     needed = loads or (lambda case: own(case) * 2 * (case.k + PADDED))
     return (
-        Count("global stores of a thread", lambda c: 4 * own(c), message, diagnosis, share=0),
+        Count("global stores of a thread", own, message, diagnosis, share=0),
         Count("loads of a thread", lambda c: 2 * needed(c), message, diagnosis, share=0),
     )
 

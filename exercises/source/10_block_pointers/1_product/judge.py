@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tiled_matmul.grader.programs import (
     LOADS,
+    OWN_TILE,
     PARAMETERS,
     STEPS,
     STORES,
@@ -41,7 +42,7 @@ EXERCISE = Exercise(
         "Tiles of 128 × 128 on tensor cores reach more: load in the loop what the step needs, and "
         "give `tl.dot` the float16 that was loaded.",
     ),
-    counts=(LOADS, STEPS, STORES),
+    counts=(LOADS, STEPS, STORES, OWN_TILE),
     remedies=REMEDIES,
     hints={
         **{"stale": 1, "not stored": 1, "stored twice": 1, "no tile": 1, "transposed": 1},

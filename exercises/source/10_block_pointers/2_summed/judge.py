@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tiled_matmul.grader.programs import (
     LOADS,
+    OWN_TILE,
     PARAMETERS,
     STEPS,
     STORES,
@@ -32,7 +33,7 @@ EXERCISE = Exercise(
         Case(21, 18, 90, "float16", draw="normal", apart=True),
     ),
     large=(Case(517, 389, 301, "float16", draw="positive", given=blocks(64, 64, 32)),),
-    counts=(LOADS, STEPS, STORES),
+    counts=(LOADS, STEPS, STORES, OWN_TILE),
     remedies=REMEDIES,
     hints={
         **{"low precision": 2, "part of k": 3, "scaled": 3, "unmasked tail": 3, "not read": 3},

@@ -6,6 +6,7 @@ import numpy as np
 
 from tiled_matmul.grader.programs import (
     LOADS,
+    OWN_TILE,
     PARAMETERS,
     STEPS,
     STORES,
@@ -62,7 +63,7 @@ EXERCISE = Exercise(
         Case(21, 18, 90, "float16", draw="normal", apart=True),
     ),
     large=(Case(517, 389, 301, "float16", draw="normal", given=blocks(64, 64, 32)),),
-    counts=(LOADS, STEPS, STORES),
+    counts=(LOADS, STEPS, STORES, OWN_TILE),
     slips=(
         Slip(
             _plain,

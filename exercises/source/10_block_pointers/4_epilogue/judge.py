@@ -6,6 +6,7 @@ import numpy as np
 
 from tiled_matmul.grader.programs import (
     BLOCKS,
+    OWN_TILE,
     STEPS,
     STORES,
     block_of,
@@ -101,6 +102,7 @@ EXERCISE = Exercise(
         ),
         STEPS,
         STORES,
+        OWN_TILE,
     ),
     slips=(
         Slip(

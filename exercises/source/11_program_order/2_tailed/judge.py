@@ -6,6 +6,7 @@ import numpy as np
 
 from tiled_matmul.grader.programs import (
     LOADS,
+    OWN_TILE,
     PARAMETERS,
     STEPS,
     STORES,
@@ -60,7 +61,12 @@ EXERCISE = Exercise(
         Case(19, 17, 520, "float16", draw="wide"),
     ),
     large=(Case(517, 389, 301, "float16", draw="normal", given=blocks(64, 64, 32)),),
-    counts=(Count("elements loaded", whole_rows, LOADS.message, best=_best), STEPS, STORES),
+    counts=(
+        Count("elements loaded", whole_rows, LOADS.message, best=_best),
+        STEPS,
+        STORES,
+        OWN_TILE,
+    ),
     slips=(
         Slip(
             _wrapped,

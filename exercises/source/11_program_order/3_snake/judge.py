@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tiled_matmul.grader.programs import (
     LOADS,
+    OWN_TILE,
     PARAMETERS,
     STEPS,
     STORES,
@@ -172,6 +173,7 @@ EXERCISE = Exercise(
         Count("elements loaded", whole_rows, LOADS.message, best=exact_loads),
         STEPS,
         STORES,
+        OWN_TILE,
     ),
     remedies={
         "stored twice": "Each program needs a tile of its own, and each tile a program: compute "

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tiled_matmul.grader.programs import owned
 from tiled_matmul.grader.spec import (
     TRITON,
     Case,
@@ -192,6 +193,7 @@ EXERCISE = Exercise(
             "over K.",
             "once",
         ),
+        owned(lambda case: _given(case)["BLOCK"] ** 2, "each stores its own tile of C."),
     ),
     slips=(
         Slip(

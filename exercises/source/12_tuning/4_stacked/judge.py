@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiled_matmul.grader.programs import BLOCKS, STEPS, block_of, blocks, tiled_loads
+from tiled_matmul.grader.programs import BLOCKS, OWN_TILE, STEPS, block_of, blocks, tiled_loads
 from tiled_matmul.grader.programs import launch as launch_of_one
 from tiled_matmul.grader.spec import (
     TRITON,
@@ -116,6 +116,7 @@ EXERCISE = Exercise(
             "K.",
             "once",
         ),
+        OWN_TILE,
     ),
     slips=(
         Slip(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tiled_matmul.grader.programs import owned
 from tiled_matmul.grader.spec import (
     TRITON,
     Case,
@@ -182,6 +183,9 @@ EXERCISE = Exercise(
             "mirror image, and the sums are ready after the loop along K.",
             "once",
             best=lambda case: case.m * case.m,
+        ),
+        owned(
+            lambda case: 2 * _blocks(case)["BLOCK"] ** 2, "each stores its own tile and its image."
         ),
     ),
     slips=(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiled_matmul.grader.programs import BLOCKS, PARAMETERS, STORES, block_of, blocks
+from tiled_matmul.grader.programs import BLOCKS, PARAMETERS, STORES, block_of, blocks, owned
 from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Slip, cover
 
 USUAL = {"PROGRAMS": 4}
@@ -43,6 +43,11 @@ def _share(case: Case) -> int:
     """Return the products of the program with the most tiles."""
     block, (high, _) = _blocks(case), _covers(case)
     return cover(high, block["PROGRAMS"]) * int(np.prod([block[name] for name in BLOCKS]))
+
+
+def _elements(case: Case) -> int:
+    """Return the elements of C in the tiles of one program, at most."""
+    return _share(case) // block_of(case)["BLOCK_K"]
 
 
 def _running_sum(case: Case, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -112,6 +117,7 @@ EXERCISE = Exercise(
             least=lambda case: case.m * case.n * case.k,
         ),
         replace(STORES, message="C is right, but tiles are stored again and again."),
+        owned(_elements, "each stores its own tiles of C."),
     ),
     slips=(
         Slip(

@@ -8,6 +8,7 @@ import numpy as np
 
 from tiled_matmul.grader.programs import (
     BLOCKS,
+    OWN_TILE,
     STORES,
     block_of,
     blocks,
@@ -107,6 +108,7 @@ EXERCISE = Exercise(
             least=lambda case: case.m * case.n * case.k,
         ),
         replace(STORES, most=lambda case: case.parts * case.m * case.n),
+        OWN_TILE,
         Count(
             "elements loaded",
             _loads,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiled_matmul.grader.programs import STORES
+from tiled_matmul.grader.programs import STORES, owned
 from tiled_matmul.grader.spec import TRITON, Case, Count, Exercise, Operation, Slip, cover
 
 STRIDES = ("part", "row", "col", "bias_col", "c_row", "c_col")
@@ -115,6 +115,10 @@ EXERCISE = Exercise(
             STORES,
             message="The result is right, but it is stored again and again: the sum of the parts "
             "stays in registers until it is complete.",
+        ),
+        owned(
+            lambda case: _blocks(case)["BLOCK_M"] * _blocks(case)["BLOCK_N"],
+            "each stores its own tile of the result.",
         ),
     ),
     slips=(

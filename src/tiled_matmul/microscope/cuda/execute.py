@@ -320,6 +320,10 @@ class Runner:
             replies_of = COLLECT[kind](operands) if kind in COLLECT else {}
             if kind == "syncwarp":
                 clocks.meet(lanes)
+            if kind.startswith("shfl") and self.log is not None:
+                for thread in lanes:
+                    place = self.number, thread
+                    self.log.received[place] = self.log.received.get(place, 0) + 1
             for thread in lanes:
                 replies[thread] = replies_of.get(thread)
                 waiting[thread] = None

@@ -68,6 +68,8 @@ class Log:
         self.phases = array("l")
         self.clocks = array("l")
         self.vectors: list[tuple[int, ...]] = []  # vector clocks of lanes after a syncwarp
+        # For each block and thread, the values that it received from other lanes.
+        self.received: dict[tuple[int, int], int] = {}
         # For each site and array, the first bad index and the number of bad indices.
         self.misses: dict[tuple, tuple[Miss, int]] = {}
 

@@ -223,7 +223,8 @@ class Hooks:
 
     def create_dot(self, a, b, *rest, **named):
         m, k, n = *a.data.shape[-2:], b.data.shape[-1]
-        self.memory.record.dot(m, n, k, *self.memory.code.line())
+        zeros = not (a.data.any() and b.data.any())
+        self.memory.record.dot(m, n, k, zeros, *self.memory.code.line())
         return self.own["create_dot"](a, b, *rest, **named)
 
 
