@@ -63,6 +63,7 @@ PRODUCTS = (
     *("linalg", "multi_dot", "dot_scaled", "vecdot", "matvec", "vecmat", "sumprod"),
 )
 LOOP = "library: sum"
+ARRAY = "forbidden: array"
 MEANT = {  # a name that is near the one that was meant, and the message that says which
     **dict.fromkeys(
         ("cuda.syncthread", "cuda.syncthreads_", "cuda.sync_threads", "cuda.barrier"),
@@ -82,9 +83,7 @@ MEANT = {  # a name that is near the one that was meant, and the message that sa
     **dict.fromkeys(("cuda.threadfence", "cuda.threadfence_block"), "forbidden: fence"),
     "cuda.atomic.*": "forbidden: atomic",
     **dict.fromkeys(("sum", "np.sum", "map"), LOOP),
-    **dict.fromkeys(
-        (f"np.{make}" for make in ("zeros", "empty", "ones", "array")), "forbidden: array"
-    ),
+    **dict.fromkeys((f"np.{make}" for make in ("zeros", "empty", "ones", "array")), ARRAY),
 }
 INSTEAD = ("forbidden: warp barrier", "forbidden: fence", "forbidden: atomic")
 NO_CALLS = {  # members that are not functions
@@ -703,11 +702,14 @@ class _Reader:
         if name in [f"cuda.{place}" for place in PLACES]:
             raise Mistake(sentence("forbidden: axes", at=at, name=name))
         for near in (name, f"{name.rpartition('.')[0]}.*"):
-            if near in MEANT and (self.kernel or MEANT[near] != LOOP):
-                message = sentence("forbidden: meant", at=at, meant=sentence(MEANT[near]))
-                if MEANT[near] == LOOP:
+            meant = MEANT.get(near)
+            if meant == ARRAY and self.exercise.kind != "cuda" or meant == LOOP and not self.kernel:
+                meant = None
+            if meant is not None:
+                message = sentence("forbidden: meant", at=at, meant=sentence(meant))
+                if meant == LOOP:
                     raise Product(message)
-                raise (Refused if MEANT[near] in INSTEAD else Mistake)(message)
+                raise (Refused if meant in INSTEAD else Mistake)(message)
         if self.exercise.kind == "cuda" and root == "np" and hasattr(math, last):
             raise Mistake(sentence("forbidden: spelled", at=at, name=f"math.{last}"))
         alike = [known for known in self.rules.attributes if known.lower() == name.lower()]

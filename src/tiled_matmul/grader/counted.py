@@ -130,8 +130,8 @@ def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
     how many phases all copies together are in flight.
 
     A phase counts for a copy if its thread reads there what copies have brought, after it has begun
-    the copy and before it has waited for it. Without such a phase the copy is bare. Copies that no thread
-    waits for are not counted.
+    the copy and before it has waited for it. Without such a phase the copy is bare. Copies that no
+    thread waits for are not counted.
     """
     plain = t.count("global", "load", asynchronous=False).lanes
     counts = {"plain global loads": plain, "copies": 0, "bare copies": 0, "phases in flight": 0}

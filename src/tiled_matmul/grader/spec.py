@@ -175,13 +175,13 @@ class Count:
     "of a thread" and "of a warp" (at most), "shared words" (those that differ in a load of a warp),
     "bank conflicts", "shared bytes", "barriers" (of all blocks), "needless barriers of a block",
     "plain global loads", "copies", "bare copies" and "phases in flight"; for "triton" "elements
-    loaded", "elements stored", those "by a program" (at most), "products" (of `tl.dot`, but
-    not of zeros) and "products of a program"; for "loops" "reads of A", "of B", "of C", "writes of C", "whole rows",
-    "products" (of floats; with a cache, those of C = A·B), the most "reads without a product" in a
-    row and, with a cache, "words fetched", "lines fetched" or "tiles fetched"; those of a second
-    cache are called "words fetched by cache 2". `most` is the largest number allowed in a case,
-    `least` the smallest; `message` says in a sentence what another number means. `share` of the
-    points is for a right C all the same: 0 where the starter's is right already. `best` is the
+    loaded", "elements stored", those "by a program" (at most), "products" (of `tl.dot`, not of
+    zeros) and "products of a program"; for "loops" "reads of A", "of B", "of C", "writes of C",
+    "whole rows", "products" (of floats; with a cache, those of C = A·B), the most "reads without a
+    product" in a row and, with a cache, "words fetched", "lines fetched" or "tiles fetched"; those
+    of a second cache are called "words fetched by cache 2". `most` is the largest number allowed in
+    a case, `least` the smallest; `message` says in a sentence what another number means. `share` of
+    the points is for a right C all the same: 0 where the starter's is right already. `best` is the
     count of the best answer known; a learner who passes sees it beside the own one.
     """
 

@@ -159,7 +159,8 @@ class TileRecord:
     def dot(self, m: int, n: int, k: int, zeros: bool, line: int, function: str) -> None:
         step = self._count("dot", "")
         program = self.programs[-1]
-        self._append(Event(program, "dot", "", (0, m), (0, n), m * n * k, 0, line, function, step, zeros=zeros))
+        place = (0, m), (0, n), m * n * k, 0, line, function, step
+        self._append(Event(program, "dot", "", *place, zeros=zeros))
 
     def _append(self, event: Event) -> None:
         self.events.append(event)
