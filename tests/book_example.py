@@ -126,7 +126,8 @@ def example_book(root: Path) -> Path:
         (root / name).mkdir()
     for name in PAGES:
         shutil.copy(ROOT / name, root / name)
-    shutil.copytree(ROOT / "_static", root / "_static")
+    for folder in ("_static", "_templates"):
+        shutil.copytree(ROOT / folder, root / folder)
     (root / "src").symlink_to(ROOT / "src")
     (root / "_toc.yml").write_text(
         "format: jb-book\nroot: intro\nparts:\n"

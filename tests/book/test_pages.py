@@ -145,9 +145,9 @@ def test_an_address_has_one_form(address):
 
 
 def test_every_script_below_static_is_accounted_for():
-    """Jupyter Book puts each of them on every page; sphinx.py keeps MathJax from that."""
+    """Jupyter Book puts each of them on every page."""
     scripts = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("_static/**/*.js")]
-    assert scripts == ["_static/mathjax/tex-svg.js"]
+    assert scripts == []
 
 
 def test_every_citation_resolves():
@@ -198,7 +198,12 @@ def test_a_book_in_order_builds_and_its_pages_hold_what_they_should(tmp_path):
     assert "NBVAL_CHECK_OUTPUT" not in chapter and "[1 2]" in chapter
     assert "NBVAL_CHECK_OUTPUT" in (html / "_sources" / CHAPTER).read_text()
     assert "thebe.min" not in chapter and "unpkg.com" not in chapter
-    assert chapter.count("mathjax/tex-svg.js") == 1 and "cdn.jsdelivr" not in chapter
+    assert "<math " in chapter and "MathJax" not in chapter and "cdn.jsdelivr" not in chapter
+    assert "fontawesome" not in chapter and not list(html.rglob("*fontawesome*"))
+    assert "Font Awesome" not in (html / "_static/styles/pydata-sphinx-theme.css").read_text()
+    drawn = re.findall(r"\.(fa-[a-z-]+) \{ --icon", (ROOT / "_static/icons.css").read_text())
+    used = set(re.findall(r"\bfa-(?!solid|brands|regular|lg)[a-z-]+", chapter))
+    assert used and used <= set(drawn), used - set(drawn)
     assert outside_requests(html) == []
 
 

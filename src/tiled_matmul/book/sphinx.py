@@ -19,16 +19,17 @@ from sphinx.errors import ConfigError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from tiled_matmul.book import formulas
 from tiled_matmul.book import generated as tables
 from tiled_matmul.book.cells import address_line
 from tiled_matmul.book.files import built_for, chapters, read_text, repository
+from tiled_matmul.book.lighten import lighten
 from tiled_matmul.book.offline import outside_requests
 from tiled_matmul.files import replace_text
 
 LOGGER = logging.getLogger(__name__)
 KIND = "tiled_matmul"
 BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
-MATHJAX = "mathjax/tex-svg.js"
 NBVAL_MARK = "# NBVAL_CHECK_OUTPUT\n"
 
 
@@ -159,15 +160,6 @@ def use_address(app: Sphinx, config: Config) -> None:
     app.connect("build-finished", in_downloads)
 
 
-def load_once(app: Sphinx, config: Config) -> None:
-    """Load MathJax only on pages with mathematics.
-
-    Jupyter Book loads every script in _static on every page; Sphinx's own extension adds MathJax
-    to the pages that need it.
-    """
-    config.html_js_files = [file for file in config.html_js_files if file != MATHJAX]
-
-
 def remove_thebe(app: Sphinx) -> None:
     """Remove the extension for live cells, whose script requests another host on every page.
 
@@ -191,6 +183,12 @@ def hide_marks(app: Sphinx, doctree: nodes.document) -> None:
             listing.children = [nodes.Text(shown)]
 
 
+def leave_out(app: Sphinx, error: Exception | None) -> None:
+    """Remove what the theme brings and no page uses."""
+    if not error and app.builder.format == "html":
+        lighten(Path(app.outdir))
+
+
 def refuse_requests(app: Sphinx, error: Exception | None) -> None:
     """Fail the build if a page requests anything from another host."""
     if error or app.builder.format != "html":
@@ -202,6 +200,7 @@ def refuse_requests(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, object]:
+    formulas.setup(app)
     app.add_directive("tiled-ladder", Ladder)
     app.add_directive("tiled-climb", Climb)
     app.add_directive("tiled-ideas", Ideas)
@@ -210,8 +209,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-counters", Counters)
     app.add_directive("tiled-speed", Speed)
     app.connect("config-inited", use_address)
-    app.connect("config-inited", load_once)
     app.connect("builder-inited", remove_thebe, priority=1)
     app.connect("doctree-read", hide_marks)
+    app.connect("build-finished", leave_out)
     app.connect("build-finished", refuse_requests)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
