@@ -57,7 +57,7 @@ NOT_RUN = _build/not_run.txt
 TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
-.PHONY: help book test test-long test-answers lab serve grade doctor test-gpu notebooks-gpu bench \
+.PHONY: help book test test-long test-answers test-browser lab serve grade doctor test-gpu notebooks-gpu bench \
 	bench-bfloat16 counters search sanitize gpu-refresh wheelhouse test-copy test-colab clean online \
 	chapters-exist gpu-tests-exist
 
@@ -95,6 +95,10 @@ test-long: online $(READY) ## what make test leaves out, as it takes minutes: te
 test-answers: online $(READY) ## every answer kept as data, SEEDS=3 times each, and every mistake
 	TILED_MATMUL_SEEDS=$(SEEDS) $(SIMULATED) $(PYTEST) $(TEST_JOBS) \
 		$(addprefix tests/grader/test_grader_,answers.py mistakes.py limits.py)
+
+# Needs the system's Chromium: apt-get install chromium.
+test-browser: book .venv/.browser ## every page of the built book in Chromium, light, dark, wide, narrow
+	TILED_MATMUL_BROWSER=required $(PYTEST) -n $(JOBS) --dist worksteal tests/browser
 
 lab: online $(READY) ## JupyterLab on the chapters
 	$(RUN) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) chapters
@@ -214,6 +218,10 @@ endef
 
 .venv/.installed: requirements.lock requirements-cuda.lock requirements-sandbox.lock pyproject.toml
 	$(call set-up,.venv,requirements.lock)
+
+.venv/.browser: .venv/.installed requirements-browser.lock
+	@$(RUN) -m pip install -q --disable-pip-version-check -r requirements-browser.lock
+	@touch $@
 
 .venv-colab/.installed: requirements-colab.lock requirements-cuda.lock requirements-sandbox.lock pyproject.toml
 	$(call set-up,.venv-colab,requirements-colab.lock)

@@ -2,8 +2,8 @@
 
 Where there is no GPU, tests marked `gpu` are deselected. With `TILED_MATMUL_BACKEND=gpu`
 (`make test-gpu`) a machine with no usable GPU is an error. With `TILED_MATMUL_LONG=0` (`make test`)
-those marked `long` are deselected. The file that `TILED_MATMUL_NOT_RUN` names receives a line that
-counts the tests that did not run, by reason: `make test` ends with it.
+those marked `long` and `browser` are deselected. The file that `TILED_MATMUL_NOT_RUN` names
+receives a line that counts the tests that did not run, by reason: `make test` ends with it.
 """
 
 import os
@@ -49,7 +49,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def left_out(config: pytest.Config) -> dict[str, str]:
     """Return the markers of tests that do not run, and why."""
     out = {} if config.stash[BACKEND].name == "gpu" else {"gpu": "no GPU"}
-    return out | ({"long": "make test-long"} if os.environ.get("TILED_MATMUL_LONG") == "0" else {})
+    if os.environ.get("TILED_MATMUL_LONG") == "0":
+        out |= {"long": "make test-long", "browser": "make test-browser"}
+    return out
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

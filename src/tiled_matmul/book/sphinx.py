@@ -183,6 +183,12 @@ def hide_marks(app: Sphinx, doctree: nodes.document) -> None:
             listing.children = [nodes.Text(shown)]
 
 
+def mend_roles(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    """Remove the roles that docutils gives to a bibliography: ARIA gave up the entries' one."""
+    for role in (' role="doc-biblioentry"', ' role="list"'):
+        context["body"] = context.get("body", "").replace(role, "")
+
+
 def leave_out(app: Sphinx, error: Exception | None) -> None:
     """Remove what the theme brings and no page uses."""
     if not error and app.builder.format == "html":
@@ -211,6 +217,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", use_address)
     app.connect("builder-inited", remove_thebe, priority=1)
     app.connect("doctree-read", hide_marks)
+    app.connect("html-page-context", mend_roles)
     app.connect("build-finished", leave_out)
     app.connect("build-finished", refuse_requests)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,60 @@
+"""Every page of the book, light and dark, from 1400 to 320 px."""
+
+from html.parser import HTMLParser
+from urllib.parse import unquote, urldefrag, urljoin
+
+import pytest
+
+from browser import checks
+from browser.conftest import BOOK
+
+FILES = sorted(path.relative_to(BOOK).as_posix() for path in BOOK.rglob("*") if path.is_file())
+PAGES = [name for name in FILES if name.endswith(".html") and not name.startswith("_")]
+
+
+class Links(HTMLParser):
+    """The addresses that a page links to, and the places that can be linked to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.anchors: set[str] = {""}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        values = dict(attrs)
+        self.anchors.update(values[key] for key in ("id", "name") if values.get(key))
+        if tag == "a" and values.get("href"):
+            self.targets.append(values["href"])
+
+
+def broken(texts: dict[str, str], files: set[str]) -> list[str]:
+    """Return the links of pages, {path: HTML}, that lead to no file or to no place of a page."""
+    pages = {name: Links(text) for name, text in texts.items()}
+    faults = []
+    for name, links in pages.items():
+        for target in links.targets:
+            address, place = urldefrag(urljoin(name, target))
+            if "//" in address or address.startswith(("mailto:", "javascript:")):
+                continue
+            path = unquote(address) or name
+            if path not in files:
+                faults.append(f"{name}: {target} leads to no file")
+            elif path in pages and unquote(place) not in pages[path].anchors:
+                faults.append(f"{name}: {target} leads to no place of that page")
+    return faults
+
+
+def test_no_link_is_broken(book):
+    texts = {name: (BOOK / name).read_text(encoding="utf-8") for name in PAGES}
+    assert "\n".join(broken(texts, set(FILES))) == ""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_in_order(name, book, page):
+    watch = checks.Watch(page, book)
+    page.goto(book + name)
+    faults = [*checks.duplicates(page), *checks.overflows(page), *checks.accessibility(page)]
+    checks.darken(page)
+    faults += [f"dark: {fault}" for fault in checks.accessibility(page, ["color-contrast"])]
+    assert "\n".join(watch.faults + faults) == ""
