@@ -56,6 +56,7 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> subproces
 
 def test_the_lock_holds_what_the_project_declares():
     lock = wheelhouse.read_lock(ROOT / "requirements.lock")
+    lock |= wheelhouse.read_lock(ROOT / "requirements-browser.lock")
     extras = PYPROJECT["project"]["optional-dependencies"]
     declared = PYPROJECT["project"]["dependencies"] + sum(extras.values(), [])
     for requirement in map(Requirement, declared):
@@ -68,9 +69,10 @@ def test_the_lock_is_complete():
     names = "requirements.lock", "requirements-colab.lock"
     locks = [wheelhouse.read_lock(ROOT / name) for name in names]
     numba = importlib.metadata.version("numba")
-    lock = next((lock for lock in locks if lock["numba"] == numba), None)
-    assert lock, f"no lock was installed here: numba is {numba}"
-    locked = wheelhouse.read_lock(ROOT / "requirements-cuda.lock") | lock
+    locked = next((lock for lock in locks if lock["numba"] == numba), None)
+    assert locked, f"no lock was installed here: numba is {numba}"
+    for name in ("cuda", "browser"):
+        locked = wheelhouse.read_lock(ROOT / f"requirements-{name}.lock") | locked
     needs = {}
     for distribution in importlib.metadata.distributions():
         if (name := canonicalize_name(distribution.name)) in locked:
