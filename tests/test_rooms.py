@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "tiled_matmul"
-ROOMS = (
-    "grader book plots measure ladder kit microscope models machine".split()  # from top to ground
-)
+# From top to ground.
+ROOMS = "grader book explore plots measure ladder kit microscope models machine".split()
 ABOVE = ("__main__", "commands")  # the command line: imports every room
 ALIASES = ("__init__", "page", "simt")  # doors: names that outlive a move
 FRONT_DOOR = ("rung", "trace_tiles")  # names of the package itself: for readers, not for rooms

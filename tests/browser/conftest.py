@@ -4,7 +4,7 @@ say so; with `TILED_MATMUL_BROWSER=required` (`make test-browser`) they fail ins
 import functools
 import http.server
 import os
-import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,18 +14,11 @@ import pytest
 
 from tiled_matmul import ROOT
 
+sys.path.insert(0, str(ROOT / "tools"))
+
+import draw_stills  # noqa: E402
+
 BOOK = ROOT / "_build" / "html"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-# No sandbox of its own: in containers there is no right to make one. Nothing else is loaded.
-OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--font-render-hinting=none",
-)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,15 +66,15 @@ def book() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    path = next(filter(None, map(shutil.which, NAMES)), None)
+    path = draw_stills.find_browser()
     if path is None:
-        missing(f"no browser: none of {', '.join(NAMES)} is installed")
+        missing(f"no browser: none of {', '.join(draw_stills.BROWSERS)} is installed")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
         missing("no playwright: make test-browser installs it")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(OPTIONS))
+        browser = playwright.chromium.launch(executable_path=path, args=list(draw_stills.OPTIONS))
         yield browser
         browser.close()
 
@@ -89,7 +82,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """An empty page of 1400 by 900, light."""
-    context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme="light")
+    context = browser.new_context(viewport=draw_stills.WINDOW, color_scheme="light")
     context.set_default_timeout(10_000)
     yield context.new_page()
     context.close()

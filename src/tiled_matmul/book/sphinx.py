@@ -2,15 +2,18 @@
 
 The directives `tiled-ladder`, `tiled-ideas`, `tiled-climb`, `tiled-status`, `tiled-claims`,
 `tiled-counters` and `tiled-speed` take neither arguments nor content. `tiled-climb` is a figure,
-the others are tables. Each of their faults is a build warning, which `-W` makes an error.
+the others are tables. `tiled-explore` takes a figure's kind, its name and its settings. Each of
+their faults is a build warning, which `-W` makes an error.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
+import yaml
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
@@ -25,11 +28,13 @@ from tiled_matmul.book.cells import address_line
 from tiled_matmul.book.files import built_for, chapters, read_text, repository
 from tiled_matmul.book.lighten import lighten
 from tiled_matmul.book.offline import outside_requests
+from tiled_matmul.explore.page import KINDS, scripts
 from tiled_matmul.files import replace_text
 
 LOGGER = logging.getLogger(__name__)
 KIND = "tiled_matmul"
 BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
+EXPLORED = re.compile(r'data-explore="([a-z-]+)"')
 NBVAL_MARK = "# NBVAL_CHECK_OUTPUT\n"
 
 
@@ -131,6 +136,40 @@ class Speed(GeneratedTable):
         return tables.speed_markdown(self.sources(root)[0])
 
 
+class Explore(SphinxDirective):
+    """A figure to change: its kind and name, then its settings as lines `name: value`."""
+
+    required_arguments = 2
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        from tiled_matmul.explore import explore
+
+        try:
+            settings = yaml.safe_load("\n".join(self.content)) or {}
+            made = explore(*self.arguments, **settings)._repr_html_()
+        except (TypeError, ValueError, yaml.YAMLError) as error:
+            LOGGER.warning("%s: %s", self.name, error, location=self.get_location(), type=KIND)
+            return []
+        return [nodes.raw("", made, format="html")]
+
+
+def bring_scripts(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    """Load the scripts of the figures that a page has, on that page."""
+    kinds = set(EXPLORED.findall(context.get("body", "")))
+    for path in scripts(kinds) if kinds else ():
+        app.add_js_file(f"explore/{path.name}", loading_method="defer")
+
+
+def copy_scripts(app: Sphinx, error: Exception | None) -> None:
+    if error or app.builder.format != "html":
+        return
+    folder = Path(app.outdir) / "_static" / "explore"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in scripts(set(KINDS)):
+        replace_text(folder / path.name, read_text(path))
+
+
 def use_address(app: Sphinx, config: Config) -> None:
     """Put the address of this build into buttons, set-up cells and downloads.
 
@@ -214,10 +253,13 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-claims", Claims)
     app.add_directive("tiled-counters", Counters)
     app.add_directive("tiled-speed", Speed)
+    app.add_directive("tiled-explore", Explore)
     app.connect("config-inited", use_address)
     app.connect("builder-inited", remove_thebe, priority=1)
     app.connect("doctree-read", hide_marks)
     app.connect("html-page-context", mend_roles)
+    app.connect("html-page-context", bring_scripts)
+    app.connect("build-finished", copy_scripts)
     app.connect("build-finished", leave_out)
     app.connect("build-finished", refuse_requests)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

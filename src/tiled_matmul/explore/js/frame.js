@@ -1,0 +1,145 @@
+// Makes a picture one that can be changed: a form, the picture and a sentence that says what it
+// shows. The settings are in the page's address, so that a link leads to them. A kind of figure is
+// {controls, defaults, examples, model, draw, say}; see warp.js for one.
+const Explore = (() => {
+  "use strict";
+  const kinds = {};
+  const escaped = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+
+  // Parts of pictures, as strings.
+  const box = (x, y, width, height, look, title = "") =>
+    `<rect x="${x}" y="${y}" width="${Math.max(0, width)}" height="${height}" class="${look}">` +
+    `${title && `<title>${escaped(title)}</title>`}</rect>`;
+  const text = (x, y, words, look = "", anchor = "middle") =>
+    `<text x="${x}" y="${y}" text-anchor="${anchor}" class="${look}">${escaped(words)}</text>`;
+  const picture = (width, height, parts) =>
+    `<svg viewBox="0 0 ${width} ${height}" role="img" xmlns="http://www.w3.org/2000/svg">` +
+    `${parts.join("")}</svg>`;
+  const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+  const control = (name, spec, id) => {
+    const label = `<label for="${id}">${spec.label}</label>`;
+    if (spec.options) {
+      const options = spec.options.map((one) => `<option>${escaped(one)}</option>`).join("");
+      return `<span>${label}<select id="${id}" name="${name}">${options}</select></span>`;
+    }
+    const kind = spec.text ? 'type="text" spellcheck="false" autocomplete="off"' : `type="number"`;
+    const bounds = spec.text ? "" : ` min="${spec.min}" max="${spec.max}" step="1"`;
+    return `<span>${label}<input id="${id}" name="${name}" ${kind}${bounds}></span>`;
+  };
+
+  // Return a setting as the model takes it. Throws an Error that quotes what is wrong.
+  const read = (spec, value) => {
+    if (spec.text) return value;
+    if (spec.options) {
+      const known = spec.options.map(String).includes(String(value));
+      if (!known) throw new Error(`${spec.label}: ${value} is none of ${spec.options.join(", ")}`);
+      return typeof spec.options[0] === "number" ? Number(value) : value;
+    }
+    const number = Number(value);
+    if (String(value).trim() === "" || !Number.isInteger(number)) {
+      throw new Error(`${spec.label}: a whole number is wanted, not “${value}”`);
+    }
+    if (number < spec.min || number > spec.max) {
+      throw new Error(`${spec.label}: ${number} is not between ${spec.min} and ${spec.max}`);
+    }
+    return number;
+  };
+
+  const start = (root) => {
+    if ("started" in root.dataset || !(root.dataset.explore in kinds)) return;
+    root.dataset.started = "";
+    const kind = kinds[root.dataset.explore];
+    const first = { ...kind.defaults, ...JSON.parse(root.dataset.state || "{}") };
+    const [shown, said] = [".explore-picture", ".explore-said"].map((n) => root.querySelector(n));
+    const names = Object.keys(kind.controls);
+    const form = document.createElement("form");
+    const examples = Object.keys(kind.examples);
+    form.className = "explore-form";
+    form.innerHTML =
+      `<span><label for="${root.id}-example">Example</label><select id="${root.id}-example">` +
+      `<option value="">your own</option>` +
+      examples.map((one) => `<option>${escaped(one)}</option>`).join("") +
+      "</select></span>" +
+      names.map((name) => control(name, kind.controls[name], `${root.id}-${name}`)).join("") +
+      '<button type="reset">Reset</button>';
+    const alert = document.createElement("p");
+    alert.className = "explore-alert";
+    alert.setAttribute("role", "alert");
+    root.prepend(form, alert);
+    said.setAttribute("aria-live", "polite");
+    const [example, field] = [form.querySelector("select"), (name) => form.elements[name]];
+
+    const settings = () =>
+      Object.fromEntries(names.map((name) => [name, read(kind.controls[name], field(name).value)]));
+    const show = () => {
+      try {
+        const now = settings();
+        const found = kind.model(now);
+        const wide = Math.max(280, Math.min(736, Math.round(root.clientWidth) || 736));
+        shown.innerHTML = kind.draw(found, now, wide);
+        said.textContent = kind.say(found, now);
+        shown.firstElementChild.setAttribute("aria-label", said.textContent);
+        alert.textContent = "";
+        root.dataset.result = JSON.stringify(now);
+        const same = (one) => names.every((n) => ({ ...first, ...kind.examples[one] })[n] === now[n]);
+        example.value = examples.find(same) ?? "";
+      } catch (error) {
+        alert.textContent = error.message;
+      }
+    };
+    const fill = (state) => {
+      try {
+        for (const name of names) if (!kind.controls[name].text) read(kind.controls[name], state[name]);
+      } catch (error) {
+        alert.textContent = error.message;
+        return;
+      }
+      for (const name of names) field(name).value = state[name];
+      show();
+    };
+    const keep = () => {
+      const query = new URLSearchParams(names.map((name) => [name, field(name).value]));
+      history.replaceState(null, "", `#${root.id}?${query}`);
+    };
+    const fromAddress = () => {
+      const [id, query] = decodeHash(location.hash);
+      if (id !== root.id || query === undefined) return;
+      fill({ ...first, ...Object.fromEntries(new URLSearchParams(query)) });
+      root.scrollIntoView();
+    };
+
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("input", (event) => {
+      if (event.target === example) {
+        if (example.value) fill({ ...first, ...kind.examples[example.value] });
+      } else show();
+      keep();
+    });
+    form.addEventListener("reset", (event) => {
+      event.preventDefault();
+      fill(first);
+      keep();
+    });
+    let width = root.clientWidth;
+    new ResizeObserver(() => {
+      if (root.clientWidth !== width) show();
+      width = root.clientWidth;
+    }).observe(root);
+    window.addEventListener("hashchange", fromAddress);
+    fill(first);
+    fromAddress();
+  };
+
+  const decodeHash = (hash) => {
+    const [id, ...rest] = hash.slice(1).split("?");
+    return [id, rest.length ? rest.join("?") : undefined];
+  };
+  const define = (name, kind) => {
+    kinds[name] = kind;
+    const go = () => document.querySelectorAll(`[data-explore="${name}"]`).forEach(start);
+    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", go);
+    else go();
+  };
+  return { define, box, text, picture, plural, kinds };
+})();

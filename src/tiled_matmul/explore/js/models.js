@@ -1,0 +1,133 @@
+// The models behind the figures that a reader changes. Each is the course's own model in Python,
+// once more; `make test-browser` feeds both thousands of random settings and compares every number.
+const Models = (() => {
+  "use strict";
+  const WARP = 32, SECTOR = 32, BANKS = 32, WORD = 4, LARGEST = 2 ** 31;
+
+  // Expressions: whole numbers, names, Python's operators with Python's precedence.
+  const LEVELS = [["|"], ["^"], ["&"], ["<<", ">>"], ["+", "-"], ["*", "//", "%"]];
+  const DO = {
+    "|": (a, b) => a | b,
+    "^": (a, b) => a ^ b,
+    "&": (a, b) => a & b,
+    "<<": (a, b) => a * 2 ** b,
+    ">>": (a, b) => Math.floor(a / 2 ** b),
+    "+": (a, b) => a + b,
+    "-": (a, b) => a - b,
+    "*": (a, b) => a * b,
+    "//": (a, b) => Math.floor(a / b),
+    "%": (a, b) => a - b * Math.floor(a / b),
+  };
+
+  // Return a function from {name: number} to the value of `text`. Throws an Error that quotes it.
+  const expression = (text, names) => {
+    const fail = (why) => {
+      throw new Error(`“${text}”: ${why}`);
+    };
+    const tokens = text.match(/\d+|[A-Za-z_]\w*|<<|>>|\/\/|\S/g) ?? [];
+    let at = 0;
+    const checked = (value) =>
+      Number.isInteger(value) && Math.abs(value) < LARGEST ? value : fail("too large a number");
+    const atom = () => {
+      const token = tokens[at++];
+      if (token === undefined) fail("it ends too early");
+      if (token === "(") {
+        const inner = level(0);
+        if (tokens[at++] !== ")") fail("a “)” is missing");
+        return inner;
+      }
+      if (token === "-") {
+        const inner = atom();
+        return (given) => -inner(given);
+      }
+      if (/^\d/.test(token)) {
+        const value = checked(Number(token));
+        return () => value;
+      }
+      if (names.includes(token)) return (given) => given[token];
+      return /^\w/.test(token)
+        ? fail(`${token} is not known here; there are ${names.join(", ")}`)
+        : fail(`“${token}” is not expected here`);
+    };
+    const level = (depth) => {
+      if (depth === LEVELS.length) return atom();
+      let left = level(depth + 1);
+      while (LEVELS[depth].includes(tokens[at])) {
+        const sign = tokens[at++];
+        const [a, b] = [left, level(depth + 1)];
+        left = (given) => {
+          const second = b(given);
+          if ((sign === "//" || sign === "%") && second === 0) fail("division by 0");
+          if ((sign === "<<" || sign === ">>") && (second < 0 || second > 31)) {
+            fail(`a shift by ${second}`);
+          }
+          return checked(DO[sign](a(given), second));
+        };
+      }
+      return left;
+    };
+    const whole = level(0);
+    if (at < tokens.length) fail(`“${tokens[at]}” is not expected here`);
+    return whole;
+  };
+
+  const distinct = (values) => [...new Set(values)].sort((a, b) => a - b);
+
+  // Return what a warp's one load or store costs. `index` is the element that a lane accesses, an
+  // expression of lane, tx, ty and P; `width` is the block's along x, `size` an element's bytes.
+  const warp = ({ index, width, P, size, space, op }) => {
+    const value = expression(index, ["lane", "tx", "ty", "P"]);
+    const lanes = Array.from({ length: WARP }, (_, lane) => {
+      const [tx, ty] = [lane % width, Math.floor(lane / width)];
+      const element = value({ lane, tx, ty, P });
+      if (element < 0) throw new Error(`“${index}”: lane ${lane} gets ${element}, below 0`);
+      return { lane, tx, ty, element, address: element * size };
+    });
+    const asked = distinct(lanes.map((one) => one.element)).length * size;
+    const sectors = distinct(lanes.map((one) => Math.floor(one.address / SECTOR)));
+    const found = { lanes, asked, sectors, moved: sectors.length * SECTOR };
+    return space === "shared" ? { ...found, ...banks(lanes, size, op === "load") } : found;
+  };
+
+  // Return the wavefronts of a warp's access to shared memory. Elements of 8 bytes are served half
+  // a warp at a time, those of 16 a quarter; two parts of a load are served together if lanes 2i
+  // and 2i + 1 always load the same.
+  const banks = (lanes, size, loads) => {
+    const each = size <= WORD ? WARP : (WARP * WORD) / size;
+    let parts = lanes.map(({ lane }) => Math.floor(lane / each));
+    if (size > WORD && loads) {
+      const apart = new Set();
+      for (let lane = 0; lane < WARP; lane += 2) {
+        if (lanes[lane].address !== lanes[lane + 1].address) apart.add(parts[lane] >> 1);
+      }
+      parts = parts.map((part) => (apart.has(part >> 1) ? part : part - (part % 2)));
+    }
+    const queues = new Map(); // "part bank" → its words, each with the lanes that want it
+    const wants = lanes.map(({ lane, address }) =>
+      Array.from({ length: Math.max(1, size / WORD) }, (_, step) => {
+        const word = Math.floor(address / WORD) + step;
+        const key = `${parts[lane]} ${word % BANKS}`;
+        const words = queues.get(key) ?? queues.set(key, new Map()).get(key);
+        words.set(word, [...(words.get(word) ?? []), lane]);
+        return key;
+      }),
+    );
+    const deepest = new Map();
+    for (const [key, words] of queues) {
+      const part = key.split(" ")[0];
+      deepest.set(part, Math.max(deepest.get(part) ?? 0, words.size));
+    }
+    const wavefronts = [...deepest.values()].reduce((sum, depth) => sum + depth, 0);
+    return {
+      queues: [...queues].map(([key, words]) => {
+        const [part, bank] = key.split(" ").map(Number);
+        return { part, bank, words: [...words].map(([word, who]) => ({ word, lanes: who })) };
+      }),
+      wavefronts,
+      conflicts: wavefronts - deepest.size,
+      crowded: wants.map((keys) => keys.some((key) => queues.get(key).size > 1)),
+    };
+  };
+
+  return { expression, warp };
+})();

@@ -1,0 +1,121 @@
+"""Figures to change: their stills are current, and pointer and keyboard change them."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import draw_stills
+import pytest
+
+from browser.conftest import BOOK
+from tiled_matmul.explore.page import STILLS
+
+PAGES = [
+    path.relative_to(BOOK).as_posix()
+    for path in sorted(BOOK.rglob("*.html"))
+    if "data-explore=" in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_stills_are_as_the_scripts_draw_them(name, book, page):
+    page.goto(book + name)
+    drawn = draw_stills.stills(page)
+    assert drawn
+    for still, text in drawn.items():
+        path = STILLS / f"{still}.html"
+        assert path.read_text(encoding="utf-8") == text, f"{path} is old: tools/draw_stills.py"
+
+
+def test_without_scripts_a_page_has_the_stills(book, browser):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{book}explorables.html")
+    assert page.locator("figure.explore .explore-picture svg").count() == len(
+        list(STILLS.iterdir())
+    )
+    assert page.locator("figure.explore form").count() == 0
+    context.close()
+
+
+def opened(page, address):
+    page.goto(address)
+    figure = page.locator("#warp")
+    return figure, figure.locator(".explore-said")
+
+
+def test_a_figure_is_changed_by_pointer(book, page):
+    figure, said = opened(page, f"{book}explorables.html")
+    assert "4 sectors" in said.inner_text()
+    figure.get_by_label("Example").select_option("neighbours a row apart")
+    assert "32 sectors of 32 bytes, so 1024 bytes move: 13%" in said.inner_text()
+    figure.get_by_label("Memory").select_option("shared")
+    assert "16 wavefronts" in said.inner_text() or "32 wavefronts" in said.inner_text()
+    figure.get_by_label("P", exact=True).fill("33")
+    assert "1 wavefront, no bank conflict" in said.inner_text()
+    figure.get_by_role("button", name="Reset").click()
+    assert "4 sectors" in said.inner_text()
+
+
+def test_a_figure_is_changed_by_keyboard_alone(book, page):
+    figure, said = opened(page, f"{book}explorables.html")
+    figure.get_by_label("Example").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("lane * 2")
+    assert "8 sectors" in said.inner_text()
+    for key, count in (("ArrowUp", "8 sectors"), ("Tab", "8 sectors")):
+        page.keyboard.press(key)
+        assert count in said.inner_text()
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")  # 8 bytes an element
+    assert "16 sectors" in said.inner_text()
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # Reset
+    assert "4 sectors" in said.inner_text()
+
+
+def test_settings_are_in_the_address_and_come_back_from_it(book, page, browser):
+    figure, said = opened(page, f"{book}explorables.html")
+    figure.get_by_label("Index").fill("tx * P + (tx ^ ty)")
+    figure.get_by_label("Memory").select_option("shared")
+    place = urlsplit(page.url).fragment
+    assert place.startswith("warp?")
+    assert parse_qs(place.partition("?")[2])["index"] == ["tx * P + (tx ^ ty)"]
+    other = browser.new_page()
+    other.goto(page.url)
+    assert other.locator("#warp .explore-said").inner_text() == said.inner_text()
+    assert other.locator("#warp").get_by_label("Index").input_value() == "tx * P + (tx ^ ty)"
+    assert other.evaluate("document.querySelector('#warp').getBoundingClientRect().top") < 300
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "alert"),
+    [
+        ("Index", "tx +", "“tx +”: it ends too early"),
+        ("P", "", "a whole number is wanted"),
+        ("P", "0", "0 is not between 1 and 65536"),
+    ],
+)
+def test_a_wrong_setting_is_said_and_the_picture_stays(field, value, alert, book, page):
+    figure, said = opened(page, f"{book}explorables.html")
+    before = figure.locator(".explore-picture").inner_html()
+    figure.get_by_label(field, exact=True).fill(value)
+    assert alert in figure.get_by_role("alert").inner_text()
+    assert figure.locator(".explore-picture").inner_html() == before
+    figure.get_by_role("button", name="Reset").click()
+    assert figure.locator(".explore-alert").text_content() == ""
+
+
+def test_a_wrong_address_is_said(book, page):
+    figure, said = opened(page, f"{book}explorables.html#warp?space=nowhere")
+    assert "nowhere" in figure.get_by_role("alert").inner_text()
+
+
+def test_the_alternative_text_follows(book, page):
+    figure, said = opened(page, f"{book}explorables.html")
+    figure.get_by_label("Example").select_option("one element for all")
+    svg = figure.locator("svg")
+    assert svg.get_attribute("aria-label") == said.inner_text()
+    assert "1 different element" in said.inner_text()

@@ -1,0 +1,160 @@
+"""The models in JavaScript return what the course's own models in Python return."""
+
+import ast
+import operator
+import random
+
+import numpy as np
+import pytest
+
+from tiled_matmul.explore.page import scripts
+from tiled_matmul.microscope.cuda import hardware
+
+SETTINGS = 4500
+NAMES = ("lane", "tx", "ty", "P")
+OPERATORS = ("+", "-", "*", "//", "%", "^", "&", "|", "<<", ">>")
+
+
+@pytest.fixture(scope="module")
+def models(browser):
+    """A page with the models alone."""
+    page = browser.new_page()
+    page.goto("about:blank")
+    page.add_script_tag(path=scripts(set())[0])
+    yield page
+    page.close()
+
+
+def results(models, name, settings):
+    """Return the model's result for each setting, or the message of its error."""
+    return models.evaluate(
+        """([name, settings]) => settings.map((one) => {
+            try { return eval(`Models.${name}`)(one); } catch (error) { return error.message; }
+        })""",
+        [name, settings],
+    )
+
+
+def made_up(draw, depth=0):
+    """Return a random expression of a lane's place."""
+    if depth > 2 or draw.random() < 0.3:
+        return draw.choice([*NAMES, str(draw.choice([0, 1, 2, 3, 4, 5, 7, 8, 16, 31, 33, 100]))])
+    left, right = made_up(draw, depth + 1), made_up(draw, depth + 1)
+    whole = f"{left} {draw.choice(OPERATORS)} {right}"
+    return draw.choice([whole, whole, f"({whole})", f"-({whole})"] if depth else [whole])
+
+
+DO = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.BitXor: operator.xor,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+
+
+def value(node, given):
+    """Return an expression's value; raises ArithmeticError beyond 31 bits, also on the way."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return given[node.id]
+    if isinstance(node, ast.UnaryOp):
+        return -value(node.operand, given)
+    left, right = value(node.left, given), value(node.right, given)
+    if isinstance(node.op, ast.LShift | ast.RShift) and not 0 <= right < 32:
+        raise ArithmeticError(f"a shift by {right}")
+    made = DO[type(node.op)](left, right)
+    if abs(made) >= 2**31:
+        raise ArithmeticError(f"{made} is too large")
+    return made
+
+
+def warp(setting):
+    """Return what the warp's access costs, by Python and by the microscope's rules."""
+    lane = np.arange(hardware.WARP)
+    places = {"tx": lane % setting["width"], "ty": lane // setting["width"], "lane": lane}
+    tree = ast.parse(setting["index"], mode="eval").body
+    try:
+        index = [
+            value(tree, {"P": setting["P"], **{name: int(at[i]) for name, at in places.items()}})
+            for i in lane
+        ]
+    except ArithmeticError:
+        return None
+    if min(index) < 0:
+        return None
+    address = np.array(index) * setting["size"]
+    request, width = np.zeros(32, int), np.full(32, setting["size"])
+    loads = np.full(32, setting["op"] == "load")
+    found = {
+        "elements": index,
+        "asked": len(set(index)) * setting["size"],
+        "sectors": int(hardware.distinct_sectors(request, address, 1)[0]),
+    }
+    if setting["space"] == "shared":
+        given = request, lane, address, width, loads
+        waves, conflicts = hardware.wavefronts(*given, 1)
+        found |= {"wavefronts": int(waves[0]), "conflicts": int(conflicts[0])}
+        found["crowded"] = hardware.conflicting(*given).tolist()
+    return found
+
+
+def test_a_warps_access_costs_what_the_microscope_counts(models):
+    draw = random.Random(19)
+    settings = [
+        {
+            "index": made_up(draw),
+            "P": draw.choice([1, 2, 3, 8, 16, 31, 32, 33, 36, 64, 100, 128, 4096]),
+            "width": draw.choice([1, 2, 4, 8, 16, 32]),
+            "size": draw.choice([1, 2, 4, 8, 16]),
+            "space": draw.choice(["global", "shared"]),
+            "op": draw.choice(["load", "store"]),
+        }
+        for _ in range(SETTINGS)
+    ]
+    costs = 0
+    for setting, got in zip(settings, results(models, "warp", settings), strict=True):
+        wanted = warp(setting)
+        if wanted is None:
+            assert isinstance(got, str) and setting["index"] in got, (setting, got)
+            continue
+        assert not isinstance(got, str), (setting, got)
+        costs += 1
+        lanes = [one["element"] for one in got["lanes"]]
+        ours = {"elements": lanes, "asked": got["asked"], "sectors": len(got["sectors"])}
+        if setting["space"] == "shared":
+            ours |= {key: got[key] for key in ("wavefronts", "conflicts", "crowded")}
+        assert ours == wanted, setting
+    assert costs > 2000
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ("", "it ends too early"),
+        ("tx +", "it ends too early"),
+        ("(tx", "a “)” is missing"),
+        ("tx)", "“)” is not expected here"),
+        ("tz * 2", "tz is not known here; there are lane, tx, ty, P"),
+        ("tx / 2", "“/” is not expected here"),
+        ("tx ** 2", "“*” is not expected here"),
+        ("1.5 * tx", "“.” is not expected here"),
+        ("tx // (ty - ty)", "division by 0"),
+        ("99999999999", "too large a number"),
+        ("tx * 2000000000", "too large a number"),
+        ("1 << 40", "a shift by 40"),
+        ("tx - 1", "lane 0 gets -1, below 0"),
+        ("alert(1)", "alert is not known here"),
+        ("constructor", "constructor is not known here"),
+    ],
+)
+def test_what_is_no_index_is_refused_and_quoted(index, said, models):
+    setting = {"index": index, "P": 8, "width": 8, "size": 4, "space": "global", "op": "load"}
+    (got,) = results(models, "warp", [setting])
+    assert isinstance(got, str) and said in got and f"“{index}”" in got
