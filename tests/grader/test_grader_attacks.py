@@ -14,6 +14,7 @@ import math
 import operator
 import os
 import subprocess
+import sys
 import time
 from collections import Counter, defaultdict, deque
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 import numpy as np
 import pytest
 
+from tiled_matmul import ROOT
 from tiled_matmul.grader import (
     allowed,
     compare,
@@ -767,3 +769,18 @@ def test_an_exception_of_the_answers_own_is_no_fault_of_the_interpreter():
 )
 def test_a_whole_number_may_be_off_by_its_last_digits_alone(result, wanted, same):
     assert compare._alike(result, wanted) is same
+
+
+@pytest.mark.parametrize("safe", [["-P"], []])
+def test_a_module_among_the_submissions_is_not_imported(safe, tmp_path):
+    """The teacher stands in the folder of submissions, with a module of a learner's in it."""
+    folder = tmp_path / "submissions"
+    folder.mkdir()
+    names = ("csv", "argparse", "numpy", "tiled_matmul") if safe else ("csv", "argparse", "numpy")
+    for name in names:
+        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'taken')!r}, 'w')\n")
+    command = [sys.executable, *safe, "-m", "tiled_matmul", "grade", "--teacher", "."]
+    kept = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True)
+    assert done.returncode == 0 and "csv.py" in done.stdout, done
+    assert not (tmp_path / "taken").exists()
