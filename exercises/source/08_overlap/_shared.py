@@ -34,6 +34,7 @@ CASES = (
     Case(5, 4, 1),
     # Two warps a block: what orders one warp does not order these.
     Case(9, 10, 33, given={"TILE": 8}, order="reverse"),
+    Case(15, 16, 45, given={"TILE": 16}),
     *tiled_cases(TILE),
 )
 HIDDEN = (

@@ -20,12 +20,13 @@ def counts(t: Any, wanted: Collection[str] | None = None) -> dict[str, int]:
 
     What takes long to count is only counted if it is `wanted`.
     """
+    atomics = {space: t.count(space, "atomic").lanes for space in ("global", "shared")}
     made = {
-        "global loads": t.global_loads.lanes,
+        "global loads": t.global_loads.lanes + atomics["global"],  # an atomic reads and writes
         "global load sectors": t.global_loads.sectors,
-        "global stores": t.global_stores.lanes,
+        "global stores": t.global_stores.lanes + atomics["global"],
         "global store sectors": t.global_stores.sectors,
-        "shared loads": t.shared_loads.lanes,
+        "shared loads": t.shared_loads.lanes + atomics["shared"],
         "bank conflicts": t.shared_loads.bank_conflicts + t.shared_stores.bank_conflicts,
         "shared bytes": sum(_bytes(array) for array in t.arrays if array.space == "shared"),
         "barriers": int(_last_phases(t).sum()),
@@ -168,17 +169,17 @@ def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
 
 
 def _of_a_thread(t: Any, shared: events.Piece) -> dict[str, int]:
-    """Count the most elements that one thread stores in global memory, and loads from any.
-
-    A value that another lane hands over counts as a load.
+    """Count the most elements that one thread stores in global memory, loads from any, and receives
+    from other lanes. An atomic operation loads and stores.
     """
-    stores, loads = Counter(), Counter(t._log.received)
+    stores, loads = Counter(), Counter()
     for piece in events.pieces(t._log, t._ops):
-        _add(stores, piece.take((piece.op == events.STORE) & ~piece.shared))
-        _add(loads, piece.take(piece.op == events.LOAD))
+        _add(stores, piece.take((piece.op != events.LOAD) & ~piece.shared))
+        _add(loads, piece.take(piece.op != events.STORE))
     return {
         "global stores of a thread": max(stores.values(), default=0),
         "loads of a thread": max(loads.values(), default=0),
+        "shuffles of a thread": max(t._log.received.values(), default=0),
     }
 
 
@@ -190,7 +191,7 @@ def _add(counts: Counter, piece: events.Piece) -> None:
 
 
 COUNTS = {
-    _of_a_thread: {"global stores of a thread", "loads of a thread"},
+    _of_a_thread: {"global stores of a thread", "loads of a thread", "shuffles of a thread"},
     _most_of_a_thread: {"shared loads of a thread"},
     _shared_by_warp: {"shared words", "shared loads of a warp"},
     _needless: {NEEDLESS},

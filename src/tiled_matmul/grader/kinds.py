@@ -167,15 +167,21 @@ def _cuda(space: dict, request: dict, blobs: list[bytes]) -> Reply:
 
 def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """Run a Triton kernel in its interpreter, program by program."""
-    from tiled_matmul.microscope.triton import trace_tiles
+    from tiled_matmul.microscope.triton import interpreter, trace_tiles
 
     arrays = tensors(request, blobs)
     strides = [stride for x in arrays for stride in x.stride()]
     (grid,) = request["launch"][:1]
     options = request["launch"][1]
     kernel = space[request["entry"]]
-    with _as_on_a_gpu(arrays[0].element_size()):
-        t = trace_tiles(kernel, tuple(grid), *arrays, *request["extents"], *strides, **options)
+
+    def run(arrays: tuple, **way: bool) -> Any:
+        with _as_on_a_gpu(arrays[0].element_size()), interpreter.differently(**way):
+            return trace_tiles(
+                kernel, tuple(grid), *arrays, *request["extents"], *strides, **options
+            )
+
+    t = run(arrays, backwards=request["order"] == "reverse")
     kinds = dict.fromkeys(one.kind for one in t.findings)
     findings = [[one for one in t.findings if one.kind == kind][:SHOWN] for kind in kinds]
     findings = [_finding(one) for several in findings for one in several]
@@ -187,10 +193,17 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
         "elements loaded by a program": max(loaded),
         "elements stored": sum(stored),
         "elements stored by a program": max(stored),
-        "products": sum(event.elements for event in t.select(op="dot") if not event.zeros),
+        "products": sum(products),
         "products of a program": max(products),
     }
     counts |= _corners(t, request["arrays"][-1]) if request.get("walk") else {}
+    if "products" in request.get("counts", ()):
+        again = tensors(request, blobs)
+        unused = again[-1].clone()
+        run(again, products=False)
+        c, same = arrays[-1], again[-1] == arrays[-1]
+        if (same & (c != 0) & (again[-1] != unused)).any():
+            counts["products"] = 0  # what is stored does not come from them
     outputs = _outputs(arrays[-1].numpy(), *(x.numpy() for x in arrays[:-1]))
     return {"findings": findings, "counts": counts}, outputs
 

@@ -170,19 +170,20 @@ class Slip:
 class Count:
     """A limit on what the microscope counted: `what` is one of the worker's counts.
 
-    For "cuda" these are "global loads" and "stores" (elements), "global stores of a thread" and
-    "loads of a thread" (at most), "global load sectors" and "store sectors", "shared loads", those
-    "of a thread" and "of a warp" (at most), "shared words" (those that differ in a load of a warp),
-    "bank conflicts", "shared bytes", "barriers" (of all blocks), "needless barriers of a block",
-    "plain global loads", "copies", "bare copies" and "phases in flight"; for "triton" "elements
-    loaded", "elements stored", those "by a program" (at most), "products" (of `tl.dot`, not of
-    zeros) and "products of a program"; for "loops" "reads of A", "of B", "of C", "writes of C",
-    "whole rows", "products" (of floats; with a cache, those of C = A·B), the most "reads without a
-    product" in a row and, with a cache, "words fetched", "lines fetched" or "tiles fetched"; those
-    of a second cache are called "words fetched by cache 2". `most` is the largest number allowed in
-    a case, `least` the smallest; `message` says in a sentence what another number means. `share` of
-    the points is for a right C all the same: 0 where the starter's is right already. `best` is the
-    count of the best answer known; a learner who passes sees it beside the own one.
+    For "cuda" these are "global loads" and "stores" (elements), "global stores of a thread", "loads
+    of a thread" and "shuffles of a thread" (at most), "global load sectors" and "store sectors",
+    "shared loads", those "of a thread" and "of a warp" (at most), "shared words" (those that differ
+    in a load of a warp), "bank conflicts", "shared bytes", "barriers" (of all blocks), "needless
+    barriers of a block", "plain global loads", "copies", "bare copies" and "phases in flight"; for
+    "triton" "elements loaded", "elements stored", those "by a program" (at most), "products" (of
+    `tl.dot`, if the result comes from them) and "products of a program"; for "loops" "reads of A",
+    "of B", "of C", "writes of C", "whole rows", "products" (of floats; with a cache, those of C =
+    A·B), the most "reads without a product" in a row and, with a cache, "words fetched", "lines
+    fetched" or "tiles fetched"; those of a second cache are called "words fetched by cache 2".
+    `most` is the largest number allowed in a case, `least` the smallest; `message` says in a
+    sentence what another number means. `share` of the points is for a right C all the same: 0 where
+    the starter's is right already. `best` is the count of the best answer known; a learner who
+    passes sees it beside the own one.
     """
 
     what: str
@@ -624,16 +625,23 @@ SEEN_PRODUCTS = Count(
 )
 
 
+SHUFFLED = (
+    "C is right, but lanes hand each other elements by shuffles. Here each thread reads what it "
+    "needs from memory."
+)
+
+
 def each_its_own(
     own: Callable[[Case], int] = lambda case: 1,
     diagnosis: str = "counts",
     loads: Callable[[Case], int] | None = None,
-) -> tuple[Count, Count]:
+    shuffles: int = 0,
+) -> tuple[Count, ...]:
     """Return the counts that a kernel exceeds in which few threads do what the block should share.
 
     A thread has its `own` number of elements of C in a case, at most. One that loads twice as much
     as they need has its reasons: `loads`, or two factors for each product along K and its part of
-    the tiles.
+    the tiles. It receives at most so many values by `shuffles`.
     """
     message = (
         "C is right, but a few threads compute what the whole block should share: let each thread "
@@ -643,6 +651,7 @@ def each_its_own(
     return (
         Count("global stores of a thread", own, message, diagnosis, share=0),
         Count("loads of a thread", lambda c: 2 * needed(c), message, diagnosis, share=0),
+        Count("shuffles of a thread", lambda c: shuffles, SHUFFLED, diagnosis, share=0),
     )
 
 
@@ -673,10 +682,11 @@ def tiled_cases(
     """Return the cases that every kernel with tiles of this edge has to pass.
 
     K has each remainder, a few of them behind `deep` tiles or more and the others behind one or
-    two; it is smaller than a tile, and 1; M, N and K (beyond `far_k`) in turn are far larger than
-    the other two. `numbers` changes all sizes, for hidden cases of the same kind, which are fewer:
-    every sixth remainder, and one large K. `how` holds the fields of each case, and `far` those of
-    the cases with a large M, N and K, where other constants may save time.
+    two; it is smaller than a tile, and 1; all three are a few tiles long; M, N and K (beyond
+    `far_k`) in turn are far larger than the other two. `numbers` changes all sizes, for hidden
+    cases of the same kind, which are fewer: every sixth remainder, and one large K. `how` holds the
+    fields of each case, and `far` those of the cases with a large M, N and K, where other constants
+    may save time.
     """
     random = np.random.default_rng(numbers)
     sizes: list[tuple[int, int, int]] = []
@@ -685,10 +695,12 @@ def tiled_cases(
         sizes.append((*random.integers(1, min(edge, 8) + 3, 2).tolist(), k))
     sizes += [(edge + 1, 2, 1), (2, edge + 1, max(1, edge - 1))]
     large = [int(size) for size in FAR + random.integers(1, 2 * edge, 3)]
+    beyond = max(2 * edge, 17) + random.integers(1, 8, 3)
     if numbers:
         ends, far = [(1, 2, large[2])], far[2:]
     else:
         ends = [(large[0], 2, 3), (2, large[1], min(edge, 4)), (1, 3, far_k - FAR + large[2])]
+    sizes.append(tuple(beyond.tolist()))
     fields: list[Mapping[str, Any]] = [{}] * len(sizes) + list(far)
     return tuple(
         Case(*size, **({"order": ORDERS[i % 3], "draw": ("integers", "normal")[i % 2]} | how | own))

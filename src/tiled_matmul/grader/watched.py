@@ -117,8 +117,28 @@ for _name in (
     "pos",
     "abs",
     "round",
+    "floordiv",
+    "rfloordiv",
 ):
     setattr(Factor, f"__{_name}__", _keeping(f"__{_name}__"))
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refuse(self: Factor, *others: Any) -> Any:
+        raise TypeError(f"an element of {self.matrix} is no whole number: no {name} of it")
+
+    return refuse
+
+
+for _name, _called in (
+    ("__int__", "int"),
+    ("__trunc__", "math.trunc"),
+    ("__floor__", "math.floor"),
+    ("__ceil__", "math.ceil"),
+    ("__divmod__", "divmod"),
+    ("__rdivmod__", "divmod"),
+):
+    setattr(Factor, _name, _refusing(_called))
 
 
 class _FloatType(type):

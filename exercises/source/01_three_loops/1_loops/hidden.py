@@ -12,4 +12,5 @@ HIDDEN = (
     Case(2, 83, 1),
     Case(1, 2, 101, draw="wide"),
     Case(3, 4, 0),
+    Case(21, 16, 15, draw="normal"),
 )

@@ -59,6 +59,7 @@ EXERCISE = Exercise(
         Case(2, 5, 0),
         Case(6, 6, 6, draw="normal"),
         Case(1, 2, 1_200),
+        Case(17, 19, 18),
         # Each remainder, for sums that are taken in steps of up to eight.
         *(Case(2, 3, k, draw="normal") for k in range(4, 18)),
     ),

@@ -10,4 +10,5 @@ HIDDEN = (
     Case(9, 9, 9),
     Case(6, 12, 51),
     Case(36, 3, 9, draw="normal"),
+    Case(24, 18, 15, order="reverse"),
 )

@@ -211,6 +211,7 @@ EXERCISE = Exercise(
         Case(30, 3, 6, order="reverse"),
         Case(3, 33, 3),
         Case(3, 6, 45, draw="normal"),
+        Case(18, 21, 18, order="shuffle"),
     ),
     large=(Case(516, 387, 300, draw="normal"),),
     counts=(fewest_loads(TPB), ONCE, *each_its_own(), NO_NEEDLESS_BARRIERS),

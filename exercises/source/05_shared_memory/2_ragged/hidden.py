@@ -14,4 +14,6 @@ HIDDEN = (
     Case(3, 10, 2),
     *tiled_cases(4, 1),
     Case(10, 17, 50, given={"TILE": 8}),
+    Case(7, 20, 40, given={"TILE": 16}, order="shuffle"),
+    Case(13, 8, 20, given={"TILE": 6}),
 )

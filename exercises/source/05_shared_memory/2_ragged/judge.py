@@ -67,6 +67,7 @@ EXERCISE = Exercise(
         Case(9, 3, 7, draw="normal", order="shuffle"),
         # Two warps a block: what orders one warp does not order these.
         Case(13, 18, 43, draw="normal", given={"TILE": 8}, order="reverse"),
+        Case(18, 17, 37, draw="normal", given={"TILE": 16}),
         *tiled_cases(TILE),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),

@@ -30,6 +30,7 @@ EXERCISE = Exercise(
         Case(7, 5, 9, draw="normal", order="shuffle"),
         # Two warps a block: what orders one warp does not order these.
         Case(9, 10, 17, given={"TILE": 8}),
+        Case(17, 7, 35, given={"TILE": 16}),
         *tiled_cases(TILE),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"TILE": 16}),),

@@ -47,6 +47,7 @@ EXERCISE = Exercise(
         Case(7, 6, 5, "int32", draw="full"),
         # Two warps a block: what orders one warp does not order these.
         Case(13, 18, 43, "int32", draw="wrapping", given={"TILE": 8}, order="reverse"),
+        Case(17, 7, 35, "int32", draw="wrapping", given={"TILE": 16}),
         *tiled_cases(TILE, dtype="int32", draw="thousands"),
     ),
     large=(Case(517, 389, 301, "int32", given={"TILE": 16}),),

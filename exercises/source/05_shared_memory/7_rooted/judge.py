@@ -106,6 +106,7 @@ EXERCISE = Exercise(
         Case(2, 150, 1, draw="normal", given={"THREADS": 64}, order="reverse"),
         Case(2, 70, 1, draw="positive", given={"THREADS": 128}, order="shuffle"),
         Case(1, 16, 1, draw="normal", given={"THREADS": 16}),
+        Case(1, 700, 1, draw="normal", given={"THREADS": 256}),
     ),
     large=(Case(517, 389, 301, draw="normal", given={"THREADS": 128}),),
     slips=(
@@ -171,7 +172,13 @@ EXERCISE = Exercise(
             "tree",
             best=lambda case: 2 * _levels(case) + 1,
         ),
-        *each_its_own(_own, loads=_loads),
+        *each_its_own(_own, loads=_loads, shuffles=12),  # in a tree, twice
+        Count(
+            "barriers",
+            lambda case: case.m * (2 * _levels(case) + 4),
+            "C is right, but the sums are joined one after the other: in a tree, each barrier "
+            "halves the number of sums.",
+        ),
         replace(
             NO_NEEDLESS_BARRIERS,
             most=lambda case: 0,

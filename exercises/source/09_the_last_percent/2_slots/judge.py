@@ -59,7 +59,7 @@ def _drawn(rng: np.random.Generator, limit: str) -> tuple[Counted]:
         counted |= {
             "instructions": int((useful + other) * SLOTS * cycles),
             "thread_fmas": int(useful * SLOTS * cycles) * LANES,
-            "wavefronts": int(cycles * rng.choice([rng.uniform(0.2, 0.85), rng.uniform(0.92, 1)])),
+            "wavefronts": int(cycles * rng.choice([rng.uniform(0.2, 0.89), rng.uniform(0.91, 1)])),
             "threads": int(rng.choice([64, 128, 192, 256, 384, 512])),
             "registers": int(rng.choice([16, 24, 28, 32, 40, 64, 96, 128, 168, 232, 255])),
             "shared_bytes": int(rng.integers(4, 110)) * 1024,

@@ -10,6 +10,7 @@ import numpy as np
 from tiled_matmul.grader.spec import (
     CUDA,
     ONCE,
+    SHUFFLED,
     Case,
     Count,
     Exercise,
@@ -173,6 +174,7 @@ EXERCISE = Exercise(
             "share",
             share=0,
         ),
+        Count("shuffles of a thread", lambda case: 0, SHUFFLED, "share", share=0),
     ),
     remedies={
         **dict.fromkeys(("same element", "clamped"), SAME_ELEMENT),

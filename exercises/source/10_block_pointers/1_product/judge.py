@@ -31,6 +31,7 @@ EXERCISE = Exercise(
         # Here sums in float16 show.
         Case(32, 19, 520, "float16", draw="wide"),
         *tiled_cases(16, deep=1, dtype="float16"),
+        Case(70, 90, 130, "float16", given=blocks(64, 64, 64)),
         Case(21, 18, 90, "float16", draw="normal", apart=True),
     ),
     large=(Case(517, 389, 301, "float16", draw="normal", given=blocks(64, 64, 32)),),

@@ -29,6 +29,7 @@ EXERCISE = Exercise(
         Case(33, 17, 512, "float16", draw="wide"),
         Case(32, 32, 512, "float16", draw="positive"),
         Case(17, 20, 1030, "float16", draw="normal", given=blocks(16, 32, 64)),
+        Case(70, 90, 130, "float16", given=blocks(64, 32, 64), order="reverse"),
         *tiled_cases(16, deep=1, dtype="float16"),
         Case(21, 18, 90, "float16", draw="normal", apart=True),
     ),

@@ -59,6 +59,7 @@ EXERCISE = Exercise(
         Case(33, 20, 50, "float16", given=blocks(16, 32, 64)),
         Case(40, 20, 24, "float16", given=blocks(32, 16, 16), by_columns="ac"),
         Case(32, 19, 520, "float16", draw="wide"),
+        Case(70, 90, 130, "float16", given=blocks(64, 32, 64), order="reverse"),
         *tiled_cases(16, deep=1, dtype="float16"),
         Case(21, 18, 90, "float16", draw="normal", apart=True),
     ),

@@ -54,6 +54,7 @@ EXERCISE = Exercise(
     cases=(
         # Beyond the edges are zeros, so the numbers come out right.
         Case(20, 35, 40, "float16", corner=True),
+        Case(70, 90, 130, "float16", given=blocks(64, 32, 64), order="reverse"),
         Case(35, 40, 70, "float16", given=blocks(32, 16, 64), by_columns="a"),
         Case(18, 20, 50, "float16", draw="normal", by_columns="b"),
         *tiled_cases(16, deep=1, dtype="float16"),

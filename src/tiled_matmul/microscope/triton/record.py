@@ -31,8 +31,7 @@ class Event:
     unmasked elements that exist, `bytes` their bytes, and `outside` the unmasked ones that do not
     exist. `step` counts, from 0, this program's loads (stores) of this array: in a matmul, the
     iterations of the K loop. `plane` is the index along the axes before the last two. A dot has no
-    array; `rows` and `cols` are those of its result, `elements` counts its multiplications, and
-    `zeros` says whether a factor holds nothing else.
+    array; `rows` and `cols` are those of its result, `elements` counts its multiplications.
     """
 
     program: tuple[int, int, int]
@@ -48,7 +47,6 @@ class Event:
     outside: int = 0
     wraps: str = ""
     plane: tuple[int, ...] = ()
-    zeros: bool = False
 
 
 class Touched:
@@ -156,11 +154,10 @@ class TileRecord:
         else:
             touched.atomic = True
 
-    def dot(self, m: int, n: int, k: int, zeros: bool, line: int, function: str) -> None:
+    def dot(self, m: int, n: int, k: int, line: int, function: str) -> None:
         step = self._count("dot", "")
         program = self.programs[-1]
-        place = (0, m), (0, n), m * n * k, 0, line, function, step
-        self._append(Event(program, "dot", "", *place, zeros=zeros))
+        self._append(Event(program, "dot", "", (0, m), (0, n), m * n * k, 0, line, function, step))
 
     def _append(self, event: Event) -> None:
         self.events.append(event)
