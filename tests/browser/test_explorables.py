@@ -119,3 +119,38 @@ def test_the_alternative_text_follows(book, page):
     svg = figure.locator("svg")
     assert svg.get_attribute("aria-label") == said.inner_text()
     assert "1 different element" in said.inner_text()
+
+
+def test_play_goes_on_by_itself_and_pauses(book, page):
+    page.goto(f"{book}explorables.html")
+    figure = page.locator("#order")
+    said, play = figure.locator(".explore-said"), figure.locator(".explore-play")
+    assert "Wave 2 of 4" in said.inner_text()
+    page.wait_for_timeout(1500)
+    assert "Wave 2 of 4" in said.inner_text()  # nothing moves before somebody asks for it
+    play.focus()
+    page.keyboard.press("Enter")
+    assert play.inner_text() == "Pause" and said.get_attribute("aria-live") == "off"
+    page.wait_for_function("document.querySelector('#order input[name=wave]').value === '4'")
+    page.wait_for_function("document.querySelector('.explore-play').textContent === 'Play'")
+    assert "Wave 4 of 4" in said.inner_text() and said.get_attribute("aria-live") == "polite"
+    page.keyboard.press("Enter")
+    assert "Wave 1 of 4" in said.inner_text()
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(1500)
+    assert "Wave 1 of 4" in said.inner_text()
+
+
+def test_every_example_is_a_setting_that_the_figure_takes(book, page):
+    page.goto(f"{book}explorables.html")
+    for figure in page.locator("figure.explore").all():
+        box = figure.get_by_label("Example")
+        names = [one.inner_text() for one in box.locator("option").all()][1:]
+        assert len(names) == len(set(names)) >= 5
+        sentences = set()
+        for name in names:
+            box.select_option(name)
+            assert box.input_value() == name
+            assert figure.locator(".explore-alert").text_content() == ""
+            sentences.add(figure.locator(".explore-said").inner_text())
+        assert len(sentences) == len(names)

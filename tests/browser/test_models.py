@@ -9,6 +9,8 @@ import pytest
 
 from tiled_matmul.explore.page import scripts
 from tiled_matmul.microscope.cuda import hardware
+from tiled_matmul.models.program_order import Setting, traffic
+from tiled_matmul.models.waves import Waves
 
 SETTINGS = 4500
 NAMES = ("lane", "tx", "ty", "P")
@@ -132,6 +134,54 @@ def test_a_warps_access_costs_what_the_microscope_counts(models):
             ours |= {key: got[key] for key in ("wavefronts", "conflicts", "crowded")}
         assert ours == wanted, setting
     assert costs > 2000
+
+
+def test_an_order_of_programs_moves_the_bytes_of_the_cache_model(models):
+    draw = random.Random(23)
+    settings = [
+        {
+            **{axis: draw.choice([1, 60, 128, 300, 700, draw.randint(1, 1500)]) for axis in "MNK"},
+            **{f"block{axis}": draw.choice([32, 64, 128]) for axis in "MNK"},
+            "group": draw.choice([1, 2, 3, 8, 50]),
+            "alive": draw.choice([1, 5, 16, 40, 132]),
+            "l2": draw.choice([3000, 20_000, 100_000, 400_000, 5_000_000]),
+        }
+        for _ in range(2200)
+    ]
+    for one, got in zip(settings, results(models, "order", settings), strict=True):
+        block = tuple(one[f"block{axis}"] for axis in "MNK")
+        sizes = (one["M"], one["N"], one["K"])
+        setting = Setting(*sizes, block, one["group"], one["alive"])
+        wanted = traffic(setting, one["l2"])
+        assert got["asked"] == wanted.asked and got["compulsory"] == wanted.compulsory, one
+        assert (got["missed"]["A"], got["missed"]["B"]) == (wanted.a, wanted.b), one
+        together = [(w["rows"], w["columns"], len(w["tiles"])) for w in got["waves"]]
+        ours = [(list(w.rows), list(w.columns), w.programs) for w in setting.waves]
+        assert together == ours, one
+        owned = [tile for wave in got["waves"] for tile in wave["tiles"]]
+        assert owned == setting.order.tolist(), one
+
+
+def test_a_launch_has_the_waves_of_the_model(models):
+    draw = random.Random(29)
+    settings = [
+        {
+            "M": draw.randint(1, 9000),
+            "N": draw.randint(1, 9000),
+            "blockM": draw.choice([16, 64, 192, 256]),
+            "blockN": draw.choice([16, 64, 192, 256]),
+            "sms": draw.randint(1, 200),
+            "splits": draw.randint(1, 16),
+        }
+        for _ in range(2200)
+    ]
+    for one, got in zip(settings, results(models, "waves", settings), strict=True):
+        down, across = -(-one["M"] // one["blockM"]), -(-one["N"] // one["blockN"])
+        wanted = Waves(down * across * one["splits"], one["sms"])
+        assert (got["tiles"], got["count"]) == (wanted.tiles, wanted.count), one
+        assert (got["last"], got["fill"]) == (wanted.last, wanted.fill), one
+        useful = one["M"] * one["N"] / (down * one["blockM"] * across * one["blockN"])
+        assert got["useful"] == pytest.approx(wanted.fill * useful), one
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ const Explore = (() => {
       examples.map((one) => `<option>${escaped(one)}</option>`).join("") +
       "</select></span>" +
       names.map((name) => control(name, kind.controls[name], `${root.id}-${name}`)).join("") +
+      (kind.steps ? '<button type="button" class="explore-play">Play</button>' : "") +
       '<button type="reset">Reset</button>';
     const alert = document.createElement("p");
     alert.className = "explore-alert";
@@ -109,8 +110,38 @@ const Explore = (() => {
       root.scrollIntoView();
     };
 
+    // Play moves one field on, a step a second, until its last value; any other change ends it.
+    const play = form.querySelector(".explore-play");
+    let timer = null;
+    const stop = () => {
+      clearInterval(timer);
+      timer = null;
+      if (play) play.textContent = "Play";
+      said.setAttribute("aria-live", "polite");
+    };
+    const step = () => {
+      const [name, now] = [kind.steps.field, settings()];
+      const last = kind.steps.last(kind.model(now));
+      if (now[name] >= last) return stop();
+      field(name).value = now[name] + 1;
+      show();
+      if (now[name] + 1 >= last) stop();
+    };
+    play?.addEventListener("click", () => {
+      if (timer !== null) return stop();
+      const now = settings();
+      if (now[kind.steps.field] >= kind.steps.last(kind.model(now))) {
+        field(kind.steps.field).value = kind.controls[kind.steps.field].min;
+        show();
+      }
+      said.setAttribute("aria-live", "off"); // a voice cannot keep up
+      play.textContent = "Pause";
+      timer = setInterval(step, 900);
+    });
+
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("input", (event) => {
+      stop();
       if (event.target === example) {
         if (example.value) fill({ ...first, ...kind.examples[example.value] });
       } else show();
@@ -118,6 +149,7 @@ const Explore = (() => {
     });
     form.addEventListener("reset", (event) => {
       event.preventDefault();
+      stop();
       fill(first);
       keep();
     });

@@ -129,5 +129,83 @@ const Models = (() => {
     };
   };
 
-  return { expression, warp };
+  const up = (size, by) => Math.ceil(size / by);
+  const lengths = (size, block) =>
+    Array.from({ length: up(size, block) }, (_, tile) => Math.min(block, size - tile * block));
+
+  // Return the tile [row, column] of each program: down `group` tiles, then to the next column.
+  const programs = (tilesM, tilesN, group) =>
+    Array.from({ length: tilesM * tilesN }, (_, program) => {
+      const [above, inside] = [Math.floor(program / (group * tilesN)), program % (group * tilesN)];
+      const rows = Math.min(tilesM - above * group, group);
+      return [above * group + (inside % rows), Math.floor(inside / rows)];
+    });
+
+  // Return what a launch asks of the L2 cache and what it misses there. Programs that run together
+  // keep in step, and load a tile that several of them want once; `l2` is in bytes, elements have 2.
+  const order = ({ M, N, K, blockM, blockN, blockK, group, alive, l2, most = 4e6 }) => {
+    const bytes = 2;
+    const [tilesM, tilesN, steps] = [up(M, blockM), up(N, blockN), up(K, blockK)];
+    const [high, wide, deep] = [lengths(M, blockM), lengths(N, blockN), lengths(K, blockK)];
+    const owned = programs(tilesM, tilesN, group);
+    const waves = [];
+    for (let first = 0; first < owned.length; first += alive) {
+      const tiles = owned.slice(first, first + alive);
+      const [rows, columns] = [0, 1].map((axis) => [...new Set(tiles.map((one) => one[axis]))]);
+      waves.push({ tiles, rows, columns });
+    }
+    const loads = waves.reduce((n, w) => n + (w.rows.length + w.columns.length) * steps, 0);
+    if (loads + owned.length > most) throw new Error(`${loads} loads of tiles: too many to follow`);
+    // The cache drops what was used least recently: a Map keeps the order of its keys.
+    const cache = new Map();
+    let held = 0;
+    const misses = (piece, size) => {
+      const known = cache.delete(piece);
+      if (known) held -= size;
+      if (size <= l2) {
+        cache.set(piece, size);
+        held += size;
+        for (const [old, large] of cache) {
+          if (held <= l2) break;
+          cache.delete(old);
+          held -= large;
+        }
+      }
+      return !known;
+    };
+    const missed = { A: 0, B: 0 };
+    for (const wave of waves) {
+      wave.missed = 0;
+      const load = (name, piece, size) => {
+        if (!misses(`${name}${piece}`, size)) return;
+        missed[name] += size;
+        wave.missed += size;
+      };
+      deep.forEach((depth, step) => {
+        for (const row of wave.rows) load("A", row * steps + step, high[row] * depth * bytes);
+        for (const one of wave.columns) load("B", one * steps + step, wide[one] * depth * bytes);
+      });
+      for (const [row, column] of wave.tiles) {
+        misses(`C${row * tilesN + column}`, high[row] * wide[column] * bytes);
+      }
+    }
+    const asked = (tilesN * M + tilesM * N) * K * bytes;
+    return { tilesM, tilesN, steps, waves, asked, missed, compulsory: (M + N) * K * bytes };
+  };
+
+  // Return the waves of a launch with one program at a time on each of `sms` multiprocessors, and
+  // `splits` programs for each tile of C.
+  const waves = ({ M, N, blockM, blockN, sms, splits }) => {
+    const tiles = up(M, blockM) * up(N, blockN) * splits;
+    const count = up(tiles, sms);
+    const useful = (M * N * splits) / (blockM * blockN); // in whole tiles
+    return {
+      tiles, count,
+      last: tiles - (count - 1) * sms,
+      fill: tiles / (count * sms),
+      useful: useful / (count * sms),
+    };
+  };
+
+  return { expression, warp, order, waves };
 })();
