@@ -83,7 +83,7 @@ const Explore = (() => {
         shown.firstElementChild.setAttribute("aria-label", said.textContent);
         alert.textContent = "";
         root.dataset.result = JSON.stringify(now);
-        const same = (one) => names.every((n) => ({ ...first, ...kind.examples[one] })[n] === now[n]);
+        const same = (one) => names.every((n) => ({ ...kind.defaults, ...kind.examples[one] })[n] === now[n]);
         example.value = examples.find(same) ?? "";
       } catch (error) {
         alert.textContent = error.message;
@@ -143,7 +143,7 @@ const Explore = (() => {
     form.addEventListener("input", (event) => {
       stop();
       if (event.target === example) {
-        if (example.value) fill({ ...first, ...kind.examples[example.value] });
+        if (example.value) fill({ ...kind.defaults, ...kind.examples[example.value] });
       } else show();
       keep();
     });
