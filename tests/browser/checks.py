@@ -38,6 +38,11 @@ DUPLICATES = """() => {
 }"""
 
 
+ICONS = """() => [...document.querySelectorAll("i[class*='fa-']")]
+  .filter((one) => !getComputedStyle(one).getPropertyValue("--icon"))
+  .map((one) => one.className)"""
+
+
 class Watch:
     """Notes a page's console errors and its requests to other hosts, from its creation on."""
 
@@ -82,6 +87,11 @@ def darken(page: Any) -> None:
 def duplicates(page: Any) -> list[str]:
     """Return the ids that stand on the page more than once."""
     return [f"two elements have the id {name!r}" for name in page.evaluate(DUPLICATES)]
+
+
+def icons(page: Any) -> list[str]:
+    """Return the icons that no style sheet draws: they would be black squares."""
+    return [f"no icon is drawn for {name!r}" for name in sorted(set(page.evaluate(ICONS)))]
 
 
 def accessibility(page: Any, rules: list[str] | None = None) -> list[str]:

@@ -51,6 +51,13 @@ def test_two_equal_ids_are_found(site, page):
     assert checks.duplicates(page) == ["two elements have the id 'x'"]
 
 
+def test_an_icon_that_nothing_draws_is_found(site, page):
+    opened(
+        site, page, "<i class='fa-solid fa-sun'></i><i style='--icon: url()' class='fa-moon'></i>"
+    )
+    assert checks.icons(page) == ["no icon is drawn for 'fa-solid fa-sun'"]
+
+
 @pytest.mark.parametrize("width", [2000, 900, 500, 350])
 def test_a_page_that_is_too_wide_is_found_at_the_widths_where_it_is(width, site, page):
     opened(site, page, f"<div class='wide' style='width: {width}px; height: 9px'></div>")

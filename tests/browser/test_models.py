@@ -9,6 +9,7 @@ import pytest
 
 from tiled_matmul.explore.page import scripts
 from tiled_matmul.microscope.cuda import hardware
+from tiled_matmul.models import ring
 from tiled_matmul.models.program_order import Setting, traffic
 from tiled_matmul.models.waves import Waves
 
@@ -182,6 +183,60 @@ def test_a_launch_has_the_waves_of_the_model(models):
         assert (got["last"], got["fill"]) == (wanted.last, wanted.fill), one
         useful = one["M"] * one["N"] / (down * one["blockM"] * across * one["blockN"])
         assert got["useful"] == pytest.approx(wanted.fill * useful), one
+
+
+def ring_of(one):
+    """Return the run of the course's own ring with these settings; `ring.seam` has two outputs."""
+
+    def copies(made, tiles):
+        for i in range(tiles):
+            buffer, phase = i % made.stages, i // made.stages % 2
+            while not made.empty[buffer].passed(1 - phase):
+                yield
+            while not one["persistent"] and made.stored < i // one["steps"]:
+                yield
+            made.copy(i, buffer)
+            yield
+
+    def products(made, tiles):
+        for i in range(tiles):
+            buffer, phase = i % made.stages, i // made.stages % 2
+            while not made.full[buffer].passed(phase):
+                yield
+            yield from made.multiply(buffer)
+            made.empty[buffer].arrive()
+            if i % one["steps"] == one["steps"] - 1:
+                yield from made.store(one["store"])
+
+    times = {"copy_time": one["copy"], "multiply_time": one["multiply"], "stages": one["stages"]}
+    return ring.run(copies, products, one["steps"] * one["outputs"], **times)
+
+
+def test_a_pipeline_runs_as_the_ring_does(models):
+    draw = random.Random(31)
+    settings = [
+        {
+            "stages": draw.randint(1, 8),
+            "copy": draw.randint(1, 20),
+            "multiply": draw.randint(1, 20),
+            "store": draw.randint(0, 12),
+            "steps": draw.randint(1, 12),
+            "outputs": draw.randint(1, 3),
+            "persistent": draw.random() < 0.5,
+        }
+        for _ in range(2200)
+    ]
+    usual = {"stages": 3, "copy": 4, "multiply": 2, "store": 4, "steps": 4, "outputs": 2}
+    settings += [usual | {"persistent": persistent} for persistent in (True, False)]
+    for one, got in zip(settings, results(models, "pipeline", settings), strict=True):
+        made = ring_of(one)
+        assert made.finished and made.time == got["time"], one
+        assert got["copies"] == [vars(each) for each in made.copies], one
+        assert got["work"] == [vars(each) for each in made.work], one
+        for name, barriers in (("full", made.full), ("empty", made.empty)):
+            assert [len(flips) % 2 for flips in got[name]] == [b.phase for b in barriers], one
+    for persistent, one in zip((True, False), settings[-2:], strict=True):
+        assert ring.seam(persistent).work == ring_of(one).work
 
 
 @pytest.mark.parametrize(

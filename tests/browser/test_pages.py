@@ -54,7 +54,28 @@ def test_no_link_is_broken(book):
 def test_a_page_is_in_order(name, book, page):
     watch = checks.Watch(page, book)
     page.goto(book + name)
-    faults = [*checks.duplicates(page), *checks.overflows(page), *checks.accessibility(page)]
+    faults = [*checks.duplicates(page), *checks.icons(page), *checks.overflows(page)]
+    faults += checks.accessibility(page)
     checks.darken(page)
     faults += [f"dark: {fault}" for fault in checks.accessibility(page, ["color-contrast"])]
     assert "\n".join(watch.faults + faults) == ""
+
+
+PRINTED = ("chapters/04_grid_and_blocks.html", "chapters/10_block_pointers.html")
+HIDDEN = """() => [...document.querySelectorAll(".bd-article details:not(.hide)")]
+  .map((one) => one.lastElementChild)
+  .filter((one) => !one.checkVisibility({ contentVisibilityAuto: true }))
+  .map((one) => one.parentElement.querySelector("summary").textContent)"""
+LOST = """() => [...document.querySelectorAll(".bd-article div.highlight pre")]
+  .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+  .map((one) => one.textContent.slice(0, 60))"""
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_on_paper_answers_are_open_and_code_is_whole(name, book, page):
+    page.set_viewport_size({"width": 700, "height": 900})  # A4
+    page.goto(book + name)
+    assert page.evaluate(HIDDEN) and page.evaluate(LOST)
+    page.emulate_media(media="print")
+    assert (page.evaluate(HIDDEN), page.evaluate(LOST)) == ([], [])
+    assert page.locator("summary p.admonition-title").first.is_hidden()  # a fold of code

@@ -1,12 +1,14 @@
 """grader/reading.py: whatever a file or a worker's reply holds, this process stays small."""
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
-from tiled_matmul.grader import cells, on_gpu, pool, reading, starters, wire
+from tiled_matmul.grader import cells, on_gpu, pool, reading, starters, teacher, wire
 
 (SOLVED,) = [path for path in starters.solutions() if path.name.startswith("01")]
 MEMORY_MB = 20
@@ -187,3 +189,56 @@ def test_a_reader_without_memory_blames_the_file_and_a_broken_one_does_not(tmp_p
     program.write_text("1 / 0")
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         reading.notebook(file)
+
+
+def put(folder, name="learner/01.ipynb"):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(SOLVED.read_bytes())
+    return path
+
+
+def refused(path, folder):
+    with tempfile.TemporaryFile() as mine, pytest.raises(reading.Unreadable) as caught:
+        reading.copied(path, folder, mine)
+    return str(caught.value)
+
+
+def test_a_submission_is_copied_as_it_is(tmp_path):
+    path = put(tmp_path)
+    with tempfile.TemporaryFile() as mine:
+        reading.copied(path, tmp_path, mine)
+        mine.seek(0)
+        assert mine.read() == path.read_bytes()
+
+
+def test_what_has_become_a_link_after_the_listing_is_not_followed(tmp_path):
+    """A learner's own folder can change at any moment."""
+    other = put(tmp_path / "in", "bob/01.ipynb")
+    path = put(tmp_path / "in", "mallory/01.ipynb")
+    path.unlink()
+    path.symlink_to(other)
+    assert "cannot be read" in refused(path, tmp_path / "in")
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.symlink_to(other.parent)
+    assert path.exists() and "cannot be read" in refused(path, tmp_path / "in")
+    path.parent.unlink()
+    assert "cannot be read" in refused(path, tmp_path / "in")
+
+
+def test_a_file_that_grows_while_it_is_read_is_cut(tmp_path, monkeypatch):
+    path = put(tmp_path)
+    monkeypatch.setattr(reading.stat, "S_ISREG", lambda mode: os.truncate(path, 1 << 40) or True)
+    assert "at most 10 MB are read" in refused(path, tmp_path)
+
+
+def test_a_submission_that_became_a_link_is_no_other_learners(tmp_path, monkeypatch):
+    other, path = (put(tmp_path / "in", f"{name}/01.ipynb") for name in ("bob", "mallory"))
+    listed = list(teacher.submissions(tmp_path / "in"))
+    path.unlink()
+    path.symlink_to(other)
+    monkeypatch.setattr(teacher, "submissions", lambda folder: listed)
+    monkeypatch.setattr(teacher.practice, "grade", lambda path, *a, **b: {"exercises": [], "n": 1})
+    bob, mallory = teacher.grade(tmp_path / "in", jobs=1)
+    assert "n" in bob and "n" not in mallory and "cannot be read" in mallory["error"]

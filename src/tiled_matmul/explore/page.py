@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 STILLS = HERE / "stills"
 SHARED = ("models", "frame")  # scripts that every figure needs, in this order
-KINDS = ("order", "warp", "waves")
+KINDS = ("order", "pipeline", "warp", "waves")
 EMPTY = '<div class="explore-picture"></div><p class="explore-said"></p>'
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 

@@ -84,11 +84,22 @@ def prepare(kind: str) -> dict[str, Any]:
         return {"triton": triton, "tl": tl}
     own = (VALUES if kind == "values" else LOOPS).modules - {"triton"}
     modules = {as_name: import_module(name) for name, as_name in MODULES.items() if as_name in own}
+    modules["std_nptyping"] = SimpleNamespace(NDArray=Annotation, ArrayLike=Annotation)
     if kind == "values":
         return modules | {"std_enum": _enums(), "triton": _host_functions()}
     from tiled_matmul.grader.watched import TYPES, Float
 
     return modules | {"np": TYPES, "float": Float}
+
+
+class Annotation:
+    """Stands for a type in annotations: NumPy's own makes arrays of any memory if called."""
+
+    def __new__(cls, *arguments: object) -> Annotation:
+        raise TypeError(sentence("error: annotation"))
+
+    def __class_getitem__(cls, item: object) -> type[Annotation]:
+        return cls
 
 
 def _host_functions() -> SimpleNamespace:

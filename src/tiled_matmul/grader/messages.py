@@ -27,6 +27,8 @@ MESSAGES: dict[str, str] = {
     "error: no json": (
         "the result is a {kind}; it should consist of numbers, strings, lists and dictionaries"
     ),
+    "error: whole number": "an element of {matrix} is no whole number: no {name} of it",
+    "error: annotation": "a type for annotations makes no array",
     "error: not its own": ".{name} of a {kind} is not known here",
     "error: no number": "{name} takes a number, got a {kind}",
     "error: no index": "an index should be a whole number or a slice, got a {kind}",
@@ -131,6 +133,10 @@ MESSAGES: dict[str, str] = {
     "unknown: outside": (
         "{at}: outside of its functions, a kernel's cell should only hold numbers and tuples of "
         "them, each computed in one expression."
+    ),
+    "unknown: pattern": (
+        "{at}: the grader runs no pattern that takes attributes from an object. Ask for its class, "
+        "as in `case Point():`, and read the attributes in the case."
     ),
     "unknown: pointer": "A pointer was cast to one of elements that are wider or narrower.",
     "unknown: class": (

@@ -6,12 +6,14 @@ on its memory: `python -I -S reading.py < NOTEBOOK`. It imports nothing of the c
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,10 +30,36 @@ class Unreadable(ValueError):
     """The file is not an exercise notebook. The message, one line, says what it is instead."""
 
 
-def opened(path: str | os.PathLike) -> BinaryIO:
+def copied(path: Path, below: Path, to: BinaryIO) -> None:
+    """Copy a notebook in the folder `below` to a file, at most MAX_BYTES of it.
+
+    The folder is its learner's, who may change it at any moment: no link is followed, and what the
+    file has become since counts for nothing. Raises Unreadable as `opened`.
+    """
+    *folders, name = path.relative_to(below).parts
+    held = [os.open(below, os.O_RDONLY | os.O_DIRECTORY)]
+    try:
+        for folder in folders:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            held.append(os.open(folder, flags, dir_fd=held[-1]))
+        inside = functools.partial(_no_wait, dir_fd=held[-1])
+        with opened(name, lambda path, flags: inside(path, flags | os.O_NOFOLLOW)) as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror or type(error).__name__}") from None
+    finally:
+        for one in held:
+            os.close(one)
+    if len(data) > MAX_BYTES:
+        raise Unreadable(f"more than {MAX_BYTES >> 20} MB; at most {MAX_BYTES >> 20} MB are read")
+    to.write(data)
+    to.flush()
+
+
+def opened(path: str | os.PathLike, opener: Callable | None = None) -> BinaryIO:
     """Open a notebook. Raises Unreadable for a special file or one that is too large."""
     try:
-        file = open(path, "rb", opener=_no_wait)
+        file = open(path, "rb", opener=opener or _no_wait)
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror or type(error).__name__}") from None
     state = os.fstat(file.fileno())
@@ -44,8 +72,8 @@ def opened(path: str | os.PathLike) -> BinaryIO:
     raise Unreadable(f"{size}; at most {MAX_BYTES >> 20} MB are read")
 
 
-def _no_wait(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+def _no_wait(path: str, flags: int, dir_fd: int | None = None) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), dir_fd=dir_fd)
 
 
 def notebook(path: str | os.PathLike) -> dict[str, Any]:

@@ -87,7 +87,8 @@ def made(chapter: Path, solved: bool) -> Any:
     for name, ending, source in sources:
         if ending == "md":
             if solved:  # one folder deeper than the starter
-                source = source.replace("](../", "](../../").replace("# Exercises: ", "# Solutions: ")
+                source = source.replace("](../", "](../../")
+                source = source.replace("# Exercises: ", "# Solutions: ")
             notebook.cells.append(v4.new_markdown_cell(source, id=name))
         else:
             notebook.cells.append(v4.new_code_cell(source, id=name))

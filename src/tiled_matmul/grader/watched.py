@@ -125,7 +125,7 @@ for _name in (
 
 def _refusing(name: str) -> Callable[..., Any]:
     def refuse(self: Factor, *others: Any) -> Any:
-        raise TypeError(f"an element of {self.matrix} is no whole number: no {name} of it")
+        raise TypeError(sentence("error: whole number", matrix=self.matrix, name=name))
 
     return refuse
 

@@ -80,7 +80,7 @@ def _sizes(header: dict) -> list[int]:
     sizes = header.pop("sizes", None)
     if not isinstance(sizes, list) or len(sizes) > 64:
         raise BadMessage("the header has no sizes")
-    if not all(type(size) is int and 0 <= size for size in sizes):
+    if not all(type(size) is int and 0 <= size < 1 << 40 for size in sizes):
         raise BadMessage("a size is not a number of bytes")
     return sizes
 

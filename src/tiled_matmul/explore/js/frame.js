@@ -15,6 +15,8 @@ const Explore = (() => {
   const picture = (width, height, parts) =>
     `<svg viewBox="0 0 ${width} ${height}" role="img" xmlns="http://www.w3.org/2000/svg">` +
     `${parts.join("")}</svg>`;
+  const line = (x, y, x2, y2, look) =>
+    `<line x1="${x}" y1="${y}" x2="${x2}" y2="${y2}" class="${look}"></line>`;
   const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
   const control = (name, spec, id) => {
@@ -173,5 +175,5 @@ const Explore = (() => {
     if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", go);
     else go();
   };
-  return { define, box, text, picture, plural, kinds };
+  return { define, box, line, text, picture, plural };
 })();

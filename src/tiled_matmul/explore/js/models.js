@@ -207,5 +207,50 @@ const Models = (() => {
     };
   };
 
-  return { expression, warp, order, waves };
+  // Return what a producer and a consumer do with a ring of buffers, in whole units of time. Each
+  // buffer has a full and an empty barrier, whose phase flips when its one arrival has come.
+  const pipeline = ({ stages, copy, multiply, store, steps, outputs, persistent }) => {
+    const [copies, work, stored] = [[], [], []];
+    const barrier = () => ({ phase: 0, flips: [] });
+    const [full, empty] = [0, 1].map(() => Array.from({ length: stages }, barrier));
+    const arrive = (one, time) => {
+      one.phase = 1 - one.phase;
+      one.flips.push(time);
+    };
+    let time = 0;
+    function* produce() {
+      for (let i = 0; i < steps * outputs; i++) {
+        const [buffer, phase] = [i % stages, Math.floor(i / stages) % 2];
+        while (empty[buffer].phase === 1 - phase) yield;
+        const done = () => stored.filter((end) => end <= time).length;
+        while (!persistent && done() < Math.floor(i / steps)) yield;
+        copies.push({ tile: i, buffer, begin: time, end: time + copy });
+        yield;
+      }
+    }
+    function* consume() {
+      for (let i = 0; i < steps * outputs; i++) {
+        const [buffer, phase] = [i % stages, Math.floor(i / stages) % 2];
+        while (full[buffer].phase === phase) yield;
+        work.push({ tile: i, buffer, begin: time, end: time + multiply });
+        for (let unit = 0; unit < multiply; unit++) yield;
+        arrive(empty[buffer], time);
+        if (i % steps === steps - 1) {
+          work.push({ tile: null, buffer: null, begin: time, end: time + store });
+          stored.push(time + store);
+          for (let unit = 0; unit < store; unit++) yield;
+        }
+      }
+    }
+    let running = [consume(), produce()];
+    while (running.length) {
+      for (const one of copies) if (one.end === time) arrive(full[one.buffer], time);
+      running = running.filter((each) => !each.next().done);
+      if (running.length) time += 1;
+    }
+    const busy = work.reduce((sum, one) => sum + (one.buffer === null ? 0 : one.end - one.begin), 0);
+    return { copies, work, time, busy, full: full.map((b) => b.flips), empty: empty.map((b) => b.flips) };
+  };
+
+  return { expression, warp, order, waves, pipeline };
 })();
