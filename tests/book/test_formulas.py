@@ -41,8 +41,12 @@ def test_a_built_book_loses_the_library_and_nothing_else(tmp_path):
         (static / name).parent.mkdir(parents=True, exist_ok=True)
         (static / name).write_text("x")
     (static / "styles").mkdir()
+    toggle = '<summary><span class="toctree-toggle" role="presentation"></span></summary>'
+    (tmp_path / "page.html").write_text(f"<p>text</p>{toggle}")
     (static / "styles/theme.css").write_text(".fa-sun{content:'x'}p{margin:0}")
     lighten(tmp_path)
     left = {path.relative_to(static).as_posix() for path in static.rglob("*") if path.is_file()}
     assert left == {"scripts/theme.js", "styles/theme.css"}
     assert (static / "styles/theme.css").read_text() == "p{margin:0}"
+    named = toggle.replace("<summary>", '<summary aria-label="Its pages">')
+    assert (tmp_path / "page.html").read_text() == f"<p>text</p>{named}"

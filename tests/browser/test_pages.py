@@ -63,9 +63,8 @@ def test_a_page_is_in_order(name, book, page):
 
 PRINTED = ("chapters/04_grid_and_blocks.html", "chapters/10_block_pointers.html")
 HIDDEN = """() => [...document.querySelectorAll(".bd-article details:not(.hide)")]
-  .map((one) => one.lastElementChild)
-  .filter((one) => !one.checkVisibility({ contentVisibilityAuto: true }))
-  .map((one) => one.parentElement.querySelector("summary").textContent)"""
+  .filter((one) => getComputedStyle(one, "::details-content").contentVisibility === "hidden")
+  .map((one) => one.querySelector("summary").textContent)"""
 LOST = """() => [...document.querySelectorAll(".bd-article div.highlight pre")]
   .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
   .map((one) => one.textContent.slice(0, 60))"""
@@ -73,7 +72,7 @@ LOST = """() => [...document.querySelectorAll(".bd-article div.highlight pre")]
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_on_paper_answers_are_open_and_code_is_whole(name, book, page):
-    page.set_viewport_size({"width": 700, "height": 900})  # A4
+    page.set_viewport_size({"width": 390, "height": 900})
     page.goto(book + name)
     assert page.evaluate(HIDDEN) and page.evaluate(LOST)
     page.emulate_media(media="print")

@@ -1,4 +1,4 @@
-"""Leave out of the built book what the theme brings and no page uses: its icon library."""
+"""Leave out of the built book what the theme brings and no page uses, and name what it does not."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tiled_matmul.files import replace_text
 ICONS = re.compile(r"\.fa[bsr]?\b[\w-]*(?:::?[\w-]+)?|:root|:host|\.svg-inline--fa[\w.,-]*")
 LICENCE = re.compile(r"/\*!\s*\* Font Awesome.*?\*/", re.DOTALL)
 RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
+TOGGLE = '<summary><span class="toctree-toggle"'
+NAMED = '<summary aria-label="Its pages"><span class="toctree-toggle"'
 UNUSED = ("scripts/fontawesome.js", "scripts/fontawesome.js.LICENSE.txt", "vendor/fontawesome")
 
 
@@ -30,12 +32,19 @@ def without_icons(css: str) -> str:
 
 
 def lighten(html: Path) -> None:
-    """Remove the icon library from a built book's files, and its rules from the style sheets."""
+    """Remove the icon library from a built book's files, and its rules from the style sheets.
+
+    The arrows of the side bar, which have no text, get a name.
+    """
     static = html / "_static"
     for name in UNUSED:
         path = static / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     for path in static.rglob("*.map"):
         path.unlink()
+    for path in html.rglob("*.html"):
+        text = read_text(path)
+        if TOGGLE in text:
+            replace_text(path, text.replace(TOGGLE, NAMED))
     for path in (static / "styles").glob("*.css"):
         replace_text(path, without_icons(read_text(path)))
