@@ -784,3 +784,17 @@ def test_a_module_among_the_submissions_is_not_imported(safe, tmp_path):
     done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True)
     assert done.returncode == 0 and "csv.py" in done.stdout, done
     assert not (tmp_path / "taken").exists()
+
+
+def test_a_worker_has_a_session_keyring_of_its_own():
+    """Else it could read the keys of whoever grades, add some and clear them."""
+    worker_limits = "from tiled_matmul.grader import worker; import ctypes\n"
+    session = "print(ctypes.CDLL(None).syscall(worker.KEYRINGS[__import__('os').uname().machine]"
+    session += ", 0, -3, 1))\n"  # KEYCTL_GET_KEYRING_ID of the session, made if there is none
+    limit = "worker._limit({'memory': None, 'processes': None})\n"
+    code = worker_limits + session + limit + session
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    old, new = map(int, done.stdout.split())
+    if old == -1:
+        pytest.skip("this kernel has no keyrings, or forbids them")
+    assert new > 0 and old != new, done

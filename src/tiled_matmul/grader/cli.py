@@ -193,6 +193,8 @@ def teacher_command(args: argparse.Namespace) -> int:
     from tiled_matmul.grader import journal, on_gpu, pool, practice, teacher
     from tiled_matmul.machine import sandbox
 
+    with contextlib.suppress(AttributeError):  # a terminal of few letters loses no marks
+        sys.stdout.reconfigure(errors="backslashreplace")
     if args.paths or args.progress:
         raise ValueError("--teacher takes one folder, without further notebooks or --progress")
     jobs = os.cpu_count() or 1 if args.jobs is None else args.jobs

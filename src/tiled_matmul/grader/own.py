@@ -11,12 +11,13 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from tiled_matmul.grader.allowed import PUBLIC, dotted
+from tiled_matmul.grader.allowed import BASES, PUBLIC, dotted
 from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import MODULES, VALUES
 
 CHECK = "_simt_own"  # a name that no answer may have
 MODULE = "answer"  # of the classes of an answer
+KNOWN = VALUES.attributes | VALUES.decorators | {*BASES}
 
 
 class _Checks(ast.NodeTransformer):
@@ -24,12 +25,21 @@ class _Checks(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
         self.generic_visit(node)
-        root = (dotted(node) or "").partition(".")[0]
-        if root in MODULES.values() or node.attr in VALUES.members or node.attr in PUBLIC:
+        if _is_listed(dotted(node)) or node.attr in VALUES.members or node.attr in PUBLIC:
             return node
         check = ast.Name(CHECK, ast.Load())
         node.value = ast.Call(check, [node.value, ast.Constant(node.attr)], [])
         return node
+
+
+def _is_listed(name: str | None) -> bool:
+    """Is it a module's name that answers have, such as `np.sum`, or the way to one?"""
+    root, _, rest = (name or "").partition(".")
+    if root not in MODULES.values():
+        return False
+    if f"{root}.*" in KNOWN and "." not in rest:
+        return True
+    return name in KNOWN or any(known.startswith(f"{name}.") for known in KNOWN)
 
 
 def checked(source: str) -> ast.Module:
@@ -45,11 +55,10 @@ def guard(space: dict[str, Any]) -> Callable[[Any, str], Any]:
     AttributeError for others.
     """
     modules = {id(space[name]): name for name in MODULES.values() if name in space}
-    known = VALUES.attributes | VALUES.decorators
 
     def own(thing: Any, name: str) -> Any:
         module = modules.get(id(thing))
-        if module and not name.startswith("_") and known & {f"{module}.{name}", f"{module}.*"}:
+        if module and not name.startswith("_") and KNOWN & {f"{module}.{name}", f"{module}.*"}:
             return thing
         if type(thing) is property and name == "setter":
             return thing
