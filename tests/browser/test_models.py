@@ -186,30 +186,9 @@ def test_a_launch_has_the_waves_of_the_model(models):
 
 
 def ring_of(one):
-    """Return the run of the course's own ring with these settings; `ring.seam` has two outputs."""
-
-    def copies(made, tiles):
-        for i in range(tiles):
-            buffer, phase = i % made.stages, i // made.stages % 2
-            while not made.empty[buffer].passed(1 - phase):
-                yield
-            while not one["persistent"] and made.stored < i // one["steps"]:
-                yield
-            made.copy(i, buffer)
-            yield
-
-    def products(made, tiles):
-        for i in range(tiles):
-            buffer, phase = i % made.stages, i // made.stages % 2
-            while not made.full[buffer].passed(phase):
-                yield
-            yield from made.multiply(buffer)
-            made.empty[buffer].arrive()
-            if i % one["steps"] == one["steps"] - 1:
-                yield from made.store(one["store"])
-
+    """Return the run of the course's own ring with these settings."""
     times = {"copy_time": one["copy"], "multiply_time": one["multiply"], "stages": one["stages"]}
-    return ring.run(copies, products, one["steps"] * one["outputs"], **times)
+    return ring.seam(one["persistent"], one["steps"], one["store"], one["outputs"], **times)
 
 
 def test_a_pipeline_runs_as_the_ring_does(models):

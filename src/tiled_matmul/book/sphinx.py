@@ -161,10 +161,8 @@ def bring_scripts(app: Sphinx, page: str, template: str, context: dict, doctree:
         app.add_js_file(f"explore/{path.name}", loading_method="defer")
 
 
-def copy_scripts(app: Sphinx, error: Exception | None) -> None:
-    if error or app.builder.format != "html":
-        return
-    folder = Path(app.outdir) / "_static" / "explore"
+def copy_scripts(html: Path) -> None:
+    folder = html / "_static" / "explore"
     folder.mkdir(parents=True, exist_ok=True)
     for path in scripts(set(KINDS)):
         replace_text(folder / path.name, read_text(path))
@@ -228,16 +226,12 @@ def mend_roles(app: Sphinx, page: str, template: str, context: dict, doctree: ob
         context["body"] = context.get("body", "").replace(role, "")
 
 
-def leave_out(app: Sphinx, error: Exception | None) -> None:
-    """Remove what the theme brings and no page uses."""
-    if not error and app.builder.format == "html":
-        lighten(Path(app.outdir))
-
-
-def refuse_requests(app: Sphinx, error: Exception | None) -> None:
-    """Fail the build if a page requests anything from another host."""
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """Complete the built pages, and fail the build if one requests anything from another host."""
     if error or app.builder.format != "html":
         return
+    copy_scripts(Path(app.outdir))
+    lighten(Path(app.outdir))
     for file, address in outside_requests(Path(app.outdir)):
         LOGGER.warning("%s fetches %s: the book must work offline", file, address, type=KIND)
         # Sphinx has already counted its warnings, so this one sets the exit status itself.
@@ -259,7 +253,5 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("doctree-read", hide_marks)
     app.connect("html-page-context", mend_roles)
     app.connect("html-page-context", bring_scripts)
-    app.connect("build-finished", copy_scripts)
-    app.connect("build-finished", leave_out)
-    app.connect("build-finished", refuse_requests)
+    app.connect("build-finished", finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

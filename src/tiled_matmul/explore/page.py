@@ -52,15 +52,12 @@ class Explorable:
                 f"{self.name} has no still picture: build the book, then tools/draw_stills.py"
             ) from None
 
-    def markup(self, still: str) -> str:
+    def _repr_html_(self) -> str:
         state = html.escape(json.dumps(self.settings, sort_keys=True))
         return (
             f'<figure class="explore" id="{self.name}" data-explore="{self.kind}" '
-            f'data-state="{state}"><style>{style()}</style>{still}</figure>'
+            f'data-state="{state}"><style>{style()}</style>{self.still}</figure>'
         )
-
-    def _repr_html_(self) -> str:
-        return self.markup(self.still)
 
     def __repr__(self) -> str:
         return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", self.still)).strip()

@@ -121,11 +121,13 @@ def run(producer: Callable, consumer: Callable, tiles: int = 8, **times: int) ->
     return ring
 
 
-def seam(persistent: bool, steps: int = 4, store_time: int = 4) -> Ring:
-    """Return a run over two tiles of C, with `steps` tiles along K each.
+def seam(
+    persistent: bool, steps: int = 4, store_time: int = 4, outputs: int = 2, **times: int
+) -> Ring:
+    """Return a run over `outputs` tiles of C, with `steps` tiles along K each; `times` as in `run`.
 
-    If `persistent`, the copies for the second tile of C need only a free buffer. Otherwise the
-    second tile belongs to another program, which begins when the first one has stored its tile.
+    If `persistent`, the copies for the next tile of C need only a free buffer. Otherwise the next
+    tile belongs to another program, which begins when the one before has stored its tile.
     """
 
     def copies(ring: Ring, tiles: int) -> Iterator[None]:
@@ -148,4 +150,4 @@ def seam(persistent: bool, steps: int = 4, store_time: int = 4) -> Ring:
             if i % steps == steps - 1:
                 yield from ring.store(store_time)
 
-    return run(copies, products, 2 * steps)
+    return run(copies, products, outputs * steps, **times)

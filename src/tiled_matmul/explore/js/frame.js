@@ -84,7 +84,6 @@ const Explore = (() => {
         said.textContent = kind.say(found, now);
         shown.firstElementChild.setAttribute("aria-label", said.textContent);
         alert.textContent = "";
-        root.dataset.result = JSON.stringify(now);
         const same = (one) => names.every((n) => ({ ...kind.defaults, ...kind.examples[one] })[n] === now[n]);
         example.value = examples.find(same) ?? "";
       } catch (error) {

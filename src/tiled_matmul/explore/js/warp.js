@@ -11,7 +11,8 @@
   const memory = ({ lanes, sectors }, { size }, wide) => {
     const columns = wide < 560 ? 2 : 4;
     const sector = (wide - LABEL - (columns - 1) * 4) / columns;
-    const by = Map.groupBy ? Map.groupBy(lanes, (l) => l.element) : group(lanes);
+    const by = new Map();
+    for (const one of lanes) by.set(one.element, [...(by.get(one.element) ?? []), one]);
     const rows = [...new Set(sectors.map((s) => Math.floor(s / columns)))];
     const [parts, each] = [[], 32 / size];
     let y = 0;
@@ -42,11 +43,6 @@
       y += ROW;
     }
     return picture(wide, y + 2, parts);
-  };
-  const group = (lanes) => {
-    const by = new Map();
-    for (const one of lanes) by.set(one.element, [...(by.get(one.element) ?? []), one]);
-    return by;
   };
 
   // A row for each bank that is wanted, with its words in the order in which they are served.
