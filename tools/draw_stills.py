@@ -61,6 +61,8 @@ def main() -> None:
         for path in sorted(pages):
             page.goto(path.as_uri())
             for name, still in stills(page).items():
+                if "<svg" not in still:
+                    raise SystemExit(f"{path}: the scripts drew nothing for {name}")
                 replace_text(STILLS / f"{name}.html", still)
                 print(f"{STILLS / name}.html")
 

@@ -3,10 +3,10 @@
 import pytest
 
 from tiled_matmul import ROOT
-from tiled_matmul.book.ideas import IDEAS, ideas_markdown
+from tiled_matmul.book.ideas import ideas_markdown
 from tiled_matmul.ladder import LADDER
 from tiled_matmul.measure import results
-from tiled_matmul.plots.ideas import picture
+from tiled_matmul.plots.ideas import IDEAS, picture
 
 RUNGS = {rung.name: rung for rung in LADDER}
 

@@ -6,8 +6,10 @@ import draw_stills
 import pytest
 
 from browser.conftest import BOOK
+from tiled_matmul import ROOT
 from tiled_matmul.explore.page import STILLS
 
+PICTURES = ROOT / "_artifacts" / "figures"
 PAGES = [
     path.relative_to(BOOK).as_posix()
     for path in sorted(BOOK.rglob("*.html"))
@@ -28,11 +30,13 @@ def test_the_stills_are_as_the_scripts_draw_them(name, book, page):
 def test_without_scripts_a_page_has_the_stills(book, browser):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"{book}explorables.html")
-    assert page.locator("figure.explore .explore-picture svg").count() == len(
-        list(STILLS.iterdir())
-    )
-    assert page.locator("figure.explore form").count() == 0
+    shown = []
+    for name in PAGES:
+        page.goto(book + name)
+        assert page.locator("figure.explore form").count() == 0
+        figures = page.locator("figure.explore:has(.explore-picture svg)")
+        shown += figures.evaluate_all("all => all.map((one) => one.id)")
+    assert sorted(shown) == sorted(path.stem for path in STILLS.iterdir())
     context.close()
 
 
@@ -141,10 +145,11 @@ def test_play_goes_on_by_itself_and_pauses(book, page):
     assert "Wave 1 of 4" in said.inner_text()
 
 
-def test_every_example_is_a_setting_that_the_figure_takes(book, page):
-    page.goto(f"{book}explorables.html")
+@pytest.mark.parametrize("name", PAGES)
+def test_every_example_is_a_setting_that_the_figure_takes(name, book, page):
+    page.goto(book + name)
     for figure in page.locator("figure.explore").all():
-        box = figure.get_by_label("Example")
+        box = figure.locator("select").first
         names = [one.inner_text() for one in box.locator("option").all()][1:]
         assert len(names) == len(set(names)) >= 5
         sentences = set()
@@ -154,3 +159,82 @@ def test_every_example_is_a_setting_that_the_figure_takes(book, page):
             assert figure.locator(".explore-alert").text_content() == ""
             sentences.add(figure.locator(".explore-said").inner_text())
         assert len(sentences) >= len(names) - 1  # a pad and a swizzle cost the same
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("name", PAGES)
+def test_each_figure_is_driven_by_keyboard_alone(name, dark, book, page):
+    """Every field is reached, an arrow key changes the figure, Reset brings the first one back."""
+    page.emulate_media(color_scheme="dark" if dark else "light")
+    page.goto(book + name)
+    for root in page.locator("figure.explore").evaluate_all("all => all.map((one) => one.id)"):
+        figure = page.locator(f"#{root}")
+        said, fields = figure.locator(".explore-said"), figure.locator("input, select, button")
+        first, seen = said.inner_text(), set()
+        fields.first.focus()
+        page.keyboard.press("ArrowDown")
+        if said.inner_text() == first:  # it was the last of the list
+            page.keyboard.press("ArrowUp")
+        assert said.inner_text() != first and urlsplit(page.url).fragment.startswith(f"{root}?")
+        for _ in range(fields.count()):
+            seen.add(page.evaluate("document.activeElement.id || document.activeElement.type"))
+            outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline == "solid", f"{root}: nothing shows where the focus is"
+            page.keyboard.press("Tab")
+        assert len(seen) == fields.count()
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Enter")
+        assert said.inner_text() == first
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        figure.screenshot(path=PICTURES / f"{root}-{'dark' if dark else 'light'}.png")
+
+
+def test_a_part_that_is_pointed_at_sets_its_field(book, page):
+    page.goto(f"{book}explorables.html")
+    figure = page.locator("#fragments")
+    figure.locator('[data-pick="lane=30"]').first.hover()
+    assert figure.get_by_label("Lane", exact=True).input_value() == "30"
+    assert "Lane 30 holds 8 elements" in figure.locator(".explore-said").inner_text()
+    page.goto(f"{book}intro.html")
+    climb = page.locator("#climb")
+    climb.locator('[data-pick="step=8"]').hover()
+    assert "Step 8 of 12" in climb.locator(".explore-said").inner_text()
+
+
+def test_the_climb_leads_to_the_chapters_and_has_the_numbers_of_the_table(book, page):
+    page.goto(f"{book}intro.html")
+    rows = page.locator(".tiled-ideas tbody tr:has(svg)")
+    table = [
+        [row.locator("td").nth(place).text_content().strip() for place in (1, 3)]
+        for row in rows.all()
+    ]
+    climb = page.locator("#climb")
+    assert len(table) == int(climb.get_by_label("Step", exact=True).get_attribute("max"))
+    for number, (idea, share) in enumerate(table, 1):
+        climb.get_by_label("Step", exact=True).fill(str(number))
+        said = climb.locator(".explore-said").inner_text()
+        assert idea in said
+        shown = float(share.rstrip("%"))
+        assert (
+            abs(float(said.split("GPU, " if "GPU, " in said else "CPU, ")[1].split("%")[0]) - shown)
+            <= 0.5
+        )
+        link = climb.get_by_role("link").get_attribute("href")
+        assert (BOOK / link).exists()
+        assert climb.locator("pre").inner_text().strip()
+
+
+def test_the_race_shows_what_is_wrong(book, page):
+    page.goto(f"{book}explorables.html")
+    figure = page.locator("#race")
+    said = figure.locator(".explore-said")
+    for name, words in (
+        ("both barriers", "no race. In this order all results are right."),
+        ("no second barrier, last thread first", "32 elements of the tiles"),
+        ("no first barrier", "In this order 15 of 16 results are wrong"),
+    ):
+        figure.get_by_label("Example").select_option(name)
+        assert words in said.inner_text()
+    figure.get_by_label("Example").select_option("no first barrier, half way")
+    assert figure.locator(".explore-code .gone").inner_text().strip() == "cuda.syncthreads()"
+    assert figure.locator(".explore-code .raced").count() == 3

@@ -1,19 +1,30 @@
 """The models in JavaScript return what the course's own models in Python return."""
 
 import ast
+import math
 import operator
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tiled_matmul.explore.page import scripts
-from tiled_matmul.microscope.cuda import hardware
-from tiled_matmul.models import ring
+from tiled_matmul.explore import data
+from tiled_matmul.explore.page import script
+from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.variants import without
+from tiled_matmul.ladder import cuda_shared_tiles
+from tiled_matmul.machine import device
+from tiled_matmul.microscope.cuda import hardware, trace
+from tiled_matmul.models import fragments, occupancy, ring, roofline
+from tiled_matmul.models.occupancy import WARP
 from tiled_matmul.models.program_order import Setting, traffic
 from tiled_matmul.models.waves import Waves
+from tiled_matmul.problem import Problem
 
 SETTINGS = 4500
+SEEDS_OF_RACES = 520  # for each of the four ways to leave barriers out
+RACED = "({ result: found.result, races: found.races })"
 NAMES = ("lane", "tx", "ty", "P")
 OPERATORS = ("+", "-", "*", "//", "%", "^", "&", "|", "<<", ">>")
 
@@ -23,18 +34,20 @@ def models(browser):
     """A page with the models alone."""
     page = browser.new_page()
     page.goto("about:blank")
-    page.add_script_tag(path=scripts(set())[0])
+    for name in ("models.js", *(f"data-{kind}.js" for kind in data.OF_KIND)):
+        page.add_script_tag(content=script(name))
     yield page
     page.close()
 
 
-def results(models, name, settings):
-    """Return the model's result for each setting, or the message of its error."""
+def results(models, name, settings, part="found"):
+    """Return the model's result for each setting, or a part of it, or the message of its error."""
     return models.evaluate(
-        """([name, settings]) => settings.map((one) => {
-            try { return eval(`Models.${name}`)(one); } catch (error) { return error.message; }
+        """([name, settings, part]) => settings.map((one) => {
+            try { const found = Models[name](one); return eval(part); }
+            catch (error) { return error.message; }
         })""",
-        [name, settings],
+        [name, settings, part],
     )
 
 
@@ -242,3 +255,192 @@ def test_what_is_no_index_is_refused_and_quoted(index, said, models):
     setting = {"index": index, "P": 8, "width": 8, "size": 4, "space": "global", "op": "load"}
     (got,) = results(models, "warp", [setting])
     assert isinstance(got, str) and said in got and f"“{index}”" in got
+
+
+def tile(one):
+    """Return what Python's models say of these tiles, None if they refuse them."""
+    peak, cc = next(
+        (device.PEAKS[n], cc) for n, cc in data.GPUS.items() if device.PEAKS[n].name == one["gpu"]
+    )
+    size = 2 if one["dtype"] == "float16" else 4
+    block = one["blockM"], one["blockN"], one["blockK"]
+    warp = WARP // one["across"] * one["threadM"], one["across"] * one["threadN"]
+    shared = one["stages"] * (block[0] + block[1]) * block[2] * size
+    if block[0] % warp[0] or block[1] % warp[1] or shared > device.shared_limit(cc):
+        return None
+    sums = np.arange(block[0] * block[1]).reshape(block[:2])
+    threads = sums.size // (one["threadM"] * one["threadN"])
+    if threads > 1024:
+        return None
+    registers = one["threadM"] * one["threadN"] + one["threadM"] + one["threadN"]
+    needs = SimpleNamespace(name="k", cc=cc, registers=min(255, registers), shared_bytes=shared)
+    try:
+        fits = occupancy.occupancy(needs, threads)
+    except ValueError:
+        return None
+    setting = Setting(*(one[axis] for axis in "MNK"), block, itemsize=size)
+    problem = Problem(one["M"], one["N"], one["K"], one["dtype"])
+    # Asked for without a cache: every block loads its rows and columns; C is stored once.
+    moved = traffic_asked(setting) + one["M"] * one["N"] * size
+    intensity = problem.flops / moved
+    first = {(lane // one["across"], lane % one["across"]) for lane in range(WARP)}
+    rows = {y * one["threadM"] + i for y, _ in first for i in range(one["threadM"])}
+    columns = {x * one["threadN"] + i for _, x in first for i in range(one["threadN"])}
+    return {
+        "threads": threads,
+        "times": {"A": setting.tiles[1], "B": setting.tiles[0]},
+        "bytes": moved,
+        "intensity": pytest.approx(intensity),
+        "shared": shared,
+        "registers": registers,
+        "warpM": len(rows),
+        "warpN": len(columns),
+        "loads": len(rows) + len(columns),
+        "occupancy": vars(fits) | {"share": pytest.approx(fits.share)},
+        "peak": roofline.peak_tflops(peak, one["dtype"]),
+        "roof": pytest.approx(roofline.attainable_tflops(intensity, peak, one["dtype"])),
+        "ridge": pytest.approx(roofline.ridge(peak, one["dtype"])),
+        "intensityShared": pytest.approx(
+            2 * one["threadM"] * one["threadN"] / ((one["threadM"] + one["threadN"]) * size)
+        ),
+    }
+
+
+def traffic_asked(setting):
+    """Return the bytes of A and B that all programs ask for, an extent of each tile at a time."""
+    down, across = setting.tiles[:2]
+    return (across * setting.m + down * setting.n) * setting.k * setting.itemsize
+
+
+def test_tiles_load_keep_and_reach_what_the_models_say(models):
+    draw = random.Random(37)
+    names = [device.PEAKS[name].name for name in data.GPUS]
+    settings = [
+        {
+            **{axis: draw.choice([1, 100, 4096, draw.randint(1, 65536)]) for axis in "MNK"},
+            "dtype": draw.choice(["float32", "float16"]),
+            "blockM": draw.choice([8, 16, 32, 64, 128, 256]),
+            "blockN": draw.choice([8, 16, 32, 64, 128, 256]),
+            "blockK": draw.choice([4, 8, 16, 32, 64, 128]),
+            "threadM": draw.choice([1, 2, 4, 8, 16]),
+            "threadN": draw.choice([1, 2, 4, 8, 16]),
+            "across": draw.choice([1, 2, 4, 8, 16, 32]),
+            "stages": draw.randint(1, 8),
+            "gpu": draw.choice(names),
+        }
+        for _ in range(12000)
+    ]
+    made = 0
+    for one, got in zip(settings, results(models, "tile", settings), strict=True):
+        wanted = tile(one)
+        if wanted is None:
+            assert isinstance(got, str), (one, got)
+            continue
+        assert got == wanted, one
+        made += 1
+    assert made > 2000
+
+
+def test_a_swizzle_moves_bytes_and_costs_wavefronts_as_in_python(models):
+    draw = random.Random(41)
+    settings = [
+        {
+            "bits": draw.randint(0, 3),
+            "base": draw.randint(4, 7),
+            "shift": draw.randint(0, 4),
+            "pitch": draw.choice([16, 32, 64, 128, 144, 256]),
+            "access": draw.choice(["a row", "a column"]),
+            "column": draw.randint(0, 15),
+        }
+        for _ in range(9000)
+    ]
+    made = 0
+    part = "[found.wavefronts, ...found.chunks.map((one) => one.place)]"
+    for one, got in zip(settings, results(models, "swizzle", settings, part), strict=True):
+        across, bits = one["pitch"] // 16, (one["bits"], one["base"], one["shift"])
+        if one["bits"] > one["shift"] or one["column"] >= across:
+            assert isinstance(got, str), one
+            continue
+        places = [fragments.swizzle(16 * number, *bits) for number in range(8 * across)]
+        assert got[1:] == places, one
+        lanes = range(8) if one["access"] == "a row" else range(one["column"], 8 * across, across)
+        address = np.array([places[number] for number in lanes])
+        given = np.zeros(8, int), np.arange(8), address, np.full(8, 16), np.full(8, True)
+        assert got[0] == hardware.wavefronts(*given, 1)[0][0], one
+        made += 1
+    assert made > 2000
+
+
+def test_lanes_hold_the_elements_of_the_fragments(models):
+    settings = [
+        {"operand": operand, "lane": lane, "columns": columns}
+        for operand in ("A", "B", "C", "sums of wgmma")
+        for lane in range(128)
+        for columns in (8, 16, 32, 64)
+    ]
+    assert len(settings) > 2000
+    for one, mine in zip(
+        settings, results(models, "fragments", settings, "found.mine"), strict=True
+    ):
+        operand, lane, columns = one.values()
+        if operand == "sums of wgmma":
+            wanted = fragments.sums_of(lane, columns)
+        elif lane < WARP:
+            wanted = fragments.held(operand, lane)
+        else:
+            assert "there is no" in mine
+            continue
+        assert [tuple(each) for each in mine] == wanted, one
+    for got in results(models, "fragments", [one for one in settings if one["lane"] == 5]):
+        assert got["mine"] == got["all"][5]
+        cells = [tuple(each) for held in got["all"] for each in held]
+        assert len(set(cells)) == len(cells) == got["rows"] * got["columns"]
+
+
+@pytest.fixture(scope="module")
+def variants():
+    """Chapter 5's kernel with and without each of its barriers, by (first, second)."""
+    kernel = cuda_shared_tiles.cuda_shared_tiles_kernel
+    alone = {1: without(kernel, "syncthreads", 1), 0: without(kernel, "syncthreads", 0)}
+    return {
+        (True, True): kernel,
+        (True, False): alone[1],
+        (False, True): alone[0],
+        (False, False): without(kernel, "syncthreads"),
+    }
+
+
+def test_a_race_is_that_of_the_interpreter(models, variants):
+    """Same results, racing elements and lines, whatever barriers stand and whoever runs first."""
+    a, b = data.operands()
+    count, settings, wanted = data.TILE**2, [], []
+    for (first, second), kernel in variants.items():
+        made = with_constants(kernel, TILE=data.TILE)
+        for seed in range(SEEDS_OF_RACES):
+            c = np.full_like(a, np.nan)
+            grid, block = (2, 2), (data.TILE, data.TILE)
+            given = {"blocks": [(0, 0, 0)], "order": "shuffle", "seed": seed}
+            ran = trace(made, grid, block, a, b, c, **given)
+            order = list(range(count))
+            random.Random(seed).shuffle(order)
+            settings.append({"first": first, "second": second, "order": order})
+            found = ran.races
+            racing = sum(one.count for one in found)
+            lines = {line for one in found for line in one.lines}
+            wanted.append((c[: data.TILE, : data.TILE].ravel().tolist(), racing, lines))
+    offset = None
+    for one, got, (c, racing, lines) in zip(
+        settings, results(models, "race", settings, RACED), wanted, strict=True
+    ):
+        result = dict(map(tuple, got["result"]))
+        places = [row * data.EDGE + column for row in range(4) for column in range(4)]
+        ours = [math.nan if result[place] is None else result[place] for place in places]
+        np.testing.assert_array_equal(ours, c, err_msg=str(one))
+        assert len(got["races"]) == racing, one
+        at = {line for _, here in got["races"] for line in here}
+        if lines:
+            offset = min(lines) - min(at) if offset is None else offset
+            assert {line + offset for line in at} == lines, one
+        # The right order is one of all: the numbers are those of the product without a race.
+        if one["first"] and one["second"]:
+            assert ours == data.race()["c"] and not racing

@@ -23,6 +23,7 @@ from tiled_matmul.book.files import (
     parse_notebook,
     read_text,
 )
+from tiled_matmul.measure.results import SHOWN_AT, ladder_record
 
 STAMP_KEYS = ("gpu", "driver", "cpu", "versions", "date", "seconds", "code_hash")
 PACKAGES = ("python", "torch", "triton", "numba", "numba-cuda", "numpy", "matplotlib")
@@ -58,21 +59,6 @@ def rate(tflops: float) -> str:
     return (
         f"{significant(tflops)} TFLOP/s" if tflops >= 1 else f"{significant(tflops * 1e3)} GFLOP/s"
     )
-
-
-SHOWN_AT = {"cpu": 512, "gpu": 4096}  # edges
-
-
-def ladder_record(records: Iterable[Any], rung: Any) -> Any:
-    """Return the record that pages show of a rung, or None without one.
-
-    It is in the rung's own dtype, at the common square if that was measured, else at the largest
-    shape.
-    """
-    own = [r for r in records if (r.rung, r.dtype) == (rung.name, rung.dtype)]
-    common = (SHOWN_AT[rung.device],) * 3
-    at_common = [record for record in own if (record.m, record.n, record.k) == common]
-    return next(iter(at_common), None) or max(own, key=lambda r: r.m * r.n * r.k, default=None)
 
 
 def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, list[str]]:

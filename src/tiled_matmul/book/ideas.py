@@ -4,77 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tiled_matmul.book.files import chapters
-from tiled_matmul.book.generated import ladder_record, markdown_table, significant
-from tiled_matmul.plots.ideas import Part, picture
-
-
-class Idea(NamedTuple):
-    """A rung, its idea in a sentence, and the parts of A, B and C that one worker works on."""
-
-    rung: str
-    text: str
-    a: Sequence[Part]
-    b: Sequence[Part]
-    c: Sequence[Part]
-
-
-ROW, COLUMN, ELEMENT = (1, 0, 1, 4, 0.7), (0, 1, 4, 1, 0.7), (1, 1, 1, 1, 0.7)
-TILE, NEXT, BELOW = (0, 0, 2, 2, 0.7), (0, 2, 2, 2, 0.25), (2, 0, 2, 2, 0.25)
-IDEAS = (
-    Idea("loops_python", "Three loops: a row of A times a column of B", [ROW], [COLUMN], [ELEMENT]),
-    Idea("njit_ikj", "Swap two loops: now memory is read in order", [ELEMENT], [ROW], [ROW]),
-    Idea("cpu_packed", "Work in tiles that stay in a cache, on all cores", [TILE], [TILE], [TILE]),
-    Idea(
-        "cuda_coalesced",
-        "One GPU thread for each element; neighbours load neighbours",
-        [(1, 0, 1, 1, 0.7)],
-        [(0, 0, 1, 4, 0.7)],
-        [(1, 0, 1, 4, 0.7)],
-    ),
-    Idea("cuda_shared_16", "Load each tile once for a whole block", [TILE], [TILE], [TILE]),
-    Idea(
-        "cuda_vectorised",
-        "Give each thread 64 elements, and keep their sums in registers",
-        [(0, 0, 2, 1, 0.7)],
-        [(0, 0, 1, 2, 0.7)],
-        [TILE],
-    ),
-    Idea(
-        "cuda_unrolled", "Load the next tile while multiplying", [TILE, NEXT], [TILE, BELOW], [TILE]
-    ),
-    Idea(
-        "cuda_best",
-        "Let counters and a search choose the rest",
-        [TILE, NEXT],
-        [TILE, BELOW],
-        [TILE],
-    ),
-    Idea(
-        "triton_block_pointers_3",
-        "Write the kernel in tiles, for the tensor cores",
-        [(0, 0, 2, 1, 0.7)],
-        [(0, 0, 1, 4, 0.7)],
-        [(0, 0, 2, 4, 0.7)],
-    ),
-    Idea(
-        "triton_swizzled",
-        "Run those programs together that share data in the cache",
-        [(0, 0, 3, 4, 0.25)],
-        [(0, 0, 4, 3, 0.25)],
-        [(0, 0, 3, 3, 0.7)],
-    ),
-    Idea(
-        "triton_persistent",
-        "Let hardware copy the tiles, and let programs stay for the next one",
-        [TILE, NEXT],
-        [TILE, BELOW],
-        [TILE, NEXT],
-    ),
-    Idea("triton_best", "Choose the kernel by the shape", [TILE], [TILE], [TILE, NEXT, BELOW]),
-)
+from tiled_matmul.book.generated import markdown_table, significant
+from tiled_matmul.measure.results import ladder_record
+from tiled_matmul.plots.ideas import IDEAS, picture
 
 
 def ideas_markdown(

@@ -28,7 +28,7 @@ from tiled_matmul.book.cells import address_line
 from tiled_matmul.book.files import built_for, chapters, read_text, repository
 from tiled_matmul.book.lighten import lighten
 from tiled_matmul.book.offline import outside_requests
-from tiled_matmul.explore.page import KINDS, scripts
+from tiled_matmul.explore.page import KINDS, script, scripts
 from tiled_matmul.files import replace_text
 
 LOGGER = logging.getLogger(__name__)
@@ -157,15 +157,15 @@ class Explore(SphinxDirective):
 def bring_scripts(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
     """Load the scripts of the figures that a page has, on that page."""
     kinds = set(EXPLORED.findall(context.get("body", "")))
-    for path in scripts(kinds) if kinds else ():
-        app.add_js_file(f"explore/{path.name}", loading_method="defer")
+    for name in scripts(kinds):
+        app.add_js_file(f"explore/{name}", loading_method="defer")
 
 
 def copy_scripts(html: Path) -> None:
     folder = html / "_static" / "explore"
     folder.mkdir(parents=True, exist_ok=True)
-    for path in scripts(set(KINDS)):
-        replace_text(folder / path.name, read_text(path))
+    for name in scripts(set(KINDS)):
+        replace_text(folder / name, script(name))
 
 
 def use_address(app: Sphinx, config: Config) -> None:

@@ -49,7 +49,6 @@ def _ladder(args: argparse.Namespace) -> int:
 
 
 def _table() -> Any:
-    from tiled_matmul.book.generated import ladder_record
     from tiled_matmul.kit.changes import to_compare
     from tiled_matmul.ladder import LADDER
     from tiled_matmul.measure import results
@@ -58,7 +57,7 @@ def _table() -> Any:
     records = results.reference()
     rows = []
     for each in LADDER:
-        record = ladder_record(records, each)
+        record = results.ladder_record(records, each)
         changed = each.changes().splitlines()
         rows.append(
             {

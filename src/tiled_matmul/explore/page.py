@@ -1,7 +1,8 @@
 """A figure that a reader changes, as HTML: its first picture, and what it starts with.
 
-In the book, the scripts of `js/` make it movable. They draw the still pictures, too: `stills/`
-holds them, `tools/draw_stills.py` writes them and `make test-browser` says when they differ.
+In the book, the scripts of `js/` make it movable; `data` brings what some of them work on. They
+draw the still pictures, too: `stills/` holds them, `tools/draw_stills.py` writes them and
+`make test-browser` says when they differ.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tiled_matmul.explore import data
+
 HERE = Path(__file__).parent
 STILLS = HERE / "stills"
 SHARED = ("models", "frame")  # scripts that every figure needs, in this order
-KINDS = ("order", "pipeline", "warp", "waves")
+KINDS = ("climb", "fragments", "order", "pipeline", "race", "swizzle", "tile", "warp", "waves")
 EMPTY = '<div class="explore-picture"></div><p class="explore-said"></p>'
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -73,6 +76,15 @@ def style() -> str:
     return " ".join((HERE / "js" / "frame.css").read_text(encoding="utf-8").split())
 
 
-def scripts(kinds: set[str]) -> list[Path]:
-    """Return the scripts that figures of these kinds need, in order."""
-    return [HERE / "js" / f"{name}.js" for name in (*SHARED, *sorted(kinds & {*KINDS}))]
+def scripts(kinds: set[str]) -> list[str]:
+    """Return the names of the scripts that figures of these kinds need, in order."""
+    own = sorted(kinds & {*KINDS})
+    facts = [f"data-{kind}" for kind in own if kind in data.OF_KIND]
+    return [f"{name}.js" for name in (*SHARED, *facts, *own)] if own else []
+
+
+def script(name: str) -> str:
+    """Return the text of a script: a file of `js/`, or a kind's data."""
+    if name.startswith("data-"):
+        return data.script(name.removeprefix("data-").removesuffix(".js"))
+    return (HERE / "js" / name).read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from tiled_matmul.files import read_json, replace_text
 from tiled_matmul.problem import DTYPES, MAX_SIZE
 
 RESULTS = ROOT / "results"
+SHOWN_AT = {"cpu": 512, "gpu": 4096}  # edges
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,18 @@ def find(
 def reference() -> list[Record]:
     """Return the reference GPU's records, which the book's prose quotes."""
     return load(RESULTS / "h200.json")
+
+
+def ladder_record(records: Iterable[Any], rung: Any) -> Any:
+    """Return the record that pages show of a rung, or None without one.
+
+    It is in the rung's own dtype, at the common square if that was measured, else at the largest
+    shape.
+    """
+    own = [r for r in records if (r.rung, r.dtype) == (rung.name, rung.dtype)]
+    common = (SHOWN_AT[rung.device],) * 3
+    at_common = [record for record in own if (record.m, record.n, record.k) == common]
+    return next(iter(at_common), None) or max(own, key=lambda r: r.m * r.n * r.k, default=None)
 
 
 def _record(entry: Any) -> Record:

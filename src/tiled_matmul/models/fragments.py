@@ -45,6 +45,18 @@ def sums_of(thread: int, columns: int = 64) -> list[tuple[int, int]]:
     ]
 
 
+def swizzle(address: int, bits: int, base: int, shift: int) -> int:
+    """Return the byte of shared memory at which a swizzle puts the byte `address`.
+
+    The `bits` bits that lie `shift` above bit `base` are XORed into the bits from `base` on, as in
+    CUTLASS's `Swizzle<bits, base, shift>`; with bytes for addresses, the 128-byte swizzle has 3, 4
+    and 3. Raises ValueError unless 0 ≤ bits ≤ shift: otherwise two bytes could share a place.
+    """
+    if not 0 <= bits <= shift:
+        raise ValueError(f"a swizzle of {bits} bits needs a shift of as many, got {shift}")
+    return address ^ (address >> base + shift & (1 << bits) - 1) << base
+
+
 def swizzled(row: int, chunk: int) -> int:
     """Return the place of a 16-byte chunk within its row of 128 bytes, in the 128-byte swizzle."""
-    return chunk ^ row % 8
+    return swizzle(128 * row + 16 * chunk, 3, 4, 3) // 16 % 8

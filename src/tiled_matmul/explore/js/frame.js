@@ -1,14 +1,15 @@
 // Makes a picture one that can be changed: a form, the picture and a sentence that says what it
 // shows. The settings are in the page's address, so that a link leads to them. A kind of figure is
-// {controls, defaults, examples, model, draw, say}; see warp.js for one.
+// {controls, defaults, examples, model, draw, say}, and if it plays, steps; see warp.js for one.
 const Explore = (() => {
   "use strict";
   const kinds = {};
   const escaped = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
   // Parts of pictures, as strings.
-  const box = (x, y, width, height, look, title = "") =>
-    `<rect x="${x}" y="${y}" width="${Math.max(0, width)}" height="${height}" class="${look}">` +
+  const box = (x, y, width, height, look, title = "", pick = "") =>
+    `<rect x="${x}" y="${y}" width="${Math.max(0, width)}" height="${Math.max(0, height)}" ` +
+    `class="${look}"${pick && ` data-pick="${pick}"`}>` +
     `${title && `<title>${escaped(title)}</title>`}</rect>`;
   const text = (x, y, words, look = "", anchor = "middle") =>
     `<text x="${x}" y="${y}" text-anchor="${anchor}" class="${look}">${escaped(words)}</text>`;
@@ -17,6 +18,7 @@ const Explore = (() => {
     `${parts.join("")}</svg>`;
   const line = (x, y, x2, y2, look) =>
     `<line x1="${x}" y1="${y}" x2="${x2}" y2="${y2}" class="${look}"></line>`;
+  const rounded = (value) => value.toLocaleString("en", { maximumSignificantDigits: 3 });
   const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
   const control = (name, spec, id) => {
@@ -59,7 +61,7 @@ const Explore = (() => {
     const examples = Object.keys(kind.examples);
     form.className = "explore-form";
     form.innerHTML =
-      `<span><label for="${root.id}-example">Example</label><select id="${root.id}-example">` +
+      `<span><label for="${root.id}-example">${kind.choice ?? "Example"}</label><select id="${root.id}-example">` +
       `<option value="">your own</option>` +
       examples.map((one) => `<option>${escaped(one)}</option>`).join("") +
       "</select></span>" +
@@ -137,9 +139,20 @@ const Explore = (() => {
       }
       said.setAttribute("aria-live", "off"); // a voice cannot keep up
       play.textContent = "Pause";
-      timer = setInterval(step, 900);
+      timer = setInterval(step, kind.steps.every ?? 900);
     });
 
+    // Parts of a picture that say so, such as data-pick="lane=5", set a field when pointed at.
+    const pick = ({ target }) => {
+      const [name, value] = (target.dataset.pick ?? "").split("=");
+      if (!name || field(name).value === value) return;
+      stop();
+      field(name).value = value;
+      show();
+      keep();
+    };
+    shown.addEventListener("pointerover", pick);
+    shown.addEventListener("click", pick);
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("input", (event) => {
       stop();
@@ -174,5 +187,5 @@ const Explore = (() => {
     if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", go);
     else go();
   };
-  return { define, box, line, text, picture, plural };
+  return { define, box, line, text, picture, plural, rounded, escaped };
 })();

@@ -2,7 +2,7 @@
 // once more; `make test-browser` feeds both thousands of random settings and compares every number.
 const Models = (() => {
   "use strict";
-  const WARP = 32, SECTOR = 32, BANKS = 32, WORD = 4, LARGEST = 2 ** 31;
+  const WARP = 32, SECTOR = 32, BANKS = 32, WORD = 4, CHUNK = 16, LARGEST = 2 ** 31;
 
   // Expressions: whole numbers, names, Python's operators with Python's precedence.
   const LEVELS = [["|"], ["^"], ["&"], ["<<", ">>"], ["+", "-"], ["*", "//", "%"]];
@@ -252,5 +252,186 @@ const Models = (() => {
     return { copies, work, time, busy, full: full.map((b) => b.flips), empty: empty.map((b) => b.flips) };
   };
 
-  return { expression, warp, order, waves, pipeline };
+  // Return what a product in tiles loads, keeps and can reach on a GPU. A block owns blockM × blockN
+  // of C and walks K in steps of blockK through `stages` buffers in shared memory; a thread owns
+  // threadM × threadN, and a warp has `across` of its 32 lanes along N. `gpu` is one of Data.tile.
+  const tile = ({ M, N, K, dtype, blockM, blockN, blockK, threadM, threadN, across, stages, gpu }) => {
+    const known = Data.tile.find((one) => one.name === gpu);
+    const size = dtype === "float16" ? 2 : 4;
+    const [downLanes, outputs] = [WARP / across, threadM * threadN];
+    const warpM = downLanes * threadM;
+    const warpN = across * threadN;
+    if (blockM % warpM || blockN % warpN) {
+      throw new Error(`a warp owns ${warpM} × ${warpN}: that does not divide ${blockM} × ${blockN}`);
+    }
+    const threads = (blockM * blockN) / outputs;
+    if (threads > 1024) throw new Error(`${threads} threads: a block has at most 1024`);
+    const times = { A: up(N, blockN), B: up(M, blockM) };
+    const bytes = (times.A * M * K + times.B * K * N + M * N) * size;
+    const intensity = (2 * M * N * K) / bytes;
+    const shared = stages * (blockM + blockN) * blockK * size;
+    const most = 1024 * known.blockShared;
+    if (shared > most) {
+      throw new Error(`${shared} bytes of shared memory: a block has at most ${most} on ${gpu}`);
+    }
+    // The sums, and what one iteration multiplies: addresses and counters come on top.
+    const registers = outputs + threadM + threadN;
+    const peak = dtype === "float16" ? known.fp16 : known.fp32;
+    return {
+      threads, times, bytes, intensity, shared, registers, warpM, warpN, peak,
+      loads: downLanes * threadM + across * threadN, // distinct elements of a warp, for one k
+      intensityShared: (2 * outputs) / ((threadM + threadN) * size),
+      occupancy: occupancy(known, threads, Math.min(registers, 255), shared),
+      roof: Math.min(peak, (intensity * known.bandwidth) / 1000),
+      ridge: (peak * 1000) / known.bandwidth,
+    };
+  };
+
+  // Return how many blocks fit on a multiprocessor, and what runs out first.
+  const occupancy = (gpu, threads, registers, shared) => {
+    const warps = up(threads, WARP);
+    const ofWarp = up(registers * WARP, 256) * 256;
+    const reserved = gpu.major >= 8 ? 1024 : 0;
+    const fits = [
+      ["registers", Math.floor(Math.floor(65536 / ofWarp) / warps)],
+      ["shared memory", Math.floor((gpu.shared * 1024) / Math.max(1, shared + reserved))],
+      ["warps", Math.floor(gpu.warps / warps)],
+      ["blocks", gpu.blocks],
+    ];
+    const [limit, blocks] = fits.reduce((least, one) => (one[1] < least[1] ? one : least));
+    if (blocks === 0) throw new Error(`a block of ${threads} threads does not fit: ${limit}`);
+    return { blocks, warps: blocks * warps, share: (blocks * warps) / gpu.warps, limit };
+  };
+
+  // Return the byte at which a swizzle puts byte `address`: `bits` bits, `shift` above bit `base`,
+  // are XORed into the bits from `base` on.
+  const swizzled = (address, bits, base, shift) =>
+    address ^ (((address >> (base + shift)) & (2 ** bits - 1)) << base);
+
+  // Return where the 8 lanes of a quarter warp find their 16 bytes. A tile of 8 rows of `pitch`
+  // bytes lies in shared memory, swizzled; lanes read the first row(s) or the first column of it.
+  const swizzle = ({ bits, base, shift, pitch, access, column }) => {
+    if (bits > shift) throw new Error(`${bits} bits need a shift of at least ${bits}, not ${shift}`);
+    const across = pitch / CHUNK;
+    if (column >= across) throw new Error(`a row has ${across} chunks, so there is no ${column}`);
+    const chunks = Array.from({ length: 8 * across }, (_, number) => {
+      const [row, chunk] = [Math.floor(number / across), number % across];
+      return { row, chunk, place: swizzled(row * pitch + chunk * CHUNK, bits, base, shift) };
+    });
+    const lanes = Array.from({ length: 8 }, (_, lane) =>
+      access === "a column" ? lane * across + column : lane,
+    );
+    const groups = new Map();
+    for (const one of lanes) {
+      const group = Math.floor(chunks[one].place / CHUNK) % 8;
+      groups.set(group, (groups.get(group) ?? 0) + 1);
+    }
+    return { chunks, lanes, wavefronts: Math.max(...groups.values()), groups: groups.size };
+  };
+
+  // Return the [row, column] pairs that a lane of mma.m16n8k16 holds, in the order of registers.
+  const held = (operand, lane) => {
+    const [group, place] = [Math.floor(lane / 4), lane % 4];
+    if (operand === "B") {
+      return [0, 1, 8, 9].map((row) => [2 * place + row, group]);
+    }
+    const columns = operand === "A" ? [0, 8] : [0];
+    return columns.flatMap((right) =>
+      [0, 8].flatMap((below) => [0, 1].map((i) => [group + below, 2 * place + i + right])),
+    );
+  };
+
+  // Return who holds what: `operand` is A, B or C of mma.m16n8k16, or the sums of a wgmma.
+  const fragments = ({ operand, lane, columns }) => {
+    if (operand !== "sums of wgmma") {
+      if (lane >= WARP) throw new Error(`a warp has lanes 0 to 31, so there is no ${lane}`);
+      const [rows, wide] = [16, operand === "A" ? 16 : 8];
+      const all = Array.from({ length: WARP }, (_, one) => held(operand, one));
+      return { rows, columns: wide, all, mine: all[lane] };
+    }
+    const all = Array.from({ length: 4 * WARP }, (_, thread) =>
+      Array.from({ length: columns / 8 }, (_, piece) =>
+        held("C", thread % WARP).map(([row, column]) => [
+          16 * Math.floor(thread / WARP) + row, 8 * piece + column,
+        ]),
+      ).flat(),
+    );
+    return { rows: 64, columns, all, mine: all[lane] };
+  };
+
+  // Run the threads of a block by the record of a kernel, Data.race. `first` and `second` say
+  // whether each of its barriers is there, `order` in which order threads run between barriers.
+  const race = ({ first, second, order }) => {
+    const { threads, lines, a, b, barriers } = Data.race;
+    const kept = new Set([first && barriers[0], second && barriers[1]]);
+    const at = threads.map(() => 0);
+    const [memory, writer] = [new Map(), new Map()];
+    const state = threads.map(() => ({ value: 0, left: null, sum: 0 }));
+    const [steps, seen, races] = [[], new Map(), new Map()];
+    const touch = (thread, line, op, where) => {
+      const others = seen.get(where) ?? seen.set(where, []).get(where);
+      for (const one of others) {
+        if (one.thread === thread || (one.op === "load" && op === "load")) continue;
+        const found = races.get(where) ?? races.set(where, { lines: new Set() }).get(where);
+        found.lines.add(one.line).add(line);
+      }
+      if (!others.some((o) => o.thread === thread && o.line === line)) {
+        others.push({ thread, line, op });
+      }
+    };
+    const result = new Map();
+    while (order.some((thread) => at[thread] < threads[thread].length)) {
+      seen.clear();
+      for (const thread of order) {
+        const own = state[thread];
+        while (at[thread] < threads[thread].length) {
+          const [line, op, array, element] = threads[thread][at[thread]++];
+          if (op === "barrier") {
+            if (kept.has(line)) break;
+            continue;
+          }
+          const where = `${array} ${element}`;
+          const step = { thread, line, op, array, element, by: thread };
+          if (array === "a" || array === "b") own.value = (array === "a" ? a : b)[element];
+          else if (array === "c") result.set(element, own.sum);
+          else {
+            touch(thread, line, op, where);
+            if (op === "store") {
+              memory.set(where, own.value);
+              writer.set(where, thread);
+            } else {
+              const value = memory.get(where) ?? NaN; // nobody has stored there yet
+              step.by = writer.get(where) ?? null;
+              if (own.left === null) own.left = value;
+              else {
+                own.sum += own.left * value;
+                own.left = null;
+              }
+            }
+          }
+          steps.push({ ...step, value: memory.get(where) ?? own.value, sum: own.sum });
+        }
+      }
+    }
+    return { steps, result: [...result], races: [...races].map(([w, { lines }]) => [w, [...lines]]), lines };
+  };
+
+  // Return 0 … count − 1 in an order: as they are, backwards, or shuffled by a number.
+  const ordered = (count, order, seed) => {
+    const numbers = Array.from({ length: count }, (_, i) => i);
+    if (order === "last thread first") return numbers.reverse();
+    if (order === "shuffled") {
+      let state = seed;
+      for (let i = count - 1; i > 0; i--) {
+        state = (state * 16807) % 2147483647;
+        const j = state % (i + 1);
+        [numbers[i], numbers[j]] = [numbers[j], numbers[i]];
+      }
+    }
+    return numbers;
+  };
+
+  return {
+    expression, warp, order, waves, pipeline, tile, swizzle, swizzled, fragments, race, ordered,
+  };
 })();
