@@ -28,11 +28,14 @@ def read_json(path: str | os.PathLike, **options: Any) -> Any:
 
 
 def replace_text(path: str | os.PathLike, text: str) -> None:
-    """Write `text` to `path` as UTF-8, completely or not at all. Raises OSError if that fails.
+    """Write `text` to `path` as UTF-8, completely or not at all. Raises OSError if that fails, and
+    for a `path` that is there and no regular file, such as a device.
 
     An existing file keeps its mode. If `path` is a link, the file that it points to is replaced.
     """
     path = Path(path).resolve()
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is not a regular file, and is not replaced by one")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "x", encoding="utf-8", newline="\n") as file:

@@ -472,6 +472,71 @@ def test_an_answer_that_cannot_be_cut_is_no_fault_of_the_grader(source):
         assert "on a line of its own" in str(error)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def f(x, x): return x",
+        "x = 1; global x",
+        "nonlocal x",
+        "[x := 1 for x in range(3)]",
+        "[i for i in (j := range(3))]",
+        "return [(yield x) for x in range(3)]",
+        "global x; x: int = 3",
+        "f = lambda x, x: x",
+    ],
+)
+@pytest.mark.parametrize("name", ["01.1", "01.2", "05.1", "10.1"])
+def test_a_fault_of_names_is_the_answers_and_not_the_graders(name, line):
+    one = exercise(name)
+    source = f"{one.marker}\ndef {one.entry}(a, b, c):\n    {line}\n    return 1\n"
+    with pytest.raises(SyntaxError):
+        compile(source, "", "exec")
+    verdict = judge(one, source, confined=False)
+    assert verdict.status == "WRONG" and "ine 3 " in verdict.message, verdict
+
+
+def test_a_copy_takes_no_memo_of_the_answers_own():
+    space = kinds.prepare("values")
+    assert space["std_copy"].deepcopy([[1], {2: [3]}]) == [[1], {2: [3]}]
+    with pytest.raises(TypeError):
+        space["std_copy"].deepcopy([], {})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x.name = 1",
+        "x.real += 1",
+        "del x.name",
+        "for x.name in (1, 2): pass",
+        "(x.name, y) = (1, 2)",
+        "x.name: int = 2",
+    ],
+)
+@pytest.mark.parametrize("thing", ["dataclasses.field()", "fractions.Fraction", "Mapping", "f"])
+def test_what_is_not_the_answers_own_gets_no_attributes(thing, line):
+    above = (
+        "import dataclasses, fractions, functools\nfrom collections.abc import Mapping\n"
+        "class Own:\n    def __init__(self):\n        self.name = self.real = 0\n"
+        "@functools.cache\ndef f(n):\n    return n\n"
+    )
+    source = f"{above}def value(n):\n    Own()\n    x = {thing}\n    {line}\n    return n\n"
+    verdict = judge(VALUE, source, confined=False)
+    assert verdict.status in ("WRONG", "NOT_YET", "FORBIDDEN"), verdict
+    mine = source.replace(f"x = {thing}", "x = Own()")
+    assert "not known here" not in judge(VALUE, mine, confined=False).message
+
+
+def test_a_message_looks_like_no_other_learners_line():
+    padded = "no" + " " * 300 + "bob.ipynb 01.1 PASS 3 of 3\nbob.ipynb,01.2,PASS,2,2,0,"
+    one = {"exercise": "01.1", "status": "WRONG", "points": 0, "max_points": 3, "hint": None}
+    one |= {"evidence": {"message": padded}, "diagnosis": "error", "seed": 1}
+    report = {"path": "alice.ipynb", "exercises": [one], "notices": []}
+    shown = practice.lines(report)
+    assert len(shown) == 2 and " " * 20 not in shown[1]
+    assert len(teacher.as_csv([report]).splitlines()) == 2
+
+
 def test_the_text_of_one_answers_code_is_not_another_answer():
     source = "def value(n):\n    return n\n"
     assert gate.meant(gate.meant(source)) != gate.meant(source)
@@ -683,7 +748,8 @@ def test_a_folder_that_may_not_be_searched_stops_no_one_elses_marks(tmp_path, mo
 
 
 ODD = "\u2215 \u2044 \uff0f \u3164 \xa0 \u2003 \u3000 \t \n \u200b".split(" ")
-ODD += "\u27cb \u3033 \u2cc6 \u1735 \\ \u0338".split(" ")
+ODD += "\u27cb \u3033 \u2cc6 \u1735 \\ \u0338 \uff89 \u30ce \u4e3f \u20e5 \u20eb \u20dd".split(" ")
+ODD += "\u034f \ufe0f \u17b4 \u180b \U000e0100 \uffa0".split(" ")
 
 
 @pytest.mark.parametrize("odd", [*ODD, ""])

@@ -233,6 +233,13 @@ def _bound_by(node: ast.AST) -> str | None:
     return node.name if isinstance(node, binding) else None
 
 
+def scopes(source: str) -> symtable.SymbolTable:
+    """Return Python's table of names. Raises SyntaxError for faults that `ast.parse` lets through,
+    such as two parameters of one name.
+    """
+    return symtable.symtable(source, "<answer>", "exec")
+
+
 def free(source: str) -> set[str]:
     """Return the names that some scope takes from the module, or from Python's own.
 
@@ -240,7 +247,7 @@ def free(source: str) -> set[str]:
     read one of Python's names before they bind it.
     """
     names: set[str] = set()
-    left = [symtable.symtable(source, "<answer>", "exec")]
+    left = [scopes(source)]
     while left:
         table = left.pop()
         left += table.get_children()

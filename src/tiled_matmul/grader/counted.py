@@ -12,6 +12,7 @@ import numpy as np
 from tiled_matmul.microscope.cuda import events
 
 NOBODY = 1 << 15  # beyond the number of every thread of a block
+COVER = 4  # of a phase's reads, this part hides a copy
 NEEDLESS = "needless barriers of a block"
 
 
@@ -131,8 +132,8 @@ def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
     how many phases all copies together are in flight.
 
     A phase counts for a copy if its thread reads there what copies have brought, after it has begun
-    the copy and before it has waited for it. Without such a phase the copy is bare. Copies that no
-    thread waits for are not counted.
+    the copy and before it has waited for it, a COVER-th of the usual reads at least. Without such a
+    phase the copy is bare. Copies that no thread waits for are not counted.
     """
     plain = t.count("global", "load", asynchronous=False).lanes
     counts = {"plain global loads": plain, "copies": 0, "bare copies": 0, "phases in flight": 0}
@@ -159,7 +160,10 @@ def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
     turn = np.r_[0, np.cumsum(np.diff(shared.phase[reads]) != 0)] if reads.size else reads
     low, high = np.searchsorted(when, moments[begun]), np.searchsorted(when, moments[landed])
     covered = np.zeros(begun.size, np.int64)
-    some = low < high
+    # A read or two is no cover: a quarter of what a thread usually reads in a phase, or from one
+    # wait to the next, is.
+    usual = reads.size / max(turn[-1] + 1, np.unique(high).size) if reads.size else 0
+    some = (high - low) * COVER > usual
     covered[some] = turn[high[some] - 1] - turn[low[some]] + 1
     return counts | {
         "copies": begun.size,

@@ -22,6 +22,7 @@ from tiled_matmul.grader.allowed import (
     describe,
     named,
     parse,
+    scopes,
     unparsed,
 )
 from tiled_matmul.grader.messages import sentence
@@ -53,6 +54,7 @@ def admit(exercise: Exercise, source: str) -> str:
     text = _rewritten(exercise, tree, needed, aliases, source)
     try:
         there = parse(text)
+        scopes(text)
     except SyntaxError as error:
         check(exercise, needed, aliases, source, "")
         raise NotYet(sentence("unknown: cut", line=error.lineno)) from None
@@ -84,6 +86,7 @@ def _parsed(source: str) -> tuple[ast.Module, str]:
     for _ in range(MAX_COMMANDS):
         try:
             tree = parse(source)
+            scopes(source)
         except SyntaxError as error:
             lines = source.split("\n")
             number = error.lineno or 0

@@ -24,6 +24,7 @@ from tiled_matmul.grader.spec import LOOPS, MODULES, VALUES, cover
 
 MAX_STEPS = 100_000  # iterations of a block's while loops: thousands of times an answer's need
 SHOWN = 3  # findings of a kind that are passed on
+MOST_BY_CHANCE = 0.75  # of C's elements are the same when B's columns are moved
 MOST_TEXT = 1500
 MOST_NAME = 80
 MOST_DEPTH = 8  # of lists within lists in a result
@@ -86,7 +87,8 @@ def prepare(kind: str) -> dict[str, Any]:
     modules = {as_name: import_module(name) for name, as_name in MODULES.items() if as_name in own}
     modules["std_nptyping"] = SimpleNamespace(NDArray=Annotation, ArrayLike=Annotation)
     if kind == "values":
-        return modules | {"std_enum": _enums(), "triton": _host_functions()}
+        own = {"std_enum": _enums(), "std_copy": _copies(), "triton": _host_functions()}
+        return modules | own
     from tiled_matmul.grader.watched import TYPES, Float
 
     return modules | {"np": TYPES, "float": Float}
@@ -109,6 +111,14 @@ def _host_functions() -> SimpleNamespace:
         return 1 << (n - 1).bit_length() if n > 0 else 0
 
     return SimpleNamespace(cdiv=cover, next_power_of_2=next_power_of_2)
+
+
+def _copies() -> SimpleNamespace:
+    """Return `copy` and `deepcopy` of one argument: a memo of the answer's own could hand them any
+    object and any name."""
+    import copy
+
+    return SimpleNamespace(copy=lambda x: copy.copy(x), deepcopy=lambda x: copy.deepcopy(x))
 
 
 def _enums() -> SimpleNamespace:
@@ -186,7 +196,7 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     options = request["launch"][1]
     kernel = space[request["entry"]]
 
-    def run(arrays: tuple, **way: bool) -> Any:
+    def run(arrays: tuple, **way: bool | str) -> Any:
         with _as_on_a_gpu(arrays[0].element_size()), interpreter.differently(**way):
             return trace_tiles(
                 kernel, tuple(grid), *arrays, *request["extents"], *strides, **options
@@ -211,10 +221,20 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     if "products" in request.get("counts", ()):
         again = tensors(request, blobs)
         unused = again[-1].clone()
-        run(again, products=False)
-        c, same = arrays[-1], again[-1] == arrays[-1]
-        if (same & (c != 0) & (again[-1] != unused)).any():
-            counts["products"] = 0  # what is stored does not come from them
+        run(again, products="none")
+        c = arrays[-1]
+        # What is stored, and the same without products, does not come from them. Neither does a C
+        # of which most is the same with the columns of B moved, or one whose dots do not feel that.
+        without = (again[-1] == c) & (c != 0) & (again[-1] != unused)
+        moved = tensors(request, blobs)
+        interpreter.Hooks.moved = False
+        run(moved, products="moved")
+        unchanged = bool((moved[-1] == c)[c != 0].float().mean() > MOST_BY_CHANCE)
+        # A wrapped row or column, alone in its matrix, is the same wherever it is moved.
+        matrices = [x for x in again[:-1] if x.ndim > 1]
+        alike = any(min(x.shape[-2:]) == 1 or bool((x == x.mean()).all()) for x in matrices)
+        if without.any() or ((unchanged or not interpreter.Hooks.moved) and not alike):
+            counts["products"] = 0
     outputs = _outputs(arrays[-1].numpy(), *(x.numpy() for x in arrays[:-1]))
     return {"findings": findings, "counts": counts}, outputs
 
@@ -342,12 +362,19 @@ def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
 
     *inputs, c = arrays = _operands(request, blobs)
     record = Record(request["product"], request.get("factors"))
-    named = dict(zip(map(str.upper, request["arrays"]), arrays, strict=True))
+    names = list(map(str.upper, request["arrays"]))
     with suppress(Outside):
-        space[request["entry"]](*record.watch(**named))
+        space[request["entry"]](*record.watch(**dict(zip(names, arrays, strict=True))))
     counts = {f"reads of {name}": count for name, count in record.reads.items()}
     counts |= {"writes of C": record.writes, "whole rows": record.whole_rows}
     counts |= {"products": record.products, "reads without a product": record.longest}
+    if "products" in request.get("counts", ()) and record.products:
+        *_, again = spoilt = _operands(request, blobs)
+        other = Record(request["product"], request.get("factors"), spoil=True)
+        with suppress(Outside):
+            space[request["entry"]](*other.watch(**dict(zip(names, spoilt, strict=True))))
+        if (np.isfinite(again) & np.isfinite(c) & (c != 0)).any():
+            counts["products"] = 0  # what is stored does not come from them
     for number, cache in enumerate(request.get("launch", ()), start=1):
         room, rows, columns = cache if isinstance(cache, list) else (cache, 1, 1)
         what = "words" if rows == columns == 1 else "lines" if rows == 1 else "tiles"

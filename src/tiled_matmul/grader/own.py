@@ -21,11 +21,15 @@ KNOWN = VALUES.attributes | VALUES.decorators | {*BASES, "np.ndarray"}  # in isi
 
 
 class _Checks(ast.NodeTransformer):
-    """Puts `_simt_own(x, "name").name` where `x.name` stands and the name is no known member."""
+    """Puts `_simt_own(x, "name").name` where `x.name` stands and the name is no known member.
+
+    What is set or deleted is looked at whatever its name: only the answer's own objects are its.
+    """
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
         self.generic_visit(node)
-        if _is_listed(dotted(node)) or node.attr in VALUES.members or node.attr in PUBLIC:
+        known = _is_listed(dotted(node)) or node.attr in VALUES.members or node.attr in PUBLIC
+        if known and isinstance(node.ctx, ast.Load):
             return node
         check = ast.Name(CHECK, ast.Load())
         node.value = ast.Call(check, [node.value, ast.Constant(node.attr)], [])

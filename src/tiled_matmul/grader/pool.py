@@ -232,6 +232,7 @@ _NURSERIES: dict[str, forks.Nursery | forks.NotForked] = {}
 _NURSERIES_LOCK = threading.Lock()
 _AT_END = contextlib.ExitStack()
 atexit.register(_AT_END.close)
+_AT_END.callback(_remove_left_folders.__wrapped__)  # the last: of a nursery that was killed
 
 
 def _nursery(kind: str) -> forks.Nursery:

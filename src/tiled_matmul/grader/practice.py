@@ -308,7 +308,7 @@ def lines(report: dict[str, Any]) -> list[str]:
     for one in report["exercises"]:
         points = f"{one['points']:g} of {one['max_points']}"
         text = f"  {one['exercise']}  {one['status']:9}  {points:>9}"
-        message = one["evidence"]["message"].splitlines()
+        message = [" ".join(each.split()) for each in one["evidence"]["message"].splitlines()]
         if message and one["status"] != "PASS":
             text += f"  {' '.join([*message[:1], *message[1:][-1:]])}"
         if "speed" in one["evidence"]:

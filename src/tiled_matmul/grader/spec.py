@@ -626,8 +626,8 @@ SEEN_PRODUCTS = Count(
 
 
 SHUFFLED = (
-    "C is right, but lanes hand each other elements by shuffles. Here each thread reads what it "
-    "needs from memory."
+    "C is right, but lanes hand each other elements by shuffles or votes. Here each thread reads "
+    "what it needs from memory."
 )
 
 

@@ -36,7 +36,13 @@ BLANKS = '"\u115f\u1160\u2800\u3164\uffa0'  # look empty as well; a quote may be
 # A name shows letters, digits, marks and a few signs. Others, and some letters and marks, look like
 # the / behind another learner's folder, or like nothing.
 SIGNS = " ._-+,;'()[]{}&#@!=~$%^/\u2013\u2014\u2019"
-LIKE_SLASHES = "\u0337\u0338\u2cc6\u2cc7\u3033\u3035\u3164\u115f\u1160\uffa0"
+LIKE_SLASHES = "\u0337\u0338\u2cc6\u2cc7\u3033\u3035\u30ce\u4e3f\uff89"
+# Unicode's default-ignorable letters and marks: nothing of them is seen.
+IGNORED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    "\U000e0000-\U000e0fff]"
+)
+OVERLAY = 1  # the combining class of what is drawn over a letter
 MAX_ENTRIES = 20_000
 WAIT_S = 0.5
 MAX_DEPTH = 20  # of folders in a submission: deeper ones are not searched
@@ -97,7 +103,10 @@ def _is_plain(character: str) -> bool:
     """May it stand in a name, where nothing may look like a folder that it is not in?"""
     if character in SIGNS:
         return True
-    return unicodedata.category(character)[0] in "LNM" and character not in LIKE_SLASHES
+    category = unicodedata.category(character)
+    if category[0] not in "LNM" or category == "Me" or character in LIKE_SLASHES:
+        return False
+    return unicodedata.combining(character) != OVERLAY and not IGNORED.match(character)
 
 
 def grade(
@@ -228,7 +237,7 @@ def _harmless(value: Any) -> Any:
     """Return text with an apostrophe before what could be a formula, whatever separates fields."""
     if not isinstance(value, str):
         return value
-    parts = SEPARATOR.split(_clean(value).replace("\t", " "))
+    parts = SEPARATOR.split(" / ".join(_clean(value).replace("\t", " ").splitlines()))
     return "".join(f"'{part}" if _is_formula(part) else part for part in parts)
 
 

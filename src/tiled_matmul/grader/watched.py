@@ -7,6 +7,7 @@ negative indices, and the order that decides which words a small cache would hav
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -85,7 +86,9 @@ class Factor(float):
     def _times(self, other: Any, made: Any) -> Any:
         if not isinstance(other, Factor):
             return self._kept(made)
-        return made if self.record.multiply(self, other) else self._kept(made)
+        if not self.record.multiply(self, other):
+            return self._kept(made)
+        return math.nan if self.record.spoil else made
 
     def __truediv__(self, other: Any) -> Any:
         return self._times(other, float.__truediv__(self, other))
@@ -188,8 +191,8 @@ class Record:
     element of a factor is in a register, and is not accessed again.
     """
 
-    def __init__(self, product: bool = True, factors: Any = None) -> None:
-        self.product, self.factors = product, factors
+    def __init__(self, product: bool = True, factors: Any = None, spoil: bool = False) -> None:
+        self.product, self.factors, self.spoil = product, factors, spoil
         self.reads: dict[str, int] = {}
         self.writes = 0
         self.products = self.waiting = self.longest = 0

@@ -8,7 +8,7 @@ reports where another order could give another result.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -258,8 +258,16 @@ class Runner:
             if kind is not None:
                 outcomes = {"count": sum(votes), "and": int(all(votes)), "or": int(any(votes))}
                 replies[thread] = values.i64(outcomes[kind])
+                self._receive([thread])
             waiting[thread] = None
         return here
+
+    def _receive(self, threads: Iterable[int]) -> None:
+        """Record that each of these threads gets a value that other threads have made."""
+        if self.log is not None:
+            for thread in threads:
+                place = self.number, thread
+                self.log.received[place] = self.log.received.get(place, 0) + 1
 
     def _diverged(self, phase: int, thread: int, other: int, waiting: list) -> None:
         key, other_key = _event(waiting[thread])[0], _event(waiting[other])[0]
@@ -320,10 +328,8 @@ class Runner:
             replies_of = COLLECT[kind](operands) if kind in COLLECT else {}
             if kind == "syncwarp":
                 clocks.meet(lanes)
-            if kind.startswith("shfl") and self.log is not None:
-                for thread in lanes:
-                    place = self.number, thread
-                    self.log.received[place] = self.log.received.get(place, 0) + 1
+            if kind in COLLECT:
+                self._receive(lanes)
             for thread in lanes:
                 replies[thread] = replies_of.get(thread)
                 waiting[thread] = None

@@ -167,7 +167,7 @@ class Memory:
 class Hooks:
     """The functions that replace the interpreter's accesses and dots."""
 
-    products, backwards = True, False  # see `differently`
+    products, backwards, moved = "all", False, False  # see `differently`
 
     def __init__(self, memory: Memory, builder: Any) -> None:
         self.memory = memory
@@ -226,24 +226,30 @@ class Hooks:
     def create_dot(self, a, b, *rest, **named):
         m, k, n = *a.data.shape[-2:], b.data.shape[-1]
         self.memory.record.dot(m, n, k, *self.memory.code.line())
-        if not self.products:
+        if self.products == "none":
             (sums, *_) = rest
             return TensorHandle(sums.data.copy(), sums.dtype)
+        if self.products == "moved":
+            columns = np.roll(b.data, 1, axis=-1)
+            Hooks.moved |= not np.array_equal(columns, b.data)
+            b = TensorHandle(columns, b.dtype)
         return self.own["create_dot"](a, b, *rest, **named)
 
 
 @contextmanager
-def differently(products: bool = True, backwards: bool = False) -> Iterator[None]:
+def differently(products: str = "all", backwards: bool = False) -> Iterator[None]:
     """Run launches so that a kernel shows what it relies on.
 
-    Without `products`, `tl.dot` adds nothing: what is stored has not come from dots. `backwards`,
-    the last program runs first: they have no order on a GPU.
+    With `products` "none", `tl.dot` adds nothing: what is stored has not come from dots. With
+    "moved" it multiplies by the columns of its second tile moved by one; `Hooks.moved` says then
+    whether that made any difference to a tile. `backwards`, the last program runs first: they have
+    no order on a GPU.
     """
     Hooks.products, Hooks.backwards = products, backwards
     try:
         yield
     finally:
-        Hooks.products, Hooks.backwards = True, False
+        Hooks.products, Hooks.backwards = "all", False
 
 
 def _nan(kind: Any) -> Any:
