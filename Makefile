@@ -57,7 +57,7 @@ NOT_RUN = _build/not_run.txt
 TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
-.PHONY: help book test test-long test-answers test-browser lab serve grade doctor test-gpu notebooks-gpu bench \
+.PHONY: help book pdf test test-long test-answers test-browser lab serve grade doctor test-gpu notebooks-gpu bench \
 	bench-bfloat16 counters search sanitize gpu-refresh wheelhouse test-copy test-colab clean online \
 	chapters-exist gpu-tests-exist
 
@@ -74,6 +74,10 @@ book: online $(READY) ## check the notebooks, build the book from their stored o
 	rm -rf _build/html
 	.venv/bin/jupyter-book build --all -W -n --keep-going .
 	@echo "The book: file://$(CURDIR)/_build/html/index.html"
+
+# Needs the system's Chromium, as test-browser does.
+pdf: book .venv/.browser ## the whole book as one PDF, _build/tiled-matmul.pdf
+	$(RUN) tools/print_book.py
 
 test: online $(READY) chapters-exist ## the tests that need no GPU, and the chapters
 	$(RUN) -m ruff check .
