@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from test_make import PYPROJECT, run, wheelhouse
 
 from tiled_matmul import ROOT
+from tiled_matmul.book.ideas import IDEAS
 from tiled_matmul.grader import judge as judging
 from tiled_matmul.grader import pool
 from tiled_matmul.grader.compare import Stop
@@ -161,6 +162,19 @@ def test_without_triton_a_chapter_says_so_and_the_rest_works():
     assert f"{NO_TRITON}.\n" in done.stdout
     row = re.search(r"^triton_swizzled .*", done.stdout, re.MULTILINE)[0]
     assert row.split()[1:3] == ["11", "95.9%"]
+
+
+def test_without_triton_the_first_page_counts_the_lines_of_other_kernels():
+    done = python_without_triton(
+        "from tiled_matmul import ROOT\n"
+        "from tiled_matmul.book.ideas import ideas_markdown\n"
+        "from tiled_matmul.ladder import LADDER\n"
+        "from tiled_matmul.measure import results\n"
+        "print(ideas_markdown(results.reference(), {r.name: r for r in LADDER}, ROOT)[0])"
+    )
+    assert done.returncode == 0, done.stderr
+    rows = re.findall(r"^\| [^|]* \| \[[^|]* \| (\S+) \|", done.stdout, re.MULTILINE)
+    assert len(rows) == len(IDEAS) and rows.count("–") == 4
 
 
 def test_without_triton_the_grader_leaves_its_exercises_open(monkeypatch):

@@ -52,7 +52,6 @@ def _table() -> Any:
     from tiled_matmul.book.generated import ladder_record
     from tiled_matmul.kit.changes import to_compare
     from tiled_matmul.ladder import LADDER
-    from tiled_matmul.machine.backend import has_triton
     from tiled_matmul.measure import results
     from tiled_matmul.microscope.table import table
 
@@ -60,15 +59,16 @@ def _table() -> Any:
     rows = []
     for each in LADDER:
         record = ladder_record(records, each)
-        shown = has_triton() or not each.in_triton
-        changed = each.changes().splitlines() if shown else []
-        lines = len(to_compare(each.kernel)) if shown and each.kernel is not None else 0
+        lines = changed = ""  # not known without Triton
+        if each.available:
+            lines = 0 if each.kernel is None else len(to_compare(each.kernel))
+            changed = sum(line.startswith("+") for line in each.changes().splitlines())
         rows.append(
             {
                 "rung": each.name,
                 "chapter": each.chapter,
-                "kernel (lines)": lines if shown else "",
-                "new or changed": sum(line.startswith("+") for line in changed) if shown else "",
+                "kernel (lines)": lines,
+                "new or changed": changed,
                 "of the library": "" if record is None else f"{record.ratio:.1%}",
                 "at M×N×K": "" if record is None else f"{record.m}×{record.n}×{record.k}",
                 "title": each.title,

@@ -132,6 +132,11 @@ class Rung:
         """Is its kernel a Triton program, which has tiles and no threads?"""
         return self.module.startswith("triton_")
 
+    @property
+    def available(self) -> bool:
+        """Can the rung's module be imported here? Triton is not everywhere."""
+        return has_triton() or not self.in_triton
+
 
 def _cpu(name: str, title: str, chapter: int, kernel: str, **more: Any) -> Rung:
     """Return a rung for the CPU."""
