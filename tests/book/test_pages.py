@@ -164,6 +164,7 @@ def test_every_citation_resolves():
 
 
 COURSE = "https://github.com/someone/course"
+SEARCH = "_static/search/sections.js"
 
 
 def build(book, *options, **environment):
@@ -205,6 +206,9 @@ def test_a_book_in_order_builds_and_its_pages_hold_what_they_should(tmp_path):
     used = set(re.findall(r"\bfa-(?!solid|brands|regular|lg)[a-z-]+", chapter))
     assert used and used <= set(drawn), used - set(drawn)
     assert outside_requests(html) == []
+    assert '["warp","warp","Thirty-two threads.","","",""]' in (html / SEARCH).read_text()
+    assert SEARCH in (html / "search.html").read_text() and SEARCH not in intro
+    assert not list(html.rglob("search[it]*.js"))  # Sphinx's own
 
 
 def saved_setup(book):

@@ -154,6 +154,9 @@ NO_GCC = Trial(False, "RuntimeError: Failed to find C compiler. Please specify v
 NO_COMPILE = with_trials(SERVER, numba_compiles=Trial(False, "TypeError: something else"))
 TORCH = with_trials(LAPTOP, torch=Trial(False, "ImportError: libfoo.so"))
 SIMULATE = "set TILED_MATMUL_BACKEND=simulator"
+# A Mac lacks numba-cuda and a compiler for kernels. That it lacks Triton is a case of its own.
+MAC = with_trials(with_versions(LAPTOP, numba_cuda=None), numba_compiles=Trial(False, "no libnvvm"))
+MAC = dataclasses.replace(MAC, system="Darwin 25 (arm64)")
 TROUBLES = [
     (with_versions(SERVER, numba_cuda=None), "error", "numba-cuda", ALONE, FIX),
     (with_versions(LAPTOP, numba_cuda=None), "warning", "numba-cuda", ALONE, FIX),
@@ -174,6 +177,7 @@ TROUBLES = [
      "Change runtime type"),
     (dataclasses.replace(with_versions(LAPTOP, triton=None), system="Darwin 25 (arm64)"),
      "warning", "triton", "Linux only", ""),
+    (dataclasses.replace(MAC, bwrap=None), "warning", "sandbox", "no bubblewrap", ""),
 ]  # fmt: skip
 
 

@@ -18,7 +18,8 @@ def ideas_markdown(
     """Return (a table of IDEAS, faults). A rung without a record is a fault.
 
     `records` are results.Record, `rungs` maps names to ladder.Rung, `root` is the book's folder.
-    Where a rung only chose other constants, the lines are those of the rung below.
+    Where a rung only chose other constants, the lines are those of the rung below. Without Triton
+    the lines of its kernels are not counted.
     """
     rows, faults, last = [], [], None
     pages = {int(p.stem[:2]): p.stem for p in chapters(root) if p.stem[:2].isdigit()}
@@ -34,7 +35,8 @@ def ideas_markdown(
             library = "NumPy's BLAS" if record.baseline == "numpy" else "cuBLAS"
             rows.append(("", f"**{place}, {rung.dtype}**", "", f"**of {library}**"))
         last = rung
-        lines = rung.kernel and (_changed(rung) or _changed(rung.below))
+        counted = rung.available and rung.kernel
+        lines = counted and (_changed(rung) or _changed(rung.below))
         page = pages.get(rung.chapter)
         text = f"[{idea.text}](chapters/{page}.ipynb)" if page else idea.text
         alt = f"{idea.text}: the parts of A, B and C that one worker uses at a time"

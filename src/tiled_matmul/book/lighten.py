@@ -14,7 +14,14 @@ LICENCE = re.compile(r"/\*!\s*\* Font Awesome.*?\*/", re.DOTALL)
 RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 TOGGLE = '<summary><span class="toctree-toggle"'
 NAMED = '<summary aria-label="Its pages"><span class="toctree-toggle"'
-UNUSED = ("scripts/fontawesome.js", "scripts/fontawesome.js.LICENSE.txt", "vendor/fontawesome")
+UNUSED = (
+    "scripts/fontawesome.js",
+    "scripts/fontawesome.js.LICENSE.txt",
+    "vendor/fontawesome",
+    # Sphinx's own search.
+    "searchtools.js",
+    "language_data.js",
+)
 
 
 def without_icons(css: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from tiled_matmul.kit import backend
 from tiled_matmul.kit.changes import body, changed_lines
 from tiled_matmul.machine import device
+from tiled_matmul.machine.backend import NO_TRITON, has_triton
 from tiled_matmul.machine.device import Peak
 from tiled_matmul.measure import peaks
 from tiled_matmul.microscope.table import Table, table
@@ -51,6 +52,8 @@ def setup() -> Machine:
         return Machine(True, chosen.gpu.name)
     print(f"No GPU is used: {chosen.reason}.")
     print("GPU kernels run in simulators here: right, slow, and without a clock.")
+    if not has_triton():
+        print(f"{NO_TRITON}.")
     return Machine(False, "simulators")
 
 

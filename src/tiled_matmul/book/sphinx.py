@@ -28,6 +28,7 @@ from tiled_matmul.book.cells import address_line
 from tiled_matmul.book.files import built_for, chapters, read_text, repository
 from tiled_matmul.book.lighten import lighten
 from tiled_matmul.book.offline import outside_requests
+from tiled_matmul.book.sections import write_search
 from tiled_matmul.explore.page import KINDS, script, scripts
 from tiled_matmul.files import replace_text
 
@@ -210,6 +211,13 @@ def remove_thebe(app: Sphinx) -> None:
         ]
 
 
+def replace_search(app: Sphinx) -> None:
+    """Build the search page without Sphinx's own index: `write_search` makes another one."""
+    if app.builder.format == "html":
+        app.builder.search = False
+        app.config.html_additional_pages = {"search": "search.html"}
+
+
 def hide_marks(app: Sphinx, doctree: nodes.document) -> None:
     """Remove the marks for nbval from the listings; notebooks and downloads keep them."""
     for listing in doctree.findall(nodes.literal_block):
@@ -232,6 +240,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         return
     copy_scripts(Path(app.outdir))
     lighten(Path(app.outdir))
+    write_search(Path(app.outdir), app.env.found_docs)
     for file, address in outside_requests(Path(app.outdir)):
         LOGGER.warning("%s fetches %s: the book must work offline", file, address, type=KIND)
         # Sphinx has already counted its warnings, so this one sets the exit status itself.
@@ -250,6 +259,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-explore", Explore)
     app.connect("config-inited", use_address)
     app.connect("builder-inited", remove_thebe, priority=1)
+    app.connect("builder-inited", replace_search)
     app.connect("doctree-read", hide_marks)
     app.connect("html-page-context", mend_roles)
     app.connect("html-page-context", bring_scripts)

@@ -58,13 +58,16 @@ def _table() -> Any:
     rows = []
     for each in LADDER:
         record = results.ladder_record(records, each)
-        changed = each.changes().splitlines()
+        lines = changed = ""  # not known without Triton
+        if each.available:
+            lines = 0 if each.kernel is None else len(to_compare(each.kernel))
+            changed = sum(line.startswith("+") for line in each.changes().splitlines())
         rows.append(
             {
                 "rung": each.name,
                 "chapter": each.chapter,
-                "kernel (lines)": 0 if each.kernel is None else len(to_compare(each.kernel)),
-                "new or changed": sum(line.startswith("+") for line in changed),
+                "kernel (lines)": lines,
+                "new or changed": changed,
                 "of the library": "" if record is None else f"{record.ratio:.1%}",
                 "at M×N×K": "" if record is None else f"{record.m}×{record.n}×{record.k}",
                 "title": each.title,

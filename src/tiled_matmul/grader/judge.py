@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 import secrets
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
 from tiled_matmul.grader import allowed, gate, on_gpu, pool
 from tiled_matmul.grader.compare import Stop, define, known, readable, run_case
 from tiled_matmul.grader.spec import Call, Case, Exercise
+from tiled_matmul.machine.backend import NO_TRITON, has_triton
 
 STATUSES = (
     *("PASS", "WRONG", "RACE", "BARRIER", "COMPILE", "TIMEOUT", "CRASH", "GPU_FAULT"),
@@ -142,6 +144,8 @@ def _here(
 ) -> Verdict:
     """Return the verdict without a GPU, from the interpreters."""
     seed = secrets.randbits(32) if seed is None else seed
+    if exercise.kind == "triton" and not has_triton():
+        return verdict(exercise, "INFRA", NO_TRITON)
     if worker is not None:
         return _judged(exercise, source, worker, seed, gated)
     for attempt in range(INFRA_TRIES):
@@ -175,7 +179,7 @@ def _judged(
                     raise
                 # The answer keeps part of its points only if the other cases are right as well.
                 long_way = long_way or (stop, case)
-        if exercise.kind in ON_GPU:
+        if _is_compiled(exercise, worker):
             shown = None
             on_gpu.compiles(exercise, worker)
         if long_way:
@@ -200,9 +204,18 @@ def _judged(
     return Verdict(exercise.name, "PASS", exercise.points, exercise.points, evidence=evidence)
 
 
+def _is_compiled(exercise: Exercise, worker: pool.Worker) -> bool:
+    """Is an answer compiled, besides being interpreted? A learner may have no compiler, on macOS.
+
+    Others' answers are compiled always.
+    """
+    has_compiler = exercise.kind == "triton" or find_spec("numba_cuda") is not None
+    return exercise.kind in ON_GPU and (worker.confined or has_compiler)
+
+
 def _refused(exercise: Exercise, worker: pool.Worker, stop: Stop) -> Stop:
     """Return the compiler's word on a kernel that the interpreter does not know, if it refuses."""
-    if stop.status == "NOT_YET" and exercise.kind in ON_GPU:
+    if stop.status == "NOT_YET" and _is_compiled(exercise, worker):
         try:
             on_gpu.compiles(exercise, worker)
         except Stop as refused:

@@ -342,7 +342,7 @@ class Worker:
         self, before: list[str], reply: int, folder: str, environment: dict[str, str]
     ) -> subprocess.Popen | forks.Forked:
         """Return a process that begins to serve: forked if it is a worker and that can be done."""
-        if self.command is None:
+        if self.command is None and sys.platform == "linux":
             try:
                 return _forked(self.kind, before, reply, folder, environment)
             except forks.NotForked as why:

@@ -172,7 +172,8 @@ def _limit(request: dict) -> None:
     if join is not None:
         ctypes.CDLL(None).syscall(join, KEYCTL_JOIN_SESSION_KEYRING, None)
     for limit, most in (
-        (resource.RLIMIT_AS, request["memory"]),
+        # On macOS all libraries of the system are in the address space: any limit is too small.
+        (resource.RLIMIT_AS, request["memory"] if sys.platform == "linux" else None),
         (resource.RLIMIT_NPROC, request["processes"]),
         (resource.RLIMIT_FSIZE, 16 << 20),
         (resource.RLIMIT_NOFILE, 64),

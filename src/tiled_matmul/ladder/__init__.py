@@ -29,6 +29,7 @@ from tiled_matmul.files import rung_files
 from tiled_matmul.kit import backend
 from tiled_matmul.kit.arguments import FLOATS
 from tiled_matmul.kit.changes import changed_lines, to_compare
+from tiled_matmul.machine.backend import NO_TRITON, has_triton
 
 backend.select()
 
@@ -43,6 +44,8 @@ class _Finder:
         package, _, module = name.rpartition(".")
         if package != __name__ or module not in cls.files:
             return None
+        if module.startswith("triton_") and not has_triton():
+            raise ModuleNotFoundError(NO_TRITON, name="triton")
         return spec_from_file_location(name, cls.files[module])
 
 
@@ -128,6 +131,11 @@ class Rung:
     def in_triton(self) -> bool:
         """Is its kernel a Triton program, which has tiles and no threads?"""
         return self.module.startswith("triton_")
+
+    @property
+    def available(self) -> bool:
+        """Can the rung's module be imported here? Triton is not everywhere."""
+        return has_triton() or not self.in_triton
 
 
 def _cpu(name: str, title: str, chapter: int, kernel: str, **more: Any) -> Rung:

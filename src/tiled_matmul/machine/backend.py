@@ -14,10 +14,12 @@ import ctypes
 import os
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 OVERRIDE = "TILED_MATMUL_BACKEND"
 NAMES = ("gpu", "simulator", "compiler")
 SWITCHES = {"numba": "NUMBA_ENABLE_CUDASIM", "triton": "TRITON_INTERPRET"}
+NO_TRITON = "Triton is not installed: chapters 10 to 14 need it, and it exists for Linux only"
 TRUE = ("1", "true", "yes", "on", "y")  # the values that switch Triton's interpreter on
 
 
@@ -48,6 +50,11 @@ class Backend:
 
 
 _selected: Backend | None = None
+
+
+def has_triton() -> bool:
+    """Is Triton installed? On macOS it is not."""
+    return find_spec("triton") is not None
 
 
 def probe_gpu() -> tuple[Gpu | None, str]:

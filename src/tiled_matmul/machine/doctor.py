@@ -78,6 +78,10 @@ class Facts:
     bwrap: str | None = None
     trials: Mapping[str, Trial] = field(default_factory=dict)
 
+    @property
+    def on_linux(self) -> bool:
+        return self.system.startswith("Linux")
+
 
 @dataclass(frozen=True)
 class MachineReport:
@@ -208,13 +212,16 @@ def _versions(facts: Facts) -> list[Assessment]:
 def _numba(facts: Facts) -> list[Assessment]:
     on_gpu = facts.backend == "gpu"
     findings = []
-    if facts.versions.get("numba") and facts.versions.get("numba-cuda") is None:
+    if facts.on_linux and facts.versions.get("numba") and facts.versions.get("numba-cuda") is None:
         text = "is not installed; plain numba falls back on an old numba.cuda of its own"
         fix = 'pip install "numba-cuda[cu13]>=0.22"'
         level = "error" if on_gpu else "warning"
         findings.append(Assessment(level, "numba-cuda", text, fix))
     compiled = facts.trials.get("numba compiles")
-    if compiled is not None and not compiled.ok:
+    if not facts.on_linux:
+        text = "kernels run in the interpreter; numba-cuda, which compiles them, is for Linux"
+        findings.append(Assessment("ok", "numba-cuda", text))
+    elif compiled is not None and not compiled.ok:
         nvvm = bool(re.search("nvvm|nvrtc|cudart|libdevice|DynamicLib", compiled.text, re.I))
         fault = "no NVVM, so no kernel can be compiled" if nvvm else "a kernel does not compile"
         cuda = _major(facts.driver_cuda) if facts.driver_cuda else 13
@@ -239,7 +246,7 @@ def _triton(facts: Facts) -> list[Assessment]:
     where = "on the GPU" if facts.backend == "gpu" else "in its interpreter"
     if version is None:
         text = "is not installed; chapters 10 to 14 need it"
-        if facts.system.startswith("Linux"):
+        if facts.on_linux:
             return [Assessment("error", "triton", text, 'pip install "triton>=3.6,<3.9"')]
         return [Assessment("warning", "triton", f"{text}, and it exists for Linux only")]
     interpreted = facts.backend == "simulator"
@@ -268,7 +275,8 @@ def _sandbox(facts: Facts) -> list[Assessment]:
     if facts.bwrap is not None:
         return [Assessment("ok", "sandbox", facts.bwrap)]
     text = "no bubblewrap: only your own answers should be graded here"
-    return [Assessment("warning", "sandbox", text, "apt install bubblewrap")]
+    fix = "apt install bubblewrap" if facts.on_linux else ""
+    return [Assessment("warning", "sandbox", text, fix)]
 
 
 def _colab(facts: Facts) -> list[Assessment]:
