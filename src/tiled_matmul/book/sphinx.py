@@ -1,9 +1,9 @@
 """The book's Sphinx extension: generated tables, the book's address, no requests to other hosts.
 
 The directives `tiled-ladder`, `tiled-ideas`, `tiled-climb`, `tiled-status`, `tiled-claims`,
-`tiled-counters` and `tiled-speed` take neither arguments nor content. `tiled-climb` is a figure,
-the others are tables. `tiled-explore` takes a figure's kind, its name and its settings. Each of
-their faults is a build warning, which `-W` makes an error.
+`tiled-counters`, `tiled-speed` and `tiled-progress` take neither arguments nor content.
+`tiled-climb` is a figure, the others are tables. `tiled-explore` takes a figure's kind, its name
+and its settings. Each of their faults is a build warning, which `-W` makes an error.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tiled_matmul.book.cells import address_line
 from tiled_matmul.book.files import built_for, chapters, read_text, repository
 from tiled_matmul.book.lighten import lighten
 from tiled_matmul.book.offline import outside_requests
+from tiled_matmul.book.reader import progress_markdown, write_reader
 from tiled_matmul.book.sections import write_search
 from tiled_matmul.explore.page import KINDS, script, scripts
 from tiled_matmul.files import replace_text
@@ -137,6 +138,11 @@ class Speed(GeneratedTable):
         return tables.speed_markdown(self.sources(root)[0])
 
 
+class Progress(GeneratedTable):
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        return progress_markdown(root)
+
+
 class Explore(SphinxDirective):
     """A figure to change: its kind and name, then its settings as lines `name: value`."""
 
@@ -241,6 +247,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     copy_scripts(Path(app.outdir))
     lighten(Path(app.outdir))
     write_search(Path(app.outdir), app.env.found_docs)
+    write_reader(Path(app.outdir))
     for file, address in outside_requests(Path(app.outdir)):
         LOGGER.warning("%s fetches %s: the book must work offline", file, address, type=KIND)
         # Sphinx has already counted its warnings, so this one sets the exit status itself.
@@ -257,6 +264,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-counters", Counters)
     app.add_directive("tiled-speed", Speed)
     app.add_directive("tiled-explore", Explore)
+    app.add_directive("tiled-progress", Progress)
+    app.add_js_file("reader/reader.js", loading_method="defer")
     app.connect("config-inited", use_address)
     app.connect("builder-inited", remove_thebe, priority=1)
     app.connect("builder-inited", replace_search)

@@ -106,7 +106,8 @@ def climb() -> list[dict[str, Any]]:
     """Return the ideas of the first page with their records and the lines that each one adds.
 
     `code` holds at most CODE_LINES of them, `more` how many there are beyond. An idea that only
-    chose other constants has the lines of the rung below. Raises ValueError without a record.
+    chose other constants has the lines of the rung below, one in Triton none where Triton is not
+    installed. Raises ValueError without a record.
     """
     from tiled_matmul.ladder import LADDER
     from tiled_matmul.measure import results
@@ -120,7 +121,7 @@ def climb() -> list[dict[str, Any]]:
         record = results.ladder_record(records, rung)
         if record is None:
             raise ValueError(f"results/h200.json has no {rung.dtype} record of {idea.rung}")
-        new = added(rung) or added(rung.below)
+        new = (added(rung) or added(rung.below)) if rung.available else []
         found.append(
             {
                 "name": idea.rung,

@@ -3,6 +3,7 @@
   "use strict";
   const { box, text, picture, plural, rounded, escaped } = Explore;
   const ideas = Data.climb;
+  const WITHOUT = "This book was built without Triton, so these lines are not known.";
   const LOOKS = ["of-a", "of-b", "of-c"], FRAMES = ["paper a", "paper b", "paper c"];
   const percent = (share) => (share < 0.01 ? `${rounded(100 * share)}%` : `${Math.round(100 * share)}%`);
 
@@ -44,7 +45,7 @@
     const svg = picture(wide, Math.max(rows, side + 6), shapes);
     const more = now.more ? `\n    … and ${plural(now.more, "more line")}` : "";
     return (
-      `${svg}<pre class="explore-code">${escaped(now.code + more)}</pre>` +
+      `${svg}<pre class="explore-code">${escaped(now.code ? now.code + more : WITHOUT)}</pre>` +
       `<p class="explore-way"><a href="${now.page}">Chapter ${now.chapter} derives it</a></p>`
     );
   };
