@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 from docutils import nodes
 from docutils.statemachine import StringList
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ConfigError
@@ -37,6 +38,7 @@ LOGGER = logging.getLogger(__name__)
 KIND = "tiled_matmul"
 BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
 EXPLORED = re.compile(r'data-explore="([a-z-]+)"')
+FIGURE = re.compile(r"^```\{tiled-explore\} (\S+) (\S+)\n((?:\w.*\n)*)```$", re.MULTILINE)
 NBVAL_MARK = "# NBVAL_CHECK_OUTPUT\n"
 
 
@@ -161,6 +163,36 @@ class Explore(SphinxDirective):
         return [nodes.raw("", made, format="html")]
 
 
+def placed(root: Path) -> dict[str, str]:
+    """Return {name: HTML} of the figures that the page `explorables.md` has."""
+    from tiled_matmul.explore import explore
+
+    found = FIGURE.findall(read_text(root / "explorables.md"))
+    return {
+        name: explore(kind, name, **(yaml.safe_load(settings) or {}))._repr_html_()
+        for kind, name, settings in found
+    }
+
+
+def place_figures(app: Sphinx, doctree: nodes.document) -> None:
+    """Put a figure of `explorables.md` where a paragraph is nothing but a link to it.
+
+    In JupyterLab, on Colab and on a forge the link stays one.
+    """
+    figures = None
+    for paragraph in list(doctree.findall(nodes.paragraph)):
+        (link, *more) = paragraph.children or [None]
+        if more or not isinstance(link, addnodes.pending_xref):
+            continue
+        target = str(link.get("reftarget", "")).partition("#")
+        page, name = target[0], link.get("reftargetid") or target[2]
+        if not page.endswith("explorables"):
+            continue
+        figures = placed(Path(app.srcdir)) if figures is None else figures
+        if name in figures:
+            paragraph.replace_self(nodes.raw("", figures[name], format="html"))
+
+
 def bring_scripts(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
     """Load the scripts of the figures that a page has, on that page."""
     kinds = set(EXPLORED.findall(context.get("body", "")))
@@ -270,6 +302,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("builder-inited", remove_thebe, priority=1)
     app.connect("builder-inited", replace_search)
     app.connect("doctree-read", hide_marks)
+    app.connect("doctree-read", place_figures)
     app.connect("html-page-context", mend_roles)
     app.connect("html-page-context", bring_scripts)
     app.connect("build-finished", finish)
