@@ -8,7 +8,14 @@ import torch
 
 from tiled_matmul.kit.variants import edited
 from tiled_matmul.ladder.triton_swizzled import triton_swizzled_kernel
-from tiled_matmul.models.program_order import Setting, l2_after, program_order, traffic, waves
+from tiled_matmul.models.program_order import (
+    Setting,
+    hilbert_order,
+    l2_after,
+    program_order,
+    traffic,
+    waves,
+)
 
 MIB = 2**20
 
@@ -201,3 +208,20 @@ def test_bad_settings_are_refused():
         traffic(Setting(2**17, 2**17, 16, (16, 16, 16)), MIB)
     with pytest.raises(ValueError, match="tiles to ask for are more than"):
         traffic(Setting(2**13, 2**13, 2**16, (16, 32, 16)), MIB)
+
+
+@pytest.mark.parametrize("edge", [1, 2, 4, 8, 16])
+def test_hilberts_curve_visits_each_tile_once_and_steps_to_a_neighbour(edge):
+    order = hilbert_order(edge, edge)
+    assert len(np.unique(order, axis=0)) == edge * edge
+    assert (np.abs(np.diff(order, axis=0)).sum(axis=1) == 1).all()
+    assert order[0].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("tiles", [(1, 7), (7, 1), (5, 3), (3, 9)])
+def test_hilberts_curve_leaves_out_what_is_not_in_c(tiles):
+    order = hilbert_order(*tiles)
+    assert sorted(map(tuple, order)) == [(m, n) for m in range(tiles[0]) for n in range(tiles[1])]
+    assert (Setting(*(64 * t for t in tiles), 64, (64, 64, 64), 0).order == order).all()
+    with pytest.raises(ValueError, match="-1"):
+        Setting(64, 64, 64, group_m=-1)

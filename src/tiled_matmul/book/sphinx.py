@@ -8,6 +8,7 @@ and its settings. Each of their faults is a build warning, which `-W` makes an e
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -39,6 +40,13 @@ KIND = "tiled_matmul"
 BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
 EXPLORED = re.compile(r'data-explore="([a-z-]+)"')
 FIGURE = re.compile(r"^```\{tiled-explore\} (\S+) (\S+)\n((?:\w.*\n)*)```$", re.MULTILINE)
+DESCRIPTION = 155  # characters, as search engines show
+WORDS_A_MINUTE = 170  # with a look at the code and the figures
+NEEDS = (  # (last chapter, what its code needs)
+    (3, "To run it you need Python on any machine; the times are those of your processor."),
+    (9, "To run it you need no GPU: kernels then run in an interpreter, without times."),
+    (14, "To run it you need Linux, for Triton, and no GPU: without one there are no times."),
+)
 NBVAL_MARK = "# NBVAL_CHECK_OUTPUT\n"
 
 
@@ -200,8 +208,8 @@ def bring_scripts(app: Sphinx, page: str, template: str, context: dict, doctree:
         app.add_js_file(f"explore/{name}", loading_method="defer")
 
 
-def copy_scripts(html: Path) -> None:
-    folder = html / "_static" / "explore"
+def copy_scripts(built: Path) -> None:
+    folder = built / "_static" / "explore"
     folder.mkdir(parents=True, exist_ok=True)
     for name in scripts(set(KINDS)):
         replace_text(folder / name, script(name))
@@ -272,6 +280,26 @@ def mend_roles(app: Sphinx, page: str, template: str, context: dict, doctree: ob
         context["body"] = context.get("body", "").replace(role, "")
 
 
+def add_header(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    """Describe a page for search engines by its first sentences, and a chapter to its reader: how
+    long it takes, and what it needs."""
+    body = context.get("body", "")
+    first = re.search(r"<p>(.*?)</p>", body, re.DOTALL)
+    if first:
+        words = html.escape(" ".join(re.sub(r"<[^>]*>", "", first[1]).split()), quote=True)
+        text = words if len(words) <= DESCRIPTION else words[:DESCRIPTION].rsplit(" ", 1)[0] + " …"
+        context["metatags"] = context.get("metatags", "") + (
+            f'\n<meta name="description" content="{text}"/>'
+        )
+    chapter = re.match(r"chapters/(\d\d)_", page)
+    if chapter:
+        prose = re.sub(r"<(svg|style|script|pre)\b.*?</\1>|<[^>]*>", " ", body, flags=re.DOTALL)
+        minutes = max(5, 5 * round(len(prose.split()) / WORDS_A_MINUTE / 5))
+        needs = next(text for last, text in NEEDS if int(chapter[1]) <= last)
+        line = f'<p class="page-needs">About {minutes} minutes to read. {needs}</p>'
+        context["body"] = body.replace("</h1>", f"</h1>\n{line}", 1)
+
+
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Complete the built pages, and fail the build if one requests anything from another host."""
     if error or app.builder.format != "html":
@@ -304,6 +332,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("doctree-read", hide_marks)
     app.connect("doctree-read", place_figures)
     app.connect("html-page-context", mend_roles)
+    app.connect("html-page-context", add_header)
     app.connect("html-page-context", bring_scripts)
     app.connect("build-finished", finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -37,6 +37,33 @@ def program_order(tiles_m: int, tiles_n: int, group_m: int = 1) -> np.ndarray:
     return np.stack([group * group_m + inside % rows, inside // rows], axis=1)
 
 
+def hilbert_order(tiles_m: int, tiles_n: int) -> np.ndarray:
+    """Return an array (programs, 2) as `program_order` does: along Hilbert's curve.
+
+    The curve fills a square whose edge is a power of two; what lies outside of C is left out.
+    Neighbours on it are neighbours in C, except where a part was left out. Raises ValueError for
+    sizes below 1. Source: D. Hilbert, "Über die stetige Abbildung einer Linie auf ein
+    Flächenstück", 1891.
+    """
+    _positive(tiles_m=tiles_m, tiles_n=tiles_n)
+    edge = 1 << (max(tiles_m, tiles_n) - 1).bit_length()
+    left = np.arange(edge * edge)
+    row, column = np.zeros_like(left), np.zeros_like(left)
+    side = 1
+    while side < edge:
+        down = left // 2 & 1
+        right = (left ^ down) & 1
+        # The quarters at both ends of the curve are mirrored, the last one upside down as well.
+        turned = right == 0
+        last = turned & (down == 1)
+        row[last], column[last] = side - 1 - row[last], side - 1 - column[last]
+        row[turned], column[turned] = column[turned], row[turned]
+        row, column = row + side * down, column + side * right
+        left, side = left // 4, 2 * side
+    inside = (row < tiles_m) & (column < tiles_n)
+    return np.stack([row, column], axis=1)[inside]
+
+
 @dataclass(frozen=True)
 class Wave:
     """`programs` that run at the same time, numbered from `first` on.
@@ -73,7 +100,8 @@ def waves(order: np.ndarray, alive: int) -> list[Wave]:
 class Setting:
     """One launch: sizes and the block (BLOCK_M, BLOCK_N, BLOCK_K) in elements of `itemsize` bytes.
 
-    `alive` programs run at once; `group_m` is as in `program_order`. Raises ValueError for sizes
+    `alive` programs run at once; `group_m` is as in `program_order`, and 0 stands for Hilbert's
+    curve. Raises ValueError for sizes
     below 1.
     """
 
@@ -87,6 +115,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         numbers = {key: value for key, value in vars(self).items() if key != "block"}
+        numbers["group_m"] = 1 if self.group_m == 0 else self.group_m
         block = dict(zip(("block_m", "block_n", "block_k"), self.block, strict=True))
         _positive(**numbers, **block)
 
@@ -97,6 +126,8 @@ class Setting:
 
     @property
     def order(self) -> np.ndarray:
+        if self.group_m == 0:
+            return hilbert_order(*self.tiles[:2])
         return program_order(*self.tiles[:2], self.group_m)
 
     @property

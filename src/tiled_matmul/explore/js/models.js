@@ -141,13 +141,35 @@ const Models = (() => {
       return [above * group + (inside % rows), Math.floor(inside / rows)];
     });
 
+  // Return the tile of each program along Hilbert's curve, without what lies outside of C.
+  const hilbert = (tilesM, tilesN) => {
+    let edge = 1;
+    while (edge < Math.max(tilesM, tilesN)) edge *= 2;
+    const found = [];
+    for (let place = 0; place < edge * edge; place++) {
+      let [row, column, left] = [0, 0, place];
+      for (let side = 1; side < edge; side *= 2) {
+        const down = (left >> 1) & 1;
+        const right = (left ^ down) & 1;
+        if (right === 0) {
+          if (down === 1) [row, column] = [side - 1 - row, side - 1 - column];
+          [row, column] = [column, row];
+        }
+        [row, column, left] = [row + side * down, column + side * right, left >> 2];
+      }
+      if (row < tilesM && column < tilesN) found.push([row, column]);
+    }
+    return found;
+  };
+
   // Return what a launch asks of the L2 cache and what it misses there. Programs that run together
-  // keep in step, and load a tile that several of them want once; `l2` is in bytes, elements have 2.
+  // keep in step, and load a tile that several of them want once; `l2` is in bytes, elements have 2. A group of 0 is Hilbert's curve.
   const order = ({ M, N, K, blockM, blockN, blockK, group, alive, l2, most = 4e6 }) => {
     const bytes = 2;
     const [tilesM, tilesN, steps] = [up(M, blockM), up(N, blockN), up(K, blockK)];
     const [high, wide, deep] = [lengths(M, blockM), lengths(N, blockN), lengths(K, blockK)];
-    const owned = programs(tilesM, tilesN, group);
+    if (tilesM * tilesN > most) throw new Error(`${tilesM * tilesN} programs: too many to follow`);
+    const owned = group === 0 ? hilbert(tilesM, tilesN) : programs(tilesM, tilesN, group);
     const waves = [];
     for (let first = 0; first < owned.length; first += alive) {
       const tiles = owned.slice(first, first + alive);
