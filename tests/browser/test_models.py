@@ -11,9 +11,10 @@ import pytest
 
 from tiled_matmul.explore import data
 from tiled_matmul.explore.page import script
+from tiled_matmul.kit.candidates import Choice
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.variants import without
-from tiled_matmul.ladder import cuda_shared_tiles
+from tiled_matmul.ladder import cuda_shared_tiles, triton_best
 from tiled_matmul.machine import device
 from tiled_matmul.microscope.cuda import hardware, trace
 from tiled_matmul.models import fragments, occupancy, ring, roofline
@@ -184,18 +185,38 @@ def test_a_launch_has_the_waves_of_the_model(models):
             "N": draw.randint(1, 9000),
             "blockM": draw.choice([16, 64, 192, 256]),
             "blockN": draw.choice([16, 64, 192, 256]),
+            "second": draw.choice([0, 0, 32, 64, 128]),
+            "K": draw.choice([1, 64, draw.randint(1, 30000)]),
             "sms": draw.randint(1, 200),
             "splits": draw.randint(1, 16),
         }
         for _ in range(2200)
     ]
     for one, got in zip(settings, results(models, "waves", settings), strict=True):
-        down, across = -(-one["M"] // one["blockM"]), -(-one["N"] // one["blockN"])
+        wide = one["blockN"] + one["second"]
+        down, across = -(-one["M"] // one["blockM"]), -(-one["N"] // wide)
         wanted = Waves(down * across * one["splits"], one["sms"])
         assert (got["tiles"], got["count"]) == (wanted.tiles, wanted.count), one
         assert (got["last"], got["fill"]) == (wanted.last, wanted.fill), one
-        useful = one["M"] * one["N"] / (down * one["blockM"] * across * one["blockN"])
+        useful = one["M"] * one["N"] / (down * one["blockM"] * across * wide)
         assert got["useful"] == pytest.approx(wanted.fill * useful), one
+        shape = one["M"], one["N"], one["K"], one["sms"]
+        widths = (one["blockN"], one["second"]) if one["second"] else one["blockN"]
+        own = Choice("triton_split_k", {"block": (one["blockM"], widths, 64)})
+        own.options["splits"] = one["splits"]
+        if one["blockM"] % 64:
+            assert got["clocks"] is None
+        else:
+            assert got["clocks"] == pytest.approx(triton_best.clocks(own, *shape)), one
+        if min(one["M"], one["N"]) <= triton_best.SHORT:
+            assert got["picked"] is None
+            continue
+        picked, found = triton_best.pick(*shape), got["picked"]
+        assert found["clocks"] == pytest.approx(triton_best.clocks(picked, *shape)), one
+        rows, columns, depth = picked.options["block"]
+        chosen = [rows, list(columns) if isinstance(columns, tuple) else [columns], depth]
+        assert [found["rows"], found["widths"], found["depth"]] == chosen, one
+        assert found["splits"] == picked.options.get("splits", 1)
 
 
 def ring_of(one):

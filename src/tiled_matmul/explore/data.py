@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -150,7 +151,43 @@ def added(rung: Any) -> list[str]:
     return lines if any(line.startswith("+") for line in kept) else []
 
 
-OF_KIND: dict[str, Callable[[], Any]] = {"climb": climb, "race": race, "tile": tile}
+def waves() -> dict[str, Any]:
+    """Return the candidates of chapter 14's rule, and the constants of its model, in clocks.
+
+    Empty candidates where Triton is not installed, as the rule's module needs it.
+    """
+    found: dict[str, Any] = {"candidates": [], "split": [], "short": 10**9}
+    if not find_spec("triton"):
+        return found
+    from tiled_matmul.ladder import (
+        triton_best as rule,
+    )  # it chooses the back end, so it comes first
+
+    found |= {"start": rule.START, "seam": rule.SEAM, "second": rule.SECOND}
+    found |= {"parts": rule.PARTS_A_CLOCK, "short": rule.SHORT}
+    from tiled_matmul.kit import candidates
+
+    found |= {"split": candidates.SPLIT, "mostSplits": candidates.MOST_SPLITS}
+    for choice in candidates.candidates(2**20, 2**20, 2**20, 1):
+        rows, widths, depth = choice.options["block"]
+        found["candidates"].append(
+            {
+                "rows": rows,
+                "widths": widths if isinstance(widths, tuple) else [widths],
+                "depth": depth,
+                "stays": choice.module == "triton_persistent",
+                "down": choice.options.get("down", False),
+            }
+        )
+    return found
+
+
+OF_KIND: dict[str, Callable[[], Any]] = {
+    "climb": climb,
+    "race": race,
+    "tile": tile,
+    "waves": waves,
+}
 
 
 def script(kind: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from triton import cdiv
 
 MOST_SPLITS = 16
+SPLIT = ((64, 64, 128), (64, 128, 128))  # tiles that go with parts of K
 # (rows, widths, stages) for `triton_two_widths`
 TWO_WIDTHS = (
     (64, (256, 32), 4),
@@ -48,7 +49,7 @@ def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]
     for rows, widths, stages in TWO_WIDTHS:
         chosen = options((rows, widths, 64), 4, stages, 16)
         yield from (Choice("triton_two_widths", chosen | {"down": d}) for d in (False, True))
-    for block in ((64, 64, 128), (64, 128, 128)):
+    for block in SPLIT:
         tiles = cdiv(m, block[0]) * cdiv(n, block[1])
         for splits in range(2, min(MOST_SPLITS, multiprocessors // tiles) + 1):
             yield split_k(block, splits)

@@ -215,17 +215,55 @@ const Models = (() => {
     return { tilesM, tilesN, steps, waves, asked, missed, compulsory: (M + N) * K * bytes };
   };
 
+  // Chapter 14's rule: clocks of the busiest multiprocessor of an H200, float16, and its choice.
+  const DEPTH = 64;
+  const stepClocks = (rows, widths, depth) => {
+    const width = widths.reduce((sum, one) => sum + one, 0);
+    const written = (rows + width) * depth;
+    const read = widths.length * rows * depth + (rows / 64) * width * depth;
+    return Math.max((2 * rows * width * depth) / 4096, (2 * (written + read)) / 128);
+  };
+  const clocks = ({ rows, widths, depth, splits, stays, down }, M, N, K, sms) => {
+    const { start, seam, second, parts } = Data.waves;
+    const [m, n] = down ? [N, M] : [M, N];
+    const width = widths.reduce((sum, one) => sum + one, 0);
+    const count = up(up(m, rows) * up(n, width) * splits, sms);
+    const loop = up(up(K, depth), splits) * stepClocks(rows, widths, depth);
+    if (stays) return start + count * (loop + seam);
+    const sums = splits > 1 ? (8 * splits * M * N) / parts + second : 0;
+    return count * (start + loop) + sums;
+  };
+
+  // Return {rows, widths, depth, splits, clocks} of the candidate with the fewest clocks; null for
+  // a C of so few rows or columns that the rule does not compare.
+  const pick = (M, N, K, sms) => {
+    if (Math.min(M, N) <= Data.waves.short) return null;
+    const plain = Data.waves.candidates.map((one) => ({ splits: 1, ...one }));
+    for (const [rows, width, depth] of Data.waves.split) {
+      const most = Math.min(Data.waves.mostSplits, Math.floor(sms / (up(M, rows) * up(N, width))));
+      for (let splits = 2; splits <= most; splits++) {
+        plain.push({ rows, widths: [width], depth, splits });
+      }
+    }
+    const timed = plain.map((one) => ({ ...one, clocks: clocks(one, M, N, K, sms) }));
+    return timed.reduce((best, one) => (one.clocks < best.clocks ? one : best));
+  };
+
   // Return the waves of a launch with one program at a time on each of `sms` multiprocessors, and
-  // `splits` programs for each tile of C.
-  const waves = ({ M, N, blockM, blockN, sms, splits }) => {
-    const tiles = up(M, blockM) * up(N, blockN) * splits;
+  // `splits` programs for each tile of C. A program's tile has a `second` part beside the first.
+  const waves = ({ M, N, K, blockM, blockN, second, sms, splits }) => {
+    const widths = second ? [blockN, second] : [blockN];
+    const tiles = up(M, blockM) * up(N, blockN + second) * splits;
     const count = up(tiles, sms);
-    const useful = (M * N * splits) / (blockM * blockN); // in whole tiles
+    const useful = (M * N * splits) / (blockM * (blockN + second)); // in whole tiles
+    const own = { rows: blockM, widths, depth: DEPTH, splits };
     return {
       tiles, count,
       last: tiles - (count - 1) * sms,
       fill: tiles / (count * sms),
       useful: useful / (count * sms),
+      clocks: blockM % 64 === 0 ? clocks(own, M, N, K, sms) : null,
+      picked: pick(M, N, K, sms),
     };
   };
 

@@ -32,17 +32,20 @@
     controls: {
       M: { label: "M", min: 1, max: 65536 },
       N: { label: "N", min: 1, max: 65536 },
+      K: { label: "K", min: 1, max: 65536 },
       blockM: { label: "BLOCK_M", options: [16, 32, 64, 128, 192, 256] },
       blockN: { label: "BLOCK_N", options: [16, 32, 64, 128, 192, 256] },
+      second: { label: "Second width", options: [0, 32, 64, 128] },
       splits: { label: "Parts of K", min: 1, max: 64 },
       sms: { label: "Multiprocessors", min: 1, max: 300 },
     },
-    defaults: { M: 4096, N: 4096, blockM: 128, blockN: 256, splits: 1, sms: 132 },
+    defaults: { M: 4096, N: 4096, K: 4096, blockM: 128, blockN: 256, second: 0, splits: 1, sms: 132 },
     examples: {
       "4096 on an H200": { M: 4096, N: 4096 },
       "one tile too many": { M: 1536, N: 2816 },
       "few tiles": { M: 512, N: 512, blockN: 128 },
       "few tiles, K in 8 parts": { M: 512, N: 512, blockN: 128, splits: 8 },
+      "two widths": { M: 2048, N: 2048, K: 2048, blockM: 64, blockN: 256, second: 64 },
       "smaller tiles": { M: 4096, N: 4096, blockM: 64, blockN: 64 },
       "4000 on an H200": { M: 4000, N: 4000 },
       "4096 on a T4": { sms: 40, blockM: 64, blockN: 64 },
@@ -50,6 +53,14 @@
     model: Models.waves,
     draw,
     say: (found, { sms }) => {
+      const { clocks, picked } = found;
+      const thousand = (value) => `${Math.round(value / 1000).toLocaleString("en")},000`;
+      const shape = picked && `${picked.rows} × ${picked.widths.join(" + ")}` +
+        `${picked.splits > 1 ? ` and K in ${picked.splits} parts` : ""}` +
+        `${picked.down ? ", widths along M" : ""}`;
+      const model =
+        (clocks === null ? "" : ` By chapter 14’s model that takes about ${thousand(clocks)} clocks.`) +
+        (picked ? ` The rule picks tiles of ${shape}: about ${thousand(picked.clocks)}.` : "");
       const idle = sms - found.last;
       const end = idle
         ? `in the last one ${plural(idle, "multiprocessor")} of ${sms} have nothing to do`
@@ -57,7 +68,7 @@
       return (
         `${plural(found.tiles, "tile")} in ${plural(found.count, "wave")}; ${end}. Multiprocessors ` +
         `have a tile ${percent(found.fill)} of the time. Counting only elements that exist, ` +
-        `${percent(found.useful)} of the work is useful.`
+        `${percent(found.useful)} of the work is useful.${model}`
       );
     },
   });
