@@ -13,6 +13,7 @@ import itertools
 import math
 import operator
 import os
+import re
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ import pytest
 from tiled_matmul import ROOT
 from tiled_matmul.grader import (
     allowed,
+    cells,
     compare,
     gate,
     kinds,
@@ -528,12 +530,14 @@ def test_what_is_not_the_answers_own_gets_no_attributes(thing, line):
 
 
 def test_a_message_looks_like_no_other_learners_line():
-    padded = "no" + " " * 300 + "bob.ipynb 01.1 PASS 3 of 3\nbob.ipynb,01.2,PASS,2,2,0,"
+    padded = "no" + " " * 300 + "\u2800\u3164\uffa0" * 30
+    padded += "bob.ipynb 01.1 PASS 3 of 3\nbob.ipynb,01.2,PASS,2,2,0,"
     one = {"exercise": "01.1", "status": "WRONG", "points": 0, "max_points": 3, "hint": None}
     one |= {"evidence": {"message": padded}, "diagnosis": "error", "seed": 1}
     report = {"path": "alice.ipynb", "exercises": [one], "notices": []}
-    shown = practice.lines(report)
+    shown = practice.lines(practice._printable(report))
     assert len(shown) == 2 and " " * 20 not in shown[1]
+    assert not any(blank in shown[1] for blank in cells.EMPTY)
     assert len(teacher.as_csv([report]).splitlines()) == 2
 
 
@@ -755,9 +759,26 @@ ODD += "\u034f \ufe0f \u17b4 \u180b \U000e0100 \uffa0".split(" ")
 @pytest.mark.parametrize("odd", [*ODD, ""])
 def test_a_name_does_not_look_like_another_learners_folder(odd, tmp_path):
     name = f"alice{odd or ' '}05.ipynb"
-    assert teacher.shown(tmp_path / name, tmp_path) == ("alice?05.ipynb" if odd else name)
+    shown = teacher.shown(tmp_path / name, tmp_path)
+    assert re.fullmatch(r"alice\?05\.ipynb \[[0-9a-f]{8}\]" if odd else re.escape(name), shown)
     for name in ("Übung (1) – Kopie.ipynb", "李/05.ipynb", "e\u0301tude.ipynb", "हिन्दी.ipynb"):
         assert teacher.shown(tmp_path / name, tmp_path) == name
+
+
+def test_no_two_names_look_the_same_and_none_fills_a_line(tmp_path):
+    names = [
+        "ana\u2800bel",
+        "ana\u2066bel",
+        "ana\u3164bel",
+        "ana?bel",
+        "ana bel",
+        "ana  bel",
+        " ana",
+    ]
+    shown = [teacher.shown(tmp_path / f"{name}.ipynb", tmp_path) for name in names]
+    assert len(set(shown)) == len(names) and not any("  " in one for one in shown)
+    blanks = " " * 77
+    assert blanks[:3] not in teacher.shown(tmp_path / f"zed{blanks}bob.ipynb", tmp_path)
 
 
 def test_two_gradings_do_not_write_one_journal(tmp_path, monkeypatch):

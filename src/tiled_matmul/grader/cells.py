@@ -30,6 +30,7 @@ UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufffe\uffff\U000e0000-\U000e007f]"
 )
+EMPTY = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs that look like blanks
 
 
 def printable(text: str, lines: bool = False) -> str:
@@ -37,7 +38,7 @@ def printable(text: str, lines: bool = False) -> str:
 
     Line breaks and tabs stay only if `lines` is true.
     """
-    text = UNPRINTABLE.sub("?", text)
+    text = re.sub(f"[{EMPTY}]", "?", UNPRINTABLE.sub("?", text))
     return text if lines else re.sub("[\t\n]", "?", text)
 
 

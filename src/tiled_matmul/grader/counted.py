@@ -12,7 +12,7 @@ import numpy as np
 from tiled_matmul.microscope.cuda import events
 
 NOBODY = 1 << 15  # beyond the number of every thread of a block
-COVER = 4  # of a phase's reads, this part hides a copy
+COVER = 2  # of a phase's reads, this part hides a copy
 NEEDLESS = "needless barriers of a block"
 
 
@@ -154,13 +154,20 @@ def _flights(t: Any, shared: events.Piece) -> dict[str, int]:
     element, _ = events.pack(shared.block, shared.address)
     brought = np.isin(element, element[copies])
     reads = np.flatnonzero(~copying[shared.site] & (shared.op == events.LOAD) & brought)
+    # Of a thread's reads of one element that a copy has brought the last one counts: an earlier one
+    # may have been for show.
+    both, _ = events.pack(np.r_[element[reads], element[copies]], np.r_[reads, copies])
+    copied = np.searchsorted(np.sort(both[reads.size :]), both[: reads.size])
+    same, _ = events.pack(thread[reads], element[reads], copied)
+    _, last = np.unique(same[::-1], return_index=True)
+    reads = np.sort(reads[reads.size - 1 - last])
     reads = reads[np.argsort(thread[reads], kind="stable")]
     when, _ = events.pack(np.r_[thread[reads], thread], np.r_[reads, moment])
     when, moments = when[: reads.size], when[reads.size :]
     turn = np.r_[0, np.cumsum(np.diff(shared.phase[reads]) != 0)] if reads.size else reads
     low, high = np.searchsorted(when, moments[begun]), np.searchsorted(when, moments[landed])
     covered = np.zeros(begun.size, np.int64)
-    # A read or two is no cover: a quarter of what a thread usually reads in a phase, or from one
+    # A read or two is no cover: half of what a thread usually reads in a phase, or from one
     # wait to the next, is.
     usual = reads.size / max(turn[-1] + 1, np.unique(high).size) if reads.size else 0
     some = (high - low) * COVER > usual

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -370,11 +371,15 @@ def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     counts |= {"products": record.products, "reads without a product": record.longest}
     if "products" in request.get("counts", ()) and record.products:
         *_, again = spoilt = _operands(request, blobs)
-        other = Record(request["product"], request.get("factors"), spoil=True)
+        scale = random.uniform(1.5, 3)
+        other = Record(request["product"], request.get("factors"), scale=scale)
         with suppress(Outside):
             space[request["entry"]](*other.watch(**dict(zip(names, spoilt, strict=True))))
-        if (np.isfinite(again) & np.isfinite(c) & (c != 0)).any():
-            counts["products"] = 0  # what is stored does not come from them
+        # C is a sum of the products that are counted: it grows as they do.
+        size = np.abs(c[np.isfinite(c)]).max(initial=1)
+        follows = np.isclose(again, scale * c, rtol=0.02, atol=0.01 * size, equal_nan=True)
+        if not follows.all() or other.products != record.products:
+            counts["products"] = 0
     for number, cache in enumerate(request.get("launch", ()), start=1):
         room, rows, columns = cache if isinstance(cache, list) else (cache, 1, 1)
         what = "words" if rows == columns == 1 else "lines" if rows == 1 else "tiles"

@@ -32,7 +32,7 @@ COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "messag
 FORMULA = "=+-@\u2212"  # the last one is a minus sign
 SEPARATOR = re.compile(r"([;|\n])")  # where a spreadsheet may begin a field; a comma is quoted
 UNSEEN = ("C", "M", "Z")  # categories of characters: control, combining, blank
-BLANKS = '"\u115f\u1160\u2800\u3164\uffa0'  # look empty as well; a quote may be read away
+BLANKS = f'"{cells.EMPTY}'  # look empty as well; a quote may be read away
 # A name shows letters, digits, marks and a few signs. Others, and some letters and marks, look like
 # the / behind another learner's folder, or like nothing.
 SIGNS = " ._-+,;'()[]{}&#@!=~$%^/\u2013\u2014\u2019"
@@ -94,9 +94,16 @@ def _in_folder(folder: Path) -> Iterator[tuple[Path, str | None]]:
 
 
 def shown(path: Path, folder: Path) -> str:
-    """Return a submission's path below the folder, as printable text."""
-    name = os.fsencode(path.relative_to(folder)).decode("utf-8", "backslashreplace")
-    return cells.printable("".join(one if _is_plain(one) else "?" for one in name))
+    """Return a submission's path below the folder, as printable text that no other one has.
+
+    What could be taken for something else, several blanks among it, is "?"; such a name ends with
+    a digest of its bytes.
+    """
+    raw = os.fsencode(path.relative_to(folder))
+    name = raw.decode("utf-8", "backslashreplace")
+    text = cells.printable("".join(one if _is_plain(one) else "?" for one in name))
+    text = re.sub(r"(?<= ) |^ | $", "?", text)
+    return text if text == name else f"{text} [{hashlib.sha256(raw).hexdigest()[:8]}]"
 
 
 def _is_plain(character: str) -> bool:

@@ -7,7 +7,6 @@ negative indices, and the order that decides which words a small cache would hav
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -88,7 +87,7 @@ class Factor(float):
             return self._kept(made)
         if not self.record.multiply(self, other):
             return self._kept(made)
-        return math.nan if self.record.spoil else made
+        return made * self.record.scale
 
     def __truediv__(self, other: Any) -> Any:
         return self._times(other, float.__truediv__(self, other))
@@ -191,8 +190,8 @@ class Record:
     element of a factor is in a register, and is not accessed again.
     """
 
-    def __init__(self, product: bool = True, factors: Any = None, spoil: bool = False) -> None:
-        self.product, self.factors, self.spoil = product, factors, spoil
+    def __init__(self, product: bool = True, factors: Any = None, scale: float = 1.0) -> None:
+        self.product, self.factors, self.scale = product, factors, scale
         self.reads: dict[str, int] = {}
         self.writes = 0
         self.products = self.waiting = self.longest = 0

@@ -50,8 +50,8 @@ def _loads_of_a_warp(case: Case) -> int:
 
 
 def _loads_of_a_lane(case: Case) -> int:
-    """Return four times a lane's share of them, and all sums, which one lane may add."""
-    return 4 * _loads_of_a_warp(case) // 32 + 32 * _of(case, "WARPS")
+    """Return twice a lane's share of them, and all sums, which one lane may add."""
+    return 2 * _loads_of_a_warp(case) // 32 + 32 * _of(case, "WARPS")
 
 
 def _of_warps(chosen: Callable[[np.ndarray, int, int], np.ndarray]) -> Callable:
