@@ -23,7 +23,6 @@ from tiled_matmul.book.files import (
     parse_notebook,
     read_text,
 )
-from tiled_matmul.measure.results import SHOWN_AT, ladder_record
 
 STAMP_KEYS = ("gpu", "driver", "cpu", "versions", "date", "seconds", "code_hash")
 PACKAGES = ("python", "torch", "triton", "numba", "numba-cuda", "numpy", "matplotlib")
@@ -68,6 +67,8 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
     with the baseline in that dtype. A row shows the square size of SHOWN_AT, or the rung's largest
     shape if that was not measured.
     """
+    from tiled_matmul.measure.results import SHOWN_AT, ladder_record
+
     faults, parts = [], []
     for device, dtype in dict.fromkeys((rung.device, rung.dtype) for rung in rungs):
         group = [rung for rung in rungs if (rung.device, rung.dtype) == (device, dtype)]

@@ -45,9 +45,13 @@ def largest_cost(
     return [useful, other, empty, limit, 1 / (1 - max(other, empty))]
 
 
-def _drawn(rng: np.random.Generator, limit: str) -> tuple[Counted]:
-    """Draw counters of a kernel with this limit, none of which is near another one."""
+def _drawn(rng: np.random.Generator, limit: str, busy: bool | None = None) -> tuple[Counted]:
+    """Draw counters of a kernel with this limit, none of which is near another one.
+
+    `busy` says whether shared memory has no cycle left; None leaves that to chance.
+    """
     while True:
+        full = rng.random() < 0.5 if busy is None else busy
         useful = rng.uniform(0.2, 0.75)
         other = rng.uniform(0.05, 0.9 - useful)
         empty = 1 - useful - other
@@ -59,7 +63,7 @@ def _drawn(rng: np.random.Generator, limit: str) -> tuple[Counted]:
         counted |= {
             "instructions": int((useful + other) * SLOTS * cycles),
             "thread_fmas": int(useful * SLOTS * cycles) * LANES,
-            "wavefronts": int(cycles * rng.choice([rng.uniform(0.2, 0.89), rng.uniform(0.91, 1)])),
+            "wavefronts": int(cycles * (rng.uniform(0.91, 1) if full else rng.uniform(0.2, 0.89))),
             "threads": int(rng.choice([64, 128, 192, 256, 384, 512])),
             "registers": int(rng.choice([16, 24, 28, 32, 40, 64, 96, 128, 168, 232, 255])),
             "shared_bytes": int(rng.integers(4, 110)) * 1024,
@@ -127,7 +131,10 @@ EXERCISE = Exercise(
     rules=VALUES,
     given=GIVEN,
     answer=largest_cost,
-    cases=tuple(Call(draw=partial(_drawn, limit=limit)) for limit in LIMITS * 4),
+    cases=(
+        *(Call(draw=partial(_drawn, limit=limit)) for limit in LIMITS * 4),
+        Call(draw=partial(_drawn, limit="instructions", busy=True)),
+    ),
     slips=(
         Slip(_useful(lanes=1), "units", UNITS, part=0),
         Slip(
