@@ -229,9 +229,9 @@ def test_the_race_shows_what_is_wrong(book, page):
     figure = page.locator("#race")
     said = figure.locator(".explore-said")
     for name, words in (
-        ("both barriers", "no race. In this order all results are right."),
+        ("both barriers", "no race. At the end of this order all sums are right."),
         ("no second barrier, last thread first", "32 elements of the tiles"),
-        ("no first barrier", "In this order 15 of 16 results are wrong"),
+        ("no first barrier", "At the end of this order 15 of 16 sums are wrong"),
     ):
         figure.get_by_label("Example").select_option(name)
         assert words in said.inner_text()

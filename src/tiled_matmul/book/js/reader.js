@@ -256,12 +256,11 @@
     document.addEventListener("keydown", (event) => event.key === "Escape" && close());
   };
 
-  // ← and → turn the page, unless a field, a figure or a line of code has the focus.
-  const TAKERS = "input, select, textarea, button, pre, summary, [tabindex], [role=slider]";
+  // ← and → turn the page, unless something has the focus: a field, a figure, a link.
   const keys = (event) => {
     const way = { ArrowLeft: "left-prev", ArrowRight: "right-next" }[event.key];
     const odd = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
-    if (!way || odd || event.defaultPrevented || event.target.closest?.(TAKERS)) return;
+    if (!way || odd || event.defaultPrevented || event.target !== document.body) return;
     document.querySelector(`.prev-next-area a.${way}`)?.click();
   };
 

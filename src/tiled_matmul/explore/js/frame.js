@@ -143,7 +143,8 @@ const Explore = (() => {
     });
 
     // Parts of a picture that say so, such as data-pick="lane=5", set a field when pointed at.
-    const pick = ({ target }) => {
+    const pick = ({ target, type, pointerType }) => {
+      if (type === "pointerover" && pointerType !== "mouse") return; // a finger that scrolls
       const [name, value] = (target.dataset.pick ?? "").split("=");
       if (!name || field(name).value === value) return;
       stop();

@@ -114,8 +114,8 @@
           `${Number.isNaN(last.value) ? ", where nothing has been stored" : ""}. `
         : "Nothing has run yet. ";
       const end = bad.length
-        ? ` In this order ${bad.length} of ${right.length} results are wrong.`
-        : ` In this order all results are right${races.length ? ", by luck" : ""}.`;
+        ? ` At the end of this order ${bad.length} of ${right.length} sums are wrong.`
+        : ` At the end of this order all sums are right${races.length ? ", by luck" : ""}.`;
       return doing + danger + end;
     },
   });

@@ -63,10 +63,10 @@
         (picked ? ` The rule picks tiles of ${shape}: about ${thousand(picked.clocks)}.` : "");
       const idle = sms - found.last;
       const end = idle
-        ? `in the last one ${plural(idle, "multiprocessor")} of ${sms} have nothing to do`
-        : "and the last one is full";
+        ? `; in the last one ${plural(idle, "multiprocessor")} of ${sms} have nothing to do`
+        : ", and the last one is full";
       return (
-        `${plural(found.tiles, "tile")} in ${plural(found.count, "wave")}; ${end}. Multiprocessors ` +
+        `${plural(found.tiles, "tile")} in ${plural(found.count, "wave")}${end}. Multiprocessors ` +
         `have a tile ${percent(found.fill)} of the time. Counting only elements that exist, ` +
         `${percent(found.useful)} of the work is useful.${model}`
       );
