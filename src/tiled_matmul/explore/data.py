@@ -9,12 +9,12 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from tiled_matmul import ROOT
+from tiled_matmul.machine.backend import has_triton
 from tiled_matmul.machine.device import PEAKS, shared_limit
 from tiled_matmul.models.occupancy import LIMITS
 from tiled_matmul.plots.ideas import IDEAS
@@ -114,7 +114,7 @@ def climb() -> list[dict[str, Any]]:
     from tiled_matmul.measure import results
 
     rungs = {rung.name: rung for rung in LADDER}
-    records = results.load(ROOT / "results" / "h200.json")
+    records = results.reference()
     pages = {path.stem[:2]: path.stem for path in sorted((ROOT / "chapters").glob("*.ipynb"))}
     found = []
     for idea in IDEAS:
@@ -157,7 +157,7 @@ def waves() -> dict[str, Any]:
     Empty candidates where Triton is not installed, as the rule's module needs it.
     """
     found: dict[str, Any] = {"candidates": [], "split": [], "short": 10**9}
-    if not find_spec("triton"):
+    if not has_triton():
         return found
     from tiled_matmul.ladder import (
         triton_best as rule,

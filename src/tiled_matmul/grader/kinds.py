@@ -219,25 +219,31 @@ def _triton(space: dict, request: dict, blobs: list[bytes]) -> Reply:
         "products of a program": max(products),
     }
     counts |= _corners(t, request["arrays"][-1]) if request.get("walk") else {}
-    if "products" in request.get("counts", ()):
-        again = tensors(request, blobs)
-        unused = again[-1].clone()
-        run(again, products="none")
-        c = arrays[-1]
-        # What is stored, and the same without products, does not come from them. Neither does a C
-        # of which most is the same with the columns of B moved, or one whose dots do not feel that.
-        without = (again[-1] == c) & (c != 0) & (again[-1] != unused)
-        moved = tensors(request, blobs)
-        interpreter.Hooks.moved = False
-        run(moved, products="moved")
-        unchanged = bool((moved[-1] == c)[c != 0].float().mean() > MOST_BY_CHANCE)
-        # A wrapped row or column, alone in its matrix, is the same wherever it is moved.
-        matrices = [x for x in again[:-1] if x.ndim > 1]
-        alike = any(min(x.shape[-2:]) == 1 or bool((x == x.mean()).all()) for x in matrices)
-        if without.any() or ((unchanged or not interpreter.Hooks.moved) and not alike):
-            counts["products"] = 0
+    if "products" in request.get("counts", ()) and not _from_dots(run, request, blobs, arrays[-1]):
+        counts["products"] = 0
     outputs = _outputs(arrays[-1].numpy(), *(x.numpy() for x in arrays[:-1]))
     return {"findings": findings, "counts": counts}, outputs
+
+
+def _from_dots(run: Callable, request: dict, blobs: list[bytes], c: Any) -> bool:
+    """Does C come from `tl.dot`? `run(arrays, products=…)` is the launch.
+
+    What is stored, and the same without products, does not come from them. Neither does a C of
+    which most is the same with the columns of B moved, or one whose dots do not feel that.
+    """
+    from tiled_matmul.microscope.triton.interpreter import Hooks
+
+    without, moved = tensors(request, blobs), tensors(request, blobs)
+    before = without[-1].clone()
+    run(without, products="none")
+    if ((without[-1] == c) & (c != 0) & (without[-1] != before)).any():
+        return False
+    run(moved, products="moved")
+    unchanged = bool((moved[-1] == c)[c != 0].float().mean() > MOST_BY_CHANCE)
+    # A wrapped row or column, alone in its matrix, is the same wherever it is moved.
+    matrices = [x for x in moved[:-1] if x.ndim > 1]
+    alike = any(min(x.shape[-2:]) == 1 or bool((x == x.mean()).all()) for x in matrices)
+    return alike or (Hooks.moved and not unchanged)
 
 
 def _by_program(t: Any, *ops: str) -> list[int]:
@@ -361,20 +367,21 @@ def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """
     from tiled_matmul.grader.watched import Outside, Record
 
-    *inputs, c = arrays = _operands(request, blobs)
-    record = Record(request["product"], request.get("factors"))
-    names = list(map(str.upper, request["arrays"]))
-    with suppress(Outside):
-        space[request["entry"]](*record.watch(**dict(zip(names, arrays, strict=True))))
+    def run(scale: float) -> tuple[Record, list[np.ndarray]]:
+        record = Record(request["product"], request.get("factors"), scale)
+        arrays = _operands(request, blobs)
+        names = map(str.upper, request["arrays"])
+        with suppress(Outside):
+            space[request["entry"]](*record.watch(**dict(zip(names, arrays, strict=True))))
+        return record, arrays
+
+    record, (*inputs, c) = run(1)
     counts = {f"reads of {name}": count for name, count in record.reads.items()}
     counts |= {"writes of C": record.writes, "whole rows": record.whole_rows}
     counts |= {"products": record.products, "reads without a product": record.longest}
     if "products" in request.get("counts", ()) and record.products:
-        *_, again = spoilt = _operands(request, blobs)
         scale = random.uniform(1.5, 3)
-        other = Record(request["product"], request.get("factors"), scale=scale)
-        with suppress(Outside):
-            space[request["entry"]](*other.watch(**dict(zip(names, spoilt, strict=True))))
+        other, (*_, again) = run(scale)
         # C is a sum of the products that are counted: it grows as they do.
         size = np.abs(c[np.isfinite(c)]).max(initial=1)
         follows = np.isclose(again, scale * c, rtol=0.02, atol=0.01 * size, equal_nan=True)

@@ -318,9 +318,8 @@ const Models = (() => {
   const tile = ({ M, N, K, dtype, blockM, blockN, blockK, threadM, threadN, across, stages, gpu }) => {
     const known = Data.tile.find((one) => one.name === gpu);
     const size = dtype === "float16" ? 2 : 4;
-    const [downLanes, outputs] = [WARP / across, threadM * threadN];
-    const warpM = downLanes * threadM;
-    const warpN = across * threadN;
+    const outputs = threadM * threadN;
+    const [warpM, warpN] = [(WARP / across) * threadM, across * threadN];
     if (blockM % warpM || blockN % warpN) {
       throw new Error(`a warp owns ${warpM} × ${warpN}: that does not divide ${blockM} × ${blockN}`);
     }
@@ -339,7 +338,7 @@ const Models = (() => {
     const peak = dtype === "float16" ? known.fp16 : known.fp32;
     return {
       threads, times, bytes, intensity, shared, registers, warpM, warpN, peak,
-      loads: downLanes * threadM + across * threadN, // distinct elements of a warp, for one k
+      loads: warpM + warpN, // distinct elements of a warp, for one k
       intensityShared: (2 * outputs) / ((threadM + threadN) * size),
       occupancy: occupancy(known, threads, Math.min(registers, 255), shared),
       roof: Math.min(peak, (intensity * known.bandwidth) / 1000),
@@ -422,18 +421,18 @@ const Models = (() => {
   // Run the threads of a block by the record of a kernel, Data.race. `first` and `second` say
   // whether each of its barriers is there, `order` in which order threads run between barriers.
   const race = ({ first, second, order }) => {
-    const { threads, lines, a, b, barriers } = Data.race;
+    const { threads, a, b, barriers } = Data.race;
     const kept = new Set([first && barriers[0], second && barriers[1]]);
     const at = threads.map(() => 0);
-    const [memory, writer] = [new Map(), new Map()];
+    const memory = new Map();
     const state = threads.map(() => ({ value: 0, left: null, sum: 0 }));
     const [steps, seen, races] = [[], new Map(), new Map()];
     const touch = (thread, line, op, where) => {
       const others = seen.get(where) ?? seen.set(where, []).get(where);
       for (const one of others) {
         if (one.thread === thread || (one.op === "load" && op === "load")) continue;
-        const found = races.get(where) ?? races.set(where, { lines: new Set() }).get(where);
-        found.lines.add(one.line).add(line);
+        const lines = races.get(where) ?? races.set(where, new Set()).get(where);
+        lines.add(one.line).add(line);
       }
       if (!others.some((o) => o.thread === thread && o.line === line)) {
         others.push({ thread, line, op });
@@ -451,17 +450,13 @@ const Models = (() => {
             continue;
           }
           const where = `${array} ${element}`;
-          const step = { thread, line, op, array, element, by: thread };
           if (array === "a" || array === "b") own.value = (array === "a" ? a : b)[element];
           else if (array === "c") result.set(element, own.sum);
           else {
             touch(thread, line, op, where);
-            if (op === "store") {
-              memory.set(where, own.value);
-              writer.set(where, thread);
-            } else {
+            if (op === "store") memory.set(where, own.value);
+            else {
               const value = memory.get(where) ?? NaN; // nobody has stored there yet
-              step.by = writer.get(where) ?? null;
               if (own.left === null) own.left = value;
               else {
                 own.sum += own.left * value;
@@ -469,11 +464,12 @@ const Models = (() => {
               }
             }
           }
-          steps.push({ ...step, value: memory.get(where) ?? own.value, sum: own.sum });
+          const value = memory.get(where) ?? own.value;
+          steps.push({ thread, line, op, array, element, value, sum: own.sum });
         }
       }
     }
-    return { steps, result: [...result], races: [...races].map(([w, { lines }]) => [w, [...lines]]), lines };
+    return { steps, result: [...result], races: [...races].map(([w, at]) => [w, [...at]]) };
   };
 
   // Return 0 … count − 1 in an order: as they are, backwards, or shuffled by a number.
@@ -492,6 +488,6 @@ const Models = (() => {
   };
 
   return {
-    expression, warp, order, waves, pipeline, tile, swizzle, swizzled, fragments, race, ordered,
+    expression, warp, order, waves, pipeline, tile, swizzle, fragments, race, ordered,
   };
 })();

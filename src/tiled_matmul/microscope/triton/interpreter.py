@@ -245,7 +245,7 @@ def differently(products: str = "all", backwards: bool = False) -> Iterator[None
     whether that made any difference to a tile. `backwards`, the last program runs first: they have
     no order on a GPU.
     """
-    Hooks.products, Hooks.backwards = products, backwards
+    Hooks.products, Hooks.backwards, Hooks.moved = products, backwards, False
     try:
         yield
     finally:
