@@ -47,6 +47,7 @@ BROADER = {
 }
 RACES = ("divergent barrier", "clamped", "same element", "copied twice", "staged twice", "race")
 RACES += ("race on the next turn",)
+SCALES = (1 / 2, 1 / 4, 1 / 8)  # of counted products; larger ones might overflow
 UNOWNED = ("not stored", "stored twice", "no tile", "stale")
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
@@ -184,8 +185,7 @@ def run_case(
         _call(exercise, case, worker, others)
         return []
     described, blobs = request(exercise, case, seed)
-    reply, data = ask(exercise, worker, described, blobs, sum(map(len, blobs)))
-    findings, counts = _facts(reply)
+    findings, counts, data = _answer(exercise, case, worker, described, blobs)
     ignored = exercise.operation.ignored if exercise.operation else ()
     out_of_order = _out_of_order(exercise, case, counts)
     try:
@@ -230,6 +230,28 @@ def run_case(
     if exercise.kind == "triton":
         _look_at_shares(exercise, case, counts)
     return counted
+
+
+def _answer(
+    exercise: Exercise, case: Case, worker: pool.Worker, described: dict, blobs: list[bytes]
+) -> tuple[list, dict, list[bytes]]:
+    """Return the findings, the counts and the data of a worker's reply to a case.
+
+    C has to be made of the products that are counted: the worker scales each of them by a power of
+    two and C back, which changes no bit. If such a C is wrong, the answer is asked once more,
+    without a scale; none of its products count then.
+    """
+    most = sum(map(len, blobs))
+    reply, data = ask(exercise, worker, described, blobs, most)
+    findings, counts = _facts(reply)
+    if described["scale"] != 1:
+        try:
+            compare(exercise, case, blobs, data)
+        except Stop:
+            reply, data = ask(exercise, worker, described | {"scale": 1}, blobs, most)
+            findings, counts = _facts(reply)
+            counts["products"] = 0
+    return findings, counts, data
 
 
 def _look_at_shares(exercise: Exercise, case: Case, counts: dict[str, int]) -> None:
@@ -296,7 +318,10 @@ def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes
     """
     stale = np.random.default_rng(seed).integers(10_000, 20_000, exercise.shapes(case)[-1])
     arrays = *exercise.inputs(case, seed), stale.astype(case.dtype)
-    return header(exercise, case), [x.tobytes() for x in arrays]
+    described = header(exercise, case)
+    if "products" in described["counts"]:
+        described |= {"scale": SCALES[seed % len(SCALES)], "moved": seed % 2 == 0}
+    return described, [x.tobytes() for x in arrays]
 
 
 def header(exercise: Exercise, case: Case) -> dict:
@@ -317,6 +342,8 @@ def header(exercise: Exercise, case: Case) -> dict:
         "corner": case.corner,
         "apart": case.apart,
         "walk": exercise.walk is not None,
+        "scale": 1,
+        "moved": False,
     }
     if exercise.launch is not None:
         header["launch"] = exercise.launch(case)

@@ -167,7 +167,7 @@ class Memory:
 class Hooks:
     """The functions that replace the interpreter's accesses and dots."""
 
-    products, backwards, moved = "all", False, False  # see `differently`
+    scale, move, moved, backwards = 1, False, False, False  # see `differently`
 
     def __init__(self, memory: Memory, builder: Any) -> None:
         self.memory = memory
@@ -223,33 +223,34 @@ class Hooks:
         finally:
             self.memory.described = None
 
-    def create_dot(self, a, b, *rest, **named):
+    def create_dot(self, a, b, sums, *rest, **named):
         m, k, n = *a.data.shape[-2:], b.data.shape[-1]
         self.memory.record.dot(m, n, k, *self.memory.code.line())
-        if self.products == "none":
-            (sums, *_) = rest
-            return TensorHandle(sums.data.copy(), sums.dtype)
-        if self.products == "moved":
+        if self.move:
             columns = np.roll(b.data, 1, axis=-1)
             Hooks.moved |= not np.array_equal(columns, b.data)
             b = TensorHandle(columns, b.dtype)
-        return self.own["create_dot"](a, b, *rest, **named)
+        if self.scale == 1:
+            return self.own["create_dot"](a, b, sums, *rest, **named)
+        zeros = TensorHandle(np.zeros_like(sums.data), sums.dtype)
+        made = self.own["create_dot"](a, b, zeros, *rest, **named)
+        return TensorHandle(sums.data + made.data * made.data.dtype.type(self.scale), sums.dtype)
 
 
 @contextmanager
-def differently(products: str = "all", backwards: bool = False) -> Iterator[None]:
+def differently(scale: float = 1, moved: bool = False, backwards: bool = False) -> Iterator[None]:
     """Run launches so that a kernel shows what it relies on.
 
-    With `products` "none", `tl.dot` adds nothing: what is stored has not come from dots. With
-    "moved" it multiplies by the columns of its second tile moved by one; `Hooks.moved` says then
-    whether that made any difference to a tile. `backwards`, the last program runs first: they have
-    no order on a GPU.
+    `tl.dot` multiplies its products by `scale`, which shows in C if that comes from dots. `moved`,
+    it multiplies by the columns of its second tile moved by one; `Hooks.moved` says then whether
+    that made any difference to a tile. `backwards`, the last program runs first: they have no order
+    on a GPU.
     """
-    Hooks.products, Hooks.backwards, Hooks.moved = products, backwards, False
+    Hooks.scale, Hooks.move, Hooks.moved, Hooks.backwards = scale, moved, False, backwards
     try:
         yield
     finally:
-        Hooks.products, Hooks.backwards = "all", False
+        Hooks.scale, Hooks.move, Hooks.backwards = 1, False, False
 
 
 def _nan(kind: Any) -> Any:
