@@ -80,18 +80,19 @@ def chosen(arguments):
             for one in mistakes.answers(folder):
                 found.append((one.exercise, f"mistake {one.name}", one.status, "", one.source))
     kinds = arguments.kinds.split(",")
+    both = arguments.right == arguments.wrong
     return [
         answer
         for answer in found
         if answer[0].startswith(wanted)
         and exercise(answer[0]).kind in kinds
-        and not (arguments.wrong and answer[2] == "PASS")
+        and (both or arguments.right == (answer[2] == "PASS"))
         and (not arguments.names or answer[1] in arguments.names.split(","))
     ]
 
 
 def graded(answers, seeds, few, seen):
-    """Yield a Told for each answer; `few` seeds where no number matters, or it is right.
+    """Yield a Told for each answer; `few` seeds where no number matters.
 
     With `seen` only those cases that learners see.
     """
@@ -119,7 +120,7 @@ def graded(answers, seeds, few, seen):
                 full = verdict.points == verdict.max_points
                 same = full == (verdict.status == "PASS")
                 told[(verdict.status if same else "HALF", verdict.diagnosis)] += 1
-                if verdict.status == "PASS" or steady(one, verdict):
+                if steady(one, verdict):
                     times = min(times, few)
                 if verdict.status != status or not message:
                     message = verdict.message
@@ -147,13 +148,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", help="files of answers; else those of the tests")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--few", type=int, help="seeds where no number matters, or it is right")
+    parser.add_argument("--few", type=int, help="seeds where no number matters")
     parser.add_argument("--jobs", type=int, default=1, help="processes that grade")
     parser.add_argument("--kinds", default="values,loops,cuda,triton")
     parser.add_argument("--exercises", default="", help="beginnings of names, such as 05,10.1")
     parser.add_argument("--names", default="", help="names of answers")
     parser.add_argument("--mistakes", action="store_true", help="mistakes.txt as well")
     parser.add_argument("--wrong", action="store_true", help="wrong answers alone")
+    parser.add_argument("--right", action="store_true", help="right answers alone")
     parser.add_argument("--seen", action="store_true", help="without the hidden cases")
     parser.add_argument("--all", action="store_true", help="say what every answer is told")
     arguments = parser.parse_args()

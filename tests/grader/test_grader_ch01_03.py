@@ -148,7 +148,7 @@ def test_a_cache_of_lines_or_tiles_loads_whole_ones():
 def test_the_driver_hands_back_what_was_watched():
     a, b = Case(2, 3, 4).inputs(0)
     request = {"entry": "f", "shapes": [(2, 4), (4, 3), (2, 3)], "dtype": "float32"}
-    request |= {"arrays": "abc", "product": True, "launch": [9, [2, 1, 4], [2, 2, 2]]}
+    request |= {"arrays": "abc", "product": True, "scale": 1, "launch": [9, [2, 1, 4], [2, 2, 2]]}
     blobs = [a.tobytes(), b.tobytes(), bytes(24)]
     reply, data = kinds.run("loops", {"f": lambda a, b, c: c[5, 0]}, request, blobs)
     assert [found["kind"] for found in reply["findings"]] == ["out of bounds"]

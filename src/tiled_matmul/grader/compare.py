@@ -47,7 +47,6 @@ BROADER = {
 }
 RACES = ("divergent barrier", "clamped", "same element", "copied twice", "staged twice", "race")
 RACES += ("race on the next turn",)
-SCALES = (1 / 2, 1 / 4, 1 / 8)  # of counted products; larger ones might overflow
 UNOWNED = ("not stored", "stored twice", "no tile", "stale")
 PLACE = re.compile(r"\b(thread|block) \((\d+), (\d+), (\d+)\)")
 LINE = re.compile(r"\b[Ll]ine ([0-9]{1,6})\b(?: of (\w+))?")
@@ -320,7 +319,10 @@ def request(exercise: Exercise, case: Case, seed: int) -> tuple[dict, list[bytes
     arrays = *exercise.inputs(case, seed), stale.astype(case.dtype)
     described = header(exercise, case)
     if "products" in described["counts"]:
-        described |= {"scale": SCALES[seed % len(SCALES)], "moved": seed % 2 == 0}
+        # In float16 large whole numbers might overflow, and small numbers lose digits.
+        up = 2 ** (1 + seed % 3)
+        scale = up if case.draw in ("normal", "positive") else 1 / up
+        described |= {"scale": scale, "moved": seed % 2 == 0}
     return described, [x.tobytes() for x in arrays]
 
 
