@@ -7,7 +7,8 @@ SHELL := bash
 
 PYTHON ?= python3
 # How many processes run tests beside each other.
-JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 8 ? n : 8)))
+# One more than there are cores: many tests wait for a process or the clock.
+JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 8 ? n + 1 : 8)))
 # How many processes share the GPU in test-gpu: each takes a core and about 1 GB of its memory.
 GPU_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 12 ? n : 12)))
 CHAPTER_JOBS ?= $(shell n=$(GPU_JOBS); echo $$(((n + 1) / 2)))
@@ -199,6 +200,8 @@ gpu-tests-exist:
 
 ## Set-up. A stamp that is newer than the lock means: nothing to do.
 
+# What is imported is compiled then: compiling all that is installed took half a minute.
+INSTALL = pip install -q --no-compile --disable-pip-version-check
 # $(1) the folder, $(2) the lock. torch comes first and by itself: a bare `torch` among others can
 # pull in gigabytes. The resolver stays on, so pins that contradict each other stop here.
 define set-up
@@ -206,15 +209,15 @@ define set-up
 		$(PYTHON) is $(VERSION): name another, as in: make PYTHON=python3.12 $(MAKECMDGOALS)))
 	@$(1)/bin/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(1)
 	@echo "Setting up $(1) with $$($(1)/bin/python --version), once (1 of 3: torch)"
-	@$(1)/bin/python -m pip install -q --disable-pip-version-check "$$(grep '^torch==' $(2))"
+	@$(1)/bin/python -m $(INSTALL) "$$(grep '^torch==' $(2))"
 	@echo "Setting up $(1) (2 of 3: the packages of $(2))"
 	@cuda=$$($(1)/bin/python -W ignore -c \
 		'import torch; print("" if torch.version.cuda else "-c requirements-cuda.lock")') && \
-	$(1)/bin/python -m pip install -q --disable-pip-version-check -r $(2) $$cuda
-	@$(1)/bin/python -m pip install -q --disable-pip-version-check \
+	$(1)/bin/python -m $(INSTALL) -r $(2) $$cuda
+	@$(1)/bin/python -m $(INSTALL) \
 		--no-deps --only-binary :all: --require-hashes -r requirements-sandbox.lock
 	@echo "Setting up $(1) (3 of 3: this course)"
-	@$(1)/bin/python -m pip install -q --disable-pip-version-check \
+	@$(1)/bin/python -m $(INSTALL) \
 		--no-deps --no-build-isolation -e .
 	@$(1)/bin/python -m pip check
 	@touch $@
@@ -224,7 +227,7 @@ endef
 	$(call set-up,.venv,requirements.lock)
 
 .venv/.browser: .venv/.installed requirements-browser.lock
-	@$(RUN) -m pip install -q --disable-pip-version-check -r requirements-browser.lock
+	@$(RUN) -m $(INSTALL) -r requirements-browser.lock
 	@touch $@
 
 .venv-colab/.installed: requirements-colab.lock requirements-cuda.lock requirements-sandbox.lock pyproject.toml

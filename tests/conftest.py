@@ -2,11 +2,13 @@
 
 Where there is no GPU, tests marked `gpu` are deselected. With `TILED_MATMUL_BACKEND=gpu`
 (`make test-gpu`) a machine with no usable GPU is an error. With `TILED_MATMUL_LONG=0` (`make test`)
-those marked `long` and `browser` are deselected. The file that `TILED_MATMUL_NOT_RUN` names
+those marked `long` and `browser` are deselected, and of those marked `sample(n)` all but one in n.
+The file that `TILED_MATMUL_NOT_RUN` names
 receives a line that counts the tests that did not run, by reason: `make test` ends with it.
 """
 
 import os
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +39,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left = Counter()
+    for item in beyond_the_sample(items):
+        item.add_marker("long")
     for marker, reason in left_out(config).items():
         without = [item for item in items if item.get_closest_marker(marker)]
         left[reason] = len(without)
@@ -44,6 +48,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             config.hook.pytest_deselected(items=without)
             items[:] = [item for item in items if not item.get_closest_marker(marker)]
     config.stash[LEFT_OUT] = left
+
+
+def beyond_the_sample(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return all cases but one in n, and at least one, of each test marked `sample(n)`.
+
+    Their names draw them, so that an added case changes few lots.
+    """
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sample"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    beyond = []
+    for cases in tests.values():
+        (n,) = cases[0].get_closest_marker("sample").args
+        cases.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        beyond += cases[-(-len(cases) // n) :]
+    return beyond
 
 
 def left_out(config: pytest.Config) -> dict[str, str]:

@@ -295,6 +295,7 @@ def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
         "import pytest\n@pytest.mark.gpu\ndef test_gpu(): assert False\ndef test_cpu(): pass\n"
         "@pytest.mark.skipif(True, reason='no sandbox')\ndef test_sandbox(): assert False\n"
         "@pytest.mark.long\n@pytest.mark.parametrize('i', range(2))\ndef test_long(i): pass\n"
+        "@pytest.mark.sample(3)\n@pytest.mark.parametrize('i', range(5))\ndef test_many(i): pass\n"
     )
     command = (*PYTEST, "-p", "xdist", "-c", ROOT / "pyproject.toml")
     return run(*command, "--rootdir", tmp_path, *options, tmp_path, **environment, **NO_PLUGINS)
@@ -307,12 +308,12 @@ def test_what_was_not_run_is_counted_by_reason(tmp_path, workers):
     done = pytest_on_marked_test(tmp_path, "-n", workers, **settings)
     line = "Not run: 1 (no GPU), 1 (no sandbox). Every other test passed."
     assert done.returncode == 0 and file.read_text() == f"{line}\n", done.stdout
-    assert f"3 passed, 1 skipped{', 1 deselected' * (workers == '0')}" in done.stdout
+    assert f"8 passed, 1 skipped{', 1 deselected' * (workers == '0')}" in done.stdout
     settings["TILED_MATMUL_LONG"] = "0"
     done = pytest_on_marked_test(tmp_path, "-n", workers, **settings)
-    line = "Not run: 2 (make test-long), 1 (no GPU), 1 (no sandbox). Every other test passed."
+    line = "Not run: 5 (make test-long), 1 (no GPU), 1 (no sandbox). Every other test passed."
     assert done.returncode == 0 and file.read_text() == f"{line}\n", done.stdout
-    assert f"1 passed, 1 skipped{', 3 deselected' * (workers == '0')}" in done.stdout
+    assert f"3 passed, 1 skipped{', 6 deselected' * (workers == '0')}" in done.stdout
 
 
 def test_gpu_tests_alone_never_pass_without_a_gpu(tmp_path):

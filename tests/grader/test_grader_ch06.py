@@ -42,6 +42,7 @@ def traced(case, **constants):
     return trace(kernel, *exercise("06.1").launch(case), a.copy("F"), b, c)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", exercise("06.1").cases, ids=str)
 def test_the_limits_are_those_of_the_chapters_kernel(case):
     t = traced(case, PITCH=TRANSPOSED.TILE + 1)

@@ -46,6 +46,7 @@ def test_barriers_and_bytes(case):
     assert after["copies"] == 0 and after["plain global loads"] == after["global loads"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_copies_are_bare_unless_something_is_read_while_they_fly(case):
     blocks, steps, tile = sizes(case)

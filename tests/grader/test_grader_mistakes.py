@@ -45,6 +45,7 @@ def workers():
         yield of
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("one", FOLDERS, ids=lambda one: one.name)
 def test_every_answer_is_told_for_what_it_is(one, workers):
     """A mistake is one in the cases that learners see, too."""

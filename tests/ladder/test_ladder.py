@@ -160,6 +160,7 @@ def test_bad_dtypes_are_quoted(r):
             r.matmul(operands(r, dtype)[0], right[1])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("r", LADDER, ids=ids)
 def test_out_is_new_or_what_was_given_and_shares_no_memory(r):
     """Three matrices that lie in one buffer are fine; if they overlap, they are not."""

@@ -29,6 +29,7 @@ def traced(matmul, layout="nn", shape="32x32x32", dtype="float32", **options):
     return t
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_transposed_operands_give_the_product(shape, layout):
@@ -36,6 +37,7 @@ def test_transposed_operands_give_the_product(shape, layout):
         run_checked(cuda_transposed.matmul, *operands(shape, dtype, layout), tile=16)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("coalesced", [True, False])
 @pytest.mark.parametrize("tile, pad", [(1, 0), (3, 3), (16, 0), (16, 2), (32, 1)])
 def test_every_tile_and_padding_gives_the_product(tile, pad, coalesced):

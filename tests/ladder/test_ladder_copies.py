@@ -199,6 +199,7 @@ def test_rows_that_begin_between_fours_are_copied(columns):
 # M, N and K of 1, and a tile's size along K, one less and one more; test_ladder.py has more.
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (3, 1, -1), (1, 4, 0), (2, 7, 1)])
 @every_setting
 def test_every_setting_is_right_at_every_edge(setting, m, n, k):
@@ -206,6 +207,7 @@ def test_every_setting_is_right_at_every_edge(setting, m, n, k):
     run_checked(cuda_best.matmul, *inputs(f"{m}x{n}x{k}", kind="normal"), setting=setting)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("shape", ["1x4x4", "3x8x8", "5x12x20"])
 @pytest.mark.parametrize("name", BUFFERS)
 def test_fours_at_every_edge(name, shape):
@@ -218,6 +220,7 @@ def test_asynchronous_copies_at_every_edge(shape):
     run_checked(cuda_async.matmul, *inputs(shape, kind="normal"))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", RUNGS)
 def test_more_than_one_block_each_way(name):
     # Past the last whole tile of 128×128, 64×128 or 32×64, by one row and by four columns.
@@ -308,6 +311,7 @@ def kernel(name):
     return getattr(RUNGS[name], f"{name}_kernel")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "text", "nth", "found"), [(name, *each) for name in NEEDED for each in NEEDED[name]]
 )
@@ -354,6 +358,7 @@ def test_tiles_that_do_not_change_places_give_another_product():
     assert looked_at("cuda_best", variant, 2) == (set(), False)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "limit"),
     [

@@ -73,6 +73,7 @@ def test_float64_is_right(r, shape):
     run_checked(r.matmul, *operands(r, shape, "normal", "float64"))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("r", [r for r in GPU if "int32" in r.dtypes], ids=lambda r: r.name)
 def test_int32_wraps_around(r):
     m, n, k = (130, 136, 140) if ON_GPU else (3, 4, 8)
@@ -83,6 +84,7 @@ def test_int32_wraps_around(r):
     assert int(c[0, 0]) == (int(exact[0, 0]) + 2**31) % 2**32 - 2**31
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("which", ["a", "b", "out", "all"] if ON_GPU else ["all"])
 @every_rung
 def test_operands_that_begin_beside_16_bytes_are_right_or_refused(r, which):

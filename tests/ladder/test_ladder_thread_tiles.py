@@ -33,6 +33,7 @@ def traced(rung, shape, dtype="float32", **options):
     return traces[0]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [
@@ -69,6 +70,7 @@ def test_a_matrix_that_begins_between_fours_is_right_all_the_same(shifted):
     assert bool((c == cuda_vectorised.matmul(a, b)).all())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("size", [(4, 4), (4, 12), (8, 4), (12, 8), (16, 16)])
 def test_all_tiles_of_a_thread_give_the_same_product(size):
     rows, columns = size

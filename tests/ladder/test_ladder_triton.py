@@ -64,6 +64,7 @@ def operands(shape="37x53x70", dtype="float16", kind="integers", seed=5):
 # --- right ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @every_dtype
 @every_module
 def test_ragged_shapes_in_several_blocks(module, dtype):
@@ -122,6 +123,7 @@ def test_parts_that_the_next_call_overwrites_are_added_up_before(shape):
     assert all(torch.equal(c, wanted[turn % 2]) for turn, c in enumerate(got))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @every_module
 def test_matrices_that_lie_by_rows_or_by_columns(module, layout):
@@ -138,6 +140,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @every_module
 def test_views_of_any_strides(module, dtype):
@@ -150,6 +153,7 @@ def test_views_of_any_strides(module, dtype):
             raise
 
 
+@pytest.mark.sample(3)
 @every_dtype
 @every_module
 def test_out_may_be_a_view_and_what_lies_around_it_stays(module, dtype):
@@ -172,6 +176,7 @@ def test_products_are_summed_in_float32(module, dtype):
     run_checked(launcher(module), a, b, **small(module))
 
 
+@pytest.mark.sample(3)
 @those_with("group_m")
 @pytest.mark.parametrize("group_m", [1, 2, 3, 100])
 def test_any_group_gives_the_same_product(module, group_m):

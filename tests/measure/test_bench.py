@@ -95,6 +95,7 @@ def test_a_rung_that_skips_the_last_tile_is_not_timed(monkeypatch):
         bench.bench(rungs, SMALL)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("later", [does_nothing, spoils_the_last_element])
 @pytest.mark.parametrize("timed_right", [0, 1, 2, 3, 4])
 def test_a_rung_that_goes_wrong_while_timed_is_noticed(later, timed_right, monkeypatch):

@@ -20,6 +20,7 @@ def test_every_setting_fits_together_and_none_is_there_twice():
     assert len({search.title(setting) for setting in search.SETTINGS}) == len(search.SETTINGS)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("variant", search.VARIANTS)
 def test_every_variant_is_a_change_and_is_right(variant):
     a, b = Problem(33, 40, 21).inputs(kind="integers", device="cpu")

@@ -194,6 +194,7 @@ def test_warps_have_different_work_where_a_rung_asks_for_it(codes):
     )
 
 
+@pytest.mark.long
 def test_warps_have_different_work_whichever_way_the_matrices_lie():
     a, b = matrices()
     jobs = {}
@@ -224,6 +225,7 @@ def test_what_may_be_specialised_is(stages):
         assert halves == [str(block[0] // 2)] * 2, (block, halves)
 
 
+@pytest.mark.long
 def test_without_the_switch_the_same_warps_spill():
     [job] = launched(rung("triton_specialised").matmul, *matrices(), specialise=False)
     code = tile_codes({"off": job})["off"]
@@ -237,6 +239,7 @@ def test_shared_memory_is_within_each_gpus_limit(codes):
         assert code.shared_bytes <= shared_limit(place[1]), (place, code)
 
 
+@pytest.mark.long
 def test_sizes_of_one_are_compiled_too():
     # A launch makes a constant of an argument that is 1: `M.to(…)` was no Triton then.
     one = torch.empty((1, 1), dtype=torch.float16)
@@ -359,6 +362,7 @@ def test_what_was_compiled_is_remembered(small, monkeypatch):
         tile_code.tile_code(scaled, x, y, 4096, 2.0, BLOCK=512, num_warps=4)
 
 
+@pytest.mark.long
 def test_what_the_compiler_says_is_passed_on():
     @triton.jit
     def wrong(x):
@@ -436,6 +440,7 @@ def test_kinds_of_instructions_are_told_apart():
     assert code.count("tensor cores") == 3
 
 
+@pytest.mark.long
 def test_without_cuobjdump_the_assembler_is_asked(monkeypatch):
     """In a process that compiles: here `_compile` is called as that process does."""
     if backend.select().name == "simulator":

@@ -140,6 +140,7 @@ def arithmetic_and_extremes(x, y):
     return results + orders + (min(x, y), max(x, y))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("y", TYPES)
 @pytest.mark.parametrize("x", TYPES)
 def test_arithmetic_of_two_types(x, y):
@@ -155,6 +156,7 @@ def bitwise(x, y):
     return x & y, x | y, x ^ y, x << (y & 31), x >> (y & 31)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("y", ("bool", *INTEGERS))
 @pytest.mark.parametrize("x", ("bool", *INTEGERS))
 def test_bitwise_operators(x, y):
@@ -165,6 +167,7 @@ def power(x, y):
     return x**y, x**2, x**3
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("x", (*INTEGERS, *FLOATS))
 @pytest.mark.parametrize("y", ("int8", "int64", "uint64", "float32", "float64"))
 def test_power(x, y):

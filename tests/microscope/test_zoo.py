@@ -209,6 +209,7 @@ NUMBA = [r for r in LADDER if r.device == "gpu" and not r.in_triton]
 FOURS = ("cuda_vectorised", "cuda_double_buffer", "cuda_unrolled", "cuda_warp_tiles")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("rung", NUMBA, ids=lambda r: r.name)
 def test_nothing_is_found_in_a_rung(rung):
     """In forward order, on one row; test_ladder_microscope.py has larger shapes in other orders."""
