@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -294,27 +295,25 @@ def gather() -> Facts:
     """Return the facts about this machine. No missing or broken package makes it raise."""
     gpu, _ = backend.probe_gpu()
     names = (*RANGES, *OTHERS)
-    trials = {"backend": _attempt(_CHOOSE)}
-    chosen = None
+    imported = [package for package in ("numpy", "torch", "numba") if _version(package)]
+    programs = {"backend": _CHOOSE} | {package: f"import {package}" for package in imported}
+    if "torch" in imported:
+        programs["torch"] += "; print(torch.version.cuda or '')"
+    trials, chosen, torch_cuda = _attempts(programs), None, None
     if trials["backend"].ok:
         chosen, _, sentence = trials["backend"].text.partition(":")
         trials["backend"] = Trial(True, sentence)
-    for package in ("numpy", "torch", "numba"):
-        if _version(package):
-            trials[package] = _attempt(f"import {package}")
-    torch_cuda = None
-    if trials.get("torch", Trial(False)).ok:
-        torch_cuda = _attempt("import torch; print(torch.version.cuda or '')").text or None
-    if trials.get("numba", Trial(False)).ok:
-        on_gpu = chosen == "gpu"
-        capability = gpu.capability if gpu else (8, 0)
-        real = {"NUMBA_ENABLE_CUDASIM": "0"}
-        trials["numba compiles"] = _attempt(_COMPILE.format(capability=capability), real)
+    if "torch" in trials and trials["torch"].ok:
+        torch_cuda, trials["torch"] = trials["torch"].text or None, Trial(True, "")
+    programs = {}
+    if "numba" in trials and trials["numba"].ok:
+        programs["numba compiles"] = _COMPILE.format(capability=gpu.capability if gpu else (8, 0))
         if chosen:
-            trials["numba launches"] = _attempt(_LAUNCH)
-            if _version("triton") and trials.get("torch", Trial(False)).ok:
-                device_name = "cuda" if on_gpu else "cpu"
-                trials["triton launches"] = _attempt(_TRITON.format(device=device_name))
+            programs["numba launches"] = _LAUNCH
+            if _version("triton") and "torch" in trials and trials["torch"].ok:
+                device_name = "cuda" if chosen == "gpu" else "cpu"
+                programs["triton launches"] = _TRITON.format(device=device_name)
+    trials |= _attempts(programs)
     return Facts(
         python=sys.version_info[:3],
         system=f"{platform.system()} {platform.release()} ({platform.machine()})",
@@ -341,6 +340,8 @@ chosen = backend.decide(os.environ.get(backend.OVERRIDE))
 print(f"{chosen.name}:{chosen.reason}")
 """
 _COMPILE = """
+import os
+os.environ["NUMBA_ENABLE_CUDASIM"] = "0"
 from numba import cuda, float32
 def double(x):
     x[cuda.grid(1)] *= 2
@@ -373,10 +374,16 @@ assert (x.cpu() == 2 * torch.arange(8)).all(), x
 """
 
 
-def _attempt(program: str, environment: Mapping[str, str] | None = None) -> Trial:
+def _attempts(programs: dict[str, str]) -> dict[str, Trial]:
+    """Run programs beside each other; return what came of each."""
+    with ThreadPoolExecutor() as executor:
+        return dict(zip(programs, executor.map(_attempt, programs.values()), strict=True))
+
+
+def _attempt(program: str) -> Trial:
     """Run a program in a separate Python process and return the outcome."""
     path = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
-    settings = {"PYTHONPATH": os.pathsep.join(filter(None, path)), **(environment or {})}
+    settings = {"PYTHONPATH": os.pathsep.join(filter(None, path))}
     # From a file, because Triton reads the source of its kernels.
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "attempt.py"
