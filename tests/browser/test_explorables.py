@@ -15,6 +15,7 @@ PAGES = [
     for path in sorted(BOOK.rglob("*.html"))
     if "data-explore=" in path.read_text(encoding="utf-8")
 ]
+EVERY_KIND = ("explorables.html", "intro.html")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -145,7 +146,7 @@ def test_play_goes_on_by_itself_and_pauses(book, page):
     assert "Wave 1 of 4" in said.inner_text()
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EVERY_KIND)
 def test_every_example_is_a_setting_that_the_figure_takes(name, book, page):
     page.goto(book + name)
     for figure in page.locator("figure.explore").all():
@@ -161,15 +162,18 @@ def test_every_example_is_a_setting_that_the_figure_takes(name, book, page):
         assert len(sentences) >= len(names) - 1  # a pad and a swizzle cost the same
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    ("name", "dark"),
+    [(name, False) for name in PAGES] + [(name, True) for name in EVERY_KIND],
+)
 def test_each_figure_is_driven_by_keyboard_alone(name, dark, book, page):
     """Every field is reached, an arrow key changes the figure, Reset brings the first one back."""
     page.emulate_media(color_scheme="dark" if dark else "light")
     page.goto(book + name)
     for root in page.locator("figure.explore").evaluate_all("all => all.map((one) => one.id)"):
         figure = page.locator(f"#{root}")
-        said, fields = figure.locator(".explore-said"), figure.locator("input, select, button")
+        said = figure.locator(".explore-said")
+        fields = figure.locator("input, select, summary, button:not([tabindex])")
         first, seen = said.inner_text(), set()
         fields.first.focus()
         page.keyboard.press("ArrowDown")
@@ -177,12 +181,14 @@ def test_each_figure_is_driven_by_keyboard_alone(name, dark, book, page):
             page.keyboard.press("ArrowUp")
         assert said.inner_text() != first and urlsplit(page.url).fragment.startswith(f"{root}?")
         for _ in range(fields.count()):
-            seen.add(page.evaluate("document.activeElement.id || document.activeElement.type"))
+            seen.add(
+                page.evaluate("document.activeElement.id || document.activeElement.textContent")
+            )
             outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
             assert outline == "solid", f"{root}: nothing shows where the focus is"
             page.keyboard.press("Tab")
         assert len(seen) == fields.count()
-        page.keyboard.press("Shift+Tab")
+        figure.get_by_role("button", name="Reset").focus()
         page.keyboard.press("Enter")
         assert said.inner_text() == first
         PICTURES.mkdir(parents=True, exist_ok=True)
@@ -238,3 +244,31 @@ def test_the_race_shows_what_is_wrong(book, page):
     figure.get_by_label("Example").select_option("no first barrier, half way")
     assert figure.locator(".explore-code .gone").inner_text().strip() == "cuda.syncthreads()"
     assert figure.locator(".explore-code .raced").count() == 3
+
+
+def test_a_finger_has_buttons_for_numbers_and_few_settings_above_the_picture(book, browser):
+    context = browser.new_context(
+        has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844}
+    )
+    page = context.new_page()
+    page.goto(f"{book}explorables.html")
+    figure = page.locator("#tile")
+    picture, form = figure.locator("svg").bounding_box(), figure.bounding_box()
+    assert picture["y"] - form["y"] < 500 < 844
+    rows = figure.get_by_label("M", exact=True)
+    assert rows.is_hidden()
+    figure.get_by_text("More settings").tap()
+    assert rows.evaluate("(one) => getComputedStyle(one).fontSize") == "16px"
+    figure.get_by_role("button", name="more M", exact=True).tap()
+    assert rows.input_value() == "4097" and "M=4097" in page.url
+    for _ in range(2):
+        figure.get_by_role("button", name="less Buffers").tap()
+    assert figure.get_by_label("Buffers", exact=True).input_value() == "1"  # and not 0
+    context.close()
+
+
+def test_a_pointer_of_a_mouse_has_all_settings_and_no_such_buttons(book, page):
+    page.goto(f"{book}explorables.html")
+    figure = page.locator("#tile")
+    assert figure.get_by_label("M", exact=True).is_visible()
+    assert figure.locator(".explore-number button:visible").count() == 0

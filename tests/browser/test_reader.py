@@ -42,7 +42,10 @@ def test_a_prediction_in_words_is_shown_beside_the_answer(chapter):
     form = chapter.locator("form.predict").nth(1)
     form.get_by_label("I predict").fill("all of them")
     form.get_by_role("button").click()
-    assert chapter.locator(".predict-said").nth(1).inner_text() == "You said: all of them."
+    assert (
+        chapter.locator(".predict-said").nth(1).inner_text()
+        == "You said: all of them. Compare it with the answer."
+    )
     empty = chapter.locator("form.predict").nth(2)
     empty.get_by_role("button").click()
     assert empty.is_visible()
@@ -66,9 +69,9 @@ def test_every_prediction_of_the_book_has_a_form(book, page):
         ("3 million", "1.5 million", "3,000,000 is 2 times too large."),
         ("0", "3", "0 is 3 off 3."),
         ("-2", "2", "-2 is 4 off 2."),
-        ("1, 2", "1", ""),
-        ("many", "12", ""),
-        ("5", "no number", ""),
+        ("1, 2", "1", "Compare it with the answer."),
+        ("many", "12", "Compare it with the answer."),
+        ("5", "no number", "Compare it with the answer."),
     ],
 )
 def test_how_far_off_a_prediction_is(said, answer, verdict, chapter):
@@ -167,6 +170,26 @@ def test_a_terms_card_shows_on_hover_and_on_focus_and_goes_with_escape(chapter):
     card.wait_for(state="hidden")
 
 
+def test_a_finger_opens_a_terms_card_first_and_follows_the_link_second(book, browser):
+    context = browser.new_context(has_touch=True, viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto(book + CHAPTER)
+    link = page.locator(".bd-article a[href*='glossary.html#multiprocessor']").first
+    link.tap()
+    card = page.locator("#term-card")
+    card.wait_for(state="visible")
+    assert "Tap the word again" in card.inner_text() and page.url.endswith(CHAPTER)
+    box = card.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    page.locator(".bd-article h1").tap()
+    card.wait_for(state="hidden")
+    link.tap()
+    card.wait_for(state="visible")
+    link.tap()
+    page.wait_for_url("**/glossary.html#multiprocessor")
+    context.close()
+
+
 def test_every_link_to_a_term_has_its_card(book, page):
     page.goto(f"{book}glossary.html")
     script = (BOOK / "_static" / "reader" / "terms.js").read_text(encoding="utf-8")
@@ -188,10 +211,15 @@ def test_arrows_turn_pages_unless_something_takes_them(book, page):
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Alt+ArrowRight")
     assert page.url.endswith(CHAPTER)
+    page.evaluate("scrollTo({top: 2000, behavior: 'instant'})")
     page.keyboard.press("ArrowRight")
     page.wait_for_url("**/06_banks.html")
+    assert page.evaluate("scrollY") == 0
     page.keyboard.press("ArrowLeft")
     page.wait_for_url("**/05_shared_memory.html")
+    page.wait_for_function("scrollY === 2000")  # where it was left
+    page.goto(book + CHAPTER)
+    assert page.evaluate("scrollY") == 0
 
 
 def test_from_disk_all_of_it_works_too(browser):

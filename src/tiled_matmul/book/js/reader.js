@@ -7,7 +7,7 @@
     const base = new URL(root, document.baseURI).href;
     return decodeURI(location.href.split(/[?#]/)[0].slice(base.length)).replace(/\.html$/, "");
   };
-  const KEY = "tiled-matmul";
+  const KEY = "tiled-matmul", PLACES = "tiled-matmul-places";
   const made = (tag, content = {}, ...inside) => {
     const element = Object.assign(document.createElement(tag), content);
     element.append(...inside);
@@ -49,7 +49,9 @@
   // Say how far `said` is off the numbers that are stressed in the answer; "" if that has no sense.
   const judged = (said, stressed) => {
     const [mine, right] = [numbers(said), stressed.flatMap(numbers)];
-    if (!mine.length || mine.length !== right.length) return { text: "", off: null };
+    if (!mine.length || mine.length !== right.length) {
+      return { text: "Compare it with the answer.", off: null };
+    }
     let worst = 1;
     const parts = right.map((wanted, i) => {
       if (Math.abs(mine[i] - wanted) <= 0.01 * Math.abs(wanted)) return `${shown(mine[i])} is right`;
@@ -219,14 +221,15 @@
     of?.removeAttribute("aria-describedby");
     of = null;
   };
-  const open = async (link) => {
+  const open = async (link, tapped = false) => {
     clearTimeout(leaving);
     if (of === link) return;
     const found = (await terms())[link.hash.slice(1)];
-    if (!found || !(link.matches(":hover") || link === document.activeElement)) return;
+    if (!found || !(tapped || link.matches(":hover") || link === document.activeElement)) return;
     close();
     of = link;
     card.replaceChildren(made("strong", { textContent: found[0] }), made("p", { textContent: found[1] }));
+    if (tapped) card.append(made("p", { textContent: "Tap the word again for its place in the glossary." }));
     card.hidden = false;
     link.setAttribute("aria-describedby", card.id);
     const at = link.getBoundingClientRect();
@@ -245,10 +248,21 @@
     const links = document.querySelectorAll('.bd-article a[href*="glossary.html#"]');
     if (!links.length) return;
     document.body.append(card);
+    // A finger cannot hover: its first tap opens the card, its second follows the link.
+    let touch = false;
+    document.addEventListener("pointerdown", ({ pointerType, target }) => {
+      touch = pointerType === "touch";
+      if (touch && of !== target.closest("a") && !card.contains(target)) close();
+    });
     for (const link of links) {
-      link.addEventListener("pointerenter", () => open(link));
-      link.addEventListener("focus", () => open(link));
-      link.addEventListener("pointerleave", leave);
+      link.addEventListener("click", (event) => {
+        if (!touch || of === link) return;
+        event.preventDefault();
+        open(link, true);
+      });
+      link.addEventListener("pointerenter", ({ pointerType }) => pointerType === "mouse" && open(link));
+      link.addEventListener("focus", () => touch || open(link));
+      link.addEventListener("pointerleave", () => touch || leave());
       link.addEventListener("blur", leave);
     }
     card.addEventListener("pointerenter", () => clearTimeout(leaving));
@@ -261,7 +275,26 @@
     const way = { ArrowLeft: "left-prev", ArrowRight: "right-next" }[event.key];
     const odd = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
     if (!way || odd || event.defaultPrevented || event.target !== document.body) return;
-    document.querySelector(`.prev-next-area a.${way}`)?.click();
+    const link = document.querySelector(`.prev-next-area a.${way}`);
+    if (!link) return;
+    try {
+      const places = JSON.parse(sessionStorage.getItem(PLACES) ?? "{}");
+      places[here()] = scrollY;
+      sessionStorage.setItem(PLACES, JSON.stringify({ ...places, turned: true }));
+    } catch {
+      // the browser keeps nothing: pages begin at their tops
+    }
+    link.click();
+  };
+  // A page that was turned away from is found where it was left.
+  const goBack = () => {
+    try {
+      const { turned, ...places } = JSON.parse(sessionStorage.getItem(PLACES) ?? "{}");
+      if (turned) sessionStorage.setItem(PLACES, JSON.stringify(places));
+      if (turned && places[here()] && !location.hash) scrollTo({ top: places[here()], behavior: "instant" });
+    } catch {
+      // as above
+    }
   };
 
   [...document.querySelectorAll(".bd-article details")]
@@ -272,4 +305,5 @@
   if (table) progress(table);
   cards();
   document.addEventListener("keydown", keys);
+  goBack();
 })();

@@ -23,7 +23,7 @@
 
   const draw = (now, { step }, wide) => {
     const narrow = wide < 560;
-    const [cell, high] = [17, 21];
+    const [cell, high] = [17, 24];
     const side = 9 * cell;
     const left = narrow ? 0 : side + 24;
     const room = wide - left;
@@ -35,11 +35,12 @@
       const y = y0 + number * high;
       const look = number + 1 === step ? "now" : number + 1 < step ? "past" : "none";
       const name = `${one.text}: ${rounded(one.tflops)} TFLOP/s`;
-      shapes.push(box(left + 22, y + 1, share(one.tflops) * (room - 110), high - 4, look, name, `step=${number + 1}`));
-      shapes.push(text(left + 16, y + 14, number + 1, "muted", "end"));
+      shapes.push(box(left + 22, y + 2, share(one.tflops) * (room - 110), high - 6, look));
+      shapes.push(text(left + 16, y + 15, number + 1, "muted", "end"));
       const end = left + 28 + share(one.tflops) * (room - 110);
       const speed = one.tflops < 1 ? `${rounded(1000 * one.tflops)} GFLOP/s` : `${rounded(one.tflops)} TFLOP/s`;
-      shapes.push(text(end, y + 14, speed, number + 1 === step ? "" : "muted", "start"));
+      shapes.push(text(end, y + 15, speed, number + 1 === step ? "" : "muted", "start"));
+      shapes.push(box(left, y, room, high, "row", name, `step=${number + 1}`)); // what one points at
     });
     const rows = y0 + ideas.length * high + 4;
     const svg = picture(wide, Math.max(rows, side + 6), shapes);

@@ -3,6 +3,7 @@
 // {controls, defaults, examples, model, draw, say}, and if it plays, steps; see warp.js for one.
 const Explore = (() => {
   "use strict";
+  const NARROW = 560; // px of a figure, in which it shows its first settings only
   const kinds = {};
   const escaped = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
@@ -29,7 +30,13 @@ const Explore = (() => {
     }
     const kind = spec.text ? 'type="text" spellcheck="false" autocomplete="off"' : `type="number"`;
     const bounds = spec.text ? "" : ` min="${spec.min}" max="${spec.max}" step="1"`;
-    return `<span>${label}<input id="${id}" name="${name}" ${kind}${bounds}></span>`;
+    const input = `<input id="${id}" name="${name}" ${kind}${bounds}>`;
+    if (spec.text) return `<span>${label}${input}</span>`;
+    // A keyboard has its arrow keys; these show where a finger is the pointer.
+    const by = (words, change) =>
+      `<button type="button" tabindex="-1" aria-label="${words} ${spec.label}" data-field="${name}" ` +
+      `data-by="${change}">${change > 0 ? "+" : "−"}</button>`;
+    return `<span>${label}<span class="explore-number">${by("less", -1)}${input}${by("more", 1)}</span></span>`;
   };
 
   // Return a setting as the model takes it. Throws an Error that quotes what is wrong.
@@ -57,6 +64,9 @@ const Explore = (() => {
     const first = { ...kind.defaults, ...JSON.parse(root.dataset.state || "{}") };
     const [shown, said] = [".explore-picture", ".explore-said"].map((n) => root.querySelector(n));
     const names = Object.keys(kind.controls);
+    const fields = (some) =>
+      some.map((name) => control(name, kind.controls[name], `${root.id}-${name}`)).join("");
+    const further = names.filter((name) => kind.controls[name].more);
     const form = document.createElement("form");
     const examples = Object.keys(kind.examples);
     form.className = "explore-form";
@@ -65,9 +75,13 @@ const Explore = (() => {
       `<option value="">your own</option>` +
       examples.map((one) => `<option>${escaped(one)}</option>`).join("") +
       "</select></span>" +
-      names.map((name) => control(name, kind.controls[name], `${root.id}-${name}`)).join("") +
+      fields(names.filter((name) => !kind.controls[name].more)) +
       (kind.steps ? '<button type="button" class="explore-play">Play</button>' : "") +
-      '<button type="reset">Reset</button>';
+      '<button type="reset">Reset</button>' +
+      (further.length
+        ? `<details class="explore-more"${root.clientWidth < NARROW ? "" : " open"}><summary>More settings</summary>` +
+          `<div>${fields(further)}</div></details>`
+        : "");
     const alert = document.createElement("p");
     alert.className = "explore-alert";
     alert.setAttribute("role", "alert");
@@ -154,6 +168,16 @@ const Explore = (() => {
     };
     shown.addEventListener("pointerover", pick);
     shown.addEventListener("click", pick);
+    form.addEventListener("click", ({ target }) => {
+      const { field: name, by } = target.dataset;
+      if (!name) return;
+      const { min, max } = kind.controls[name];
+      const next = Math.max(min, Math.min(max, Number(field(name).value) + Number(by)));
+      stop();
+      field(name).value = next;
+      show();
+      keep();
+    });
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("input", (event) => {
       stop();

@@ -34,7 +34,8 @@
     const { steps, at, races } = found;
     const { held, by, sums } = state(found);
     const last = steps[at - 1];
-    const cell = Math.min(40, (wide - 30) / (3 * tile));
+    const narrow = wide < 480; // then the sums stand below the tiles
+    const cell = Math.min(40, narrow ? (wide - 16) / (2 * tile) : (wide - 30) / (3 * tile));
     const racing = new Set(races.map(([where]) => where));
     const parts = [];
     const grid = (x, name, look) => {
@@ -54,11 +55,11 @@
     };
     grid(0, "a_tile", "strip a");
     grid(tile * cell + 14, "b_tile", "strip b");
-    const x = 2 * tile * cell + 28;
-    parts.push(text(x + (tile * cell) / 2, 12, "sums of the threads", "muted"));
+    const [x, y] = narrow ? [0, 28 + tile * cell] : [2 * tile * cell + 28, 0];
+    parts.push(text(x + (tile * cell) / 2, y + 12, "sums of the threads", "muted"));
     const ended = at === steps.length;
     for (let one = 0; one < tile * tile; one++) {
-      const [left, top] = [x + (one % tile) * cell, 20 + Math.floor(one / tile) * cell];
+      const [left, top] = [x + (one % tile) * cell, y + 20 + Math.floor(one / tile) * cell];
       const sum = sums.get(one) ?? 0;
       const wrong = ended && sum !== right[one];
       const title = `thread ${one}: ${whole(sum)}${ended ? `, and ${right[one]} is right` : ""}`;
@@ -74,7 +75,7 @@
       const [, indent, rest] = words.match(/^( *)(.*)$/);
       return `${indent}<span class="${look}">${Explore.escaped(rest)}</span>`;
     });
-    return picture(wide, 24 + tile * cell, parts) + `<pre class="explore-code">${source.slice(8).join("\n")}</pre>`;
+    return picture(wide, y + 24 + tile * cell, parts) + `<pre class="explore-code">${source.slice(8).join("\n")}</pre>`;
   };
 
   Explore.define("race", {

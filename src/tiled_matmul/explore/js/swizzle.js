@@ -14,9 +14,10 @@
       const group = Math.floor(chunks[one].place / 16) % 8;
       often.set(group, (often.get(group) ?? 0) + 1);
     }
-    const parts = [text(left + 4 * cell, 11, "banks, four to a column", "muted")];
+    const parts = [text(left + 4 * cell, 11, cell < 36 ? "first of four banks" : "banks, four to a column", "muted")];
     for (let group = 0; group < 8; group++) {
-      parts.push(text(left + (group + 0.5) * cell, 26, `${4 * group}–${4 * group + 3}`, "muted"));
+      const four = cell < 36 ? 4 * group : `${4 * group}–${4 * group + 3}`;
+      parts.push(text(left + (group + 0.5) * cell, 26, four, "muted"));
     }
     for (let row = 0; row < rows; row++) {
       parts.push(text(left - 5, 32 + row * high + high / 2 + 4, `byte ${128 * row}`, "muted", "end"));

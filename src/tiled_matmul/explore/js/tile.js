@@ -81,17 +81,17 @@
 
   Explore.define("tile", {
     controls: {
-      M: { label: "M", min: 1, max: 65536 },
-      N: { label: "N", min: 1, max: 65536 },
-      K: { label: "K", min: 1, max: 65536 },
+      M: { label: "M", more: true, min: 1, max: 65536 },
+      N: { label: "N", more: true, min: 1, max: 65536 },
+      K: { label: "K", more: true, min: 1, max: 65536 },
       dtype: { label: "Type", options: ["float32", "float16"] },
       blockM: { label: "Block: rows", options: [8, 16, 32, 64, 128, 256] },
       blockN: { label: "Block: columns", options: [8, 16, 32, 64, 128, 256] },
-      blockK: { label: "Block: along K", options: [4, 8, 16, 32, 64, 128] },
-      threadM: { label: "Thread: rows", options: [1, 2, 4, 8, 16] },
-      threadN: { label: "Thread: columns", options: [1, 2, 4, 8, 16] },
-      across: { label: "Lanes along N", options: [1, 2, 4, 8, 16, 32] },
-      stages: { label: "Buffers", min: 1, max: 8 },
+      blockK: { label: "Block: along K", more: true, options: [4, 8, 16, 32, 64, 128] },
+      threadM: { label: "Thread: rows", more: true, options: [1, 2, 4, 8, 16] },
+      threadN: { label: "Thread: columns", more: true, options: [1, 2, 4, 8, 16] },
+      across: { label: "Lanes along N", more: true, options: [1, 2, 4, 8, 16, 32] },
+      stages: { label: "Buffers", more: true, min: 1, max: 8 },
       gpu: { label: "GPU", options: names },
     },
     defaults: {

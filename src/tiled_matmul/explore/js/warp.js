@@ -7,9 +7,9 @@
   const who = (lanes) => (lanes.length === 1 ? String(lanes[0]) : `${lanes.length}×`);
   const named = (lanes) => (lanes.length === 1 ? `lane ${lanes[0]}` : `lanes ${lanes.join(", ")}`);
 
-  // Memory as rows of 128 bytes, or of 64 where there is less room; only rows that are wanted.
+  // Memory as rows of 128 bytes, or of 64 or 32 where there is less room; only rows that are wanted.
   const memory = ({ lanes, sectors }, { size }, wide) => {
-    const columns = wide < 560 ? 2 : 4;
+    const columns = wide < 400 ? 1 : wide < 560 ? 2 : 4;
     const sector = (wide - LABEL - (columns - 1) * 4) / columns;
     const by = new Map();
     for (const one of lanes) by.set(one.element, [...(by.get(one.element) ?? []), one]);
@@ -32,7 +32,7 @@
           const [left, room] = [x + (place * sector) / each, sector / each];
           const numbers = wanted.map((one) => one.lane);
           parts.push(box(left + 0.5, y + 0.5, room - 1, ROW - 5, "asked", named(numbers)));
-          if (room > 13) parts.push(text(left + room / 2, y + 14, who(numbers), "on"));
+          if (room > 15) parts.push(text(left + room / 2, y + 14, who(numbers), "on"));
         }
       }
       y += ROW;
