@@ -6,12 +6,13 @@ SHELL := bash
 .NOTPARALLEL:
 
 PYTHON ?= python3
-# How many processes run tests beside each other.
-# One more than there are cores: many tests wait for a process or the clock.
-JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 8 ? n + 1 : 8)))
+CORES := $(shell nproc 2>/dev/null || echo 2)
+# How many processes run tests beside each other: one more than there are cores, at most eight, as
+# many tests wait for a process or the clock.
+JOBS ?= $(shell echo $$(($(CORES) < 8 ? $(CORES) + 1 : 8)))
 # How many processes share the GPU in test-gpu: each takes a core and about 1 GB of its memory.
-GPU_JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 12 ? n : 12)))
-CHAPTER_JOBS ?= $(shell n=$(GPU_JOBS); echo $$(((n + 1) / 2)))
+GPU_JOBS ?= $(shell echo $$(($(CORES) < 12 ? $(CORES) : 12)))
+CHAPTER_JOBS ?= $(shell echo $$((($(GPU_JOBS) + 1) / 2)))
 PORT ?= 8000
 SEEDS ?= 3
 ARTIFACTS ?= _artifacts
@@ -103,7 +104,7 @@ test-answers: online $(READY) ## every answer kept as data, SEEDS=3 times each, 
 
 # Needs the system's Chromium: apt-get install chromium.
 test-browser: book .venv/.browser ## every page of the built book in Chromium, light, dark, wide, narrow
-	TILED_MATMUL_BROWSER=required $(PYTEST) -n $(JOBS) --dist worksteal tests/browser
+	TILED_MATMUL_BROWSER=required $(PYTEST) -n $(CORES) --dist worksteal tests/browser
 
 lab: online $(READY) ## JupyterLab on the chapters
 	$(RUN) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) chapters

@@ -43,6 +43,32 @@ ICONS = """() => [...document.querySelectorAll("i[class*='fa-']")]
   .map((one) => one.className)"""
 
 
+PLAIN_CODE = """() => document.querySelectorAll("div.highlight pre")
+  .forEach((one) => (one.textContent = one.textContent))"""
+KINDS_OF_TEXT = """(() => {
+  const behind = new Map();
+  const backgrounds = (element) => {
+    if (!element) return "";
+    if (!behind.has(element)) {
+      const { backgroundColor, backgroundImage, opacity, filter } = getComputedStyle(element);
+      const own = [backgroundColor, backgroundImage, opacity, filter].join();
+      const above = backgrounds(element.parentElement);
+      behind.set(element, own === "rgba(0, 0, 0, 0),none,1,none" ? above : `${above}/${own}`);
+    }
+    return behind.get(element);
+  };
+  const kinds = new Map();
+  for (const one of document.body.querySelectorAll("*")) {
+    if (![...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim())) continue;
+    if (!one.checkVisibility()) continue;
+    const { color, fill, fontSize, fontWeight, textShadow } = getComputedStyle(one);
+    const kind = [color, fill, fontSize, fontWeight, textShadow, backgrounds(one)].join(";");
+    if (!kinds.has(kind)) kinds.set(kind, one);
+  }
+  return { include: [...kinds.values()] };
+})()"""
+
+
 class Watch:
     """Notes a page's console errors and its requests to other hosts, from its creation on."""
 
@@ -94,17 +120,34 @@ def icons(page: Any) -> list[str]:
     return [f"no icon is drawn for {name!r}" for name in sorted(set(page.evaluate(ICONS)))]
 
 
-def accessibility(page: Any, rules: list[str] | None = None) -> list[str]:
-    """Return what axe-core finds, one sentence for each element; with `rules`, by these alone."""
+def accessibility(page: Any) -> list[str]:
+    """Return what axe-core finds but for contrast, one sentence for each element.
+
+    The code on the page loses its colours: their elements are half of the page and have no meaning.
+    """
+    page.evaluate(PLAIN_CODE)
+    return _axe(
+        page, "document", {"runOnly": TAGS, "rules": {"color-contrast": {"enabled": False}}}
+    )
+
+
+def contrast(page: Any) -> list[str]:
+    """Return the elements whose text axe-core finds too pale, one of each kind.
+
+    Texts of one size and colour that lie in the same backgrounds are of one kind. Most of axe's
+    time goes into this rule, and a page has a few dozen kinds among thousands of texts.
+    """
+    return _axe(page, KINDS_OF_TEXT, {"runOnly": {"type": "rule", "values": ["color-contrast"]}})
+
+
+def _axe(page: Any, where: str, options: dict) -> list[str]:
     import axe_playwright_python
 
     if not page.evaluate("() => 'axe' in window"):
         script = Path(axe_playwright_python.__file__).with_name("axe.min.js")
         page.evaluate(script.read_text(encoding="utf-8"))
-    only = {"type": "rule", "values": rules} if rules else {"type": "tag", "values": TAGS}
-    found = page.evaluate(
-        "(only) => axe.run({runOnly: only, resultTypes: ['violations'], preload: false})", only
-    )["violations"]
+    options |= {"resultTypes": ["violations"], "preload": False}
+    found = page.evaluate(f"(options) => axe.run({where}, options)", options)["violations"]
     return [
         f"{one['id']}: {node['target'][0]}: {' '.join(node['failureSummary'].split())}"
         for one in found
