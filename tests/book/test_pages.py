@@ -196,6 +196,7 @@ def test_a_book_in_order_builds_and_its_pages_hold_what_they_should(tmp_path):
     for text in (chapter, (html / "_sources" / CHAPTER).read_text()):
         assert COURSE in text
     assert f"{COURSE}/issues" in chapter and f'REPOSITORY = "{COURSE}"' in saved_setup(book)
+    assert "three loops from what a library does?" in chapter and "minutes to read" in chapter
     assert "NBVAL_CHECK_OUTPUT" not in chapter and "[1 2]" in chapter
     assert "NBVAL_CHECK_OUTPUT" in (html / "_sources" / CHAPTER).read_text()
     assert "thebe.min" not in chapter and "unpkg.com" not in chapter
@@ -209,6 +210,13 @@ def test_a_book_in_order_builds_and_its_pages_hold_what_they_should(tmp_path):
     assert '["warp","warp","Thirty-two threads.","","",""]' in (html / SEARCH).read_text()
     assert SEARCH in (html / "search.html").read_text() and SEARCH not in intro
     assert not list(html.rglob("search[it]*.js"))  # Sphinx's own
+
+
+def test_every_chapter_answers_a_question_of_its_own():
+    from tiled_matmul.book.sphinx import QUESTIONS
+
+    numbered = [path for path in chapters(ROOT) if re.match(r"\d\d_", path.name)]
+    assert len(set(QUESTIONS)) == len(numbered) and all(one.endswith("?") for one in QUESTIONS)
 
 
 def saved_setup(book):

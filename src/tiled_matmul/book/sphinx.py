@@ -47,6 +47,22 @@ NEEDS = (  # (last chapter, what its code needs)
     (9, "To run it you need no GPU: kernels then run in an interpreter, without times."),
     (14, "To run it you need Linux, for Triton, and no GPU: without one there are no times."),
 )
+QUESTIONS = (  # what each chapter answers
+    "How far is a product in three loops from what a library does?",
+    "Why does the order of three loops change their speed so much?",
+    "How can a part of B be used again while it is still in the cache?",
+    "How do thousands of threads share one product, and what should neighbours load?",
+    "How can the threads of a block load each tile once, for all of them?",
+    "How do you find out which of two suspects makes a kernel slow?",
+    "How often can a thread use an element that it has loaded?",
+    "How can a thread multiply while its next tile is on the way?",
+    "What is left between a good kernel and cuBLAS?",
+    "What remains of a kernel when the compiler does the bookkeeping?",
+    "Which tiles of C should be computed at the same time?",
+    "Which sizes of tiles suit a shape, and how do you find them?",
+    "How can a tile be copied without a thread that computes its addresses?",
+    "How does a product that fills only part of a GPU keep all of it busy?",
+)
 NBVAL_MARK = "# NBVAL_CHECK_OUTPUT\n"
 
 
@@ -281,8 +297,8 @@ def mend_roles(app: Sphinx, page: str, template: str, context: dict, doctree: ob
 
 
 def add_header(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
-    """Describe a page for search engines by its first sentences, and a chapter to its reader: how
-    long it takes, and what it needs."""
+    """Describe a page for search engines by its first sentences, and a chapter to its reader: what
+    it answers, how long it takes, and what it needs."""
     body = context.get("body", "")
     first = re.search(r"<p>(.*?)</p>", body, re.DOTALL)
     if first:
@@ -296,7 +312,11 @@ def add_header(app: Sphinx, page: str, template: str, context: dict, doctree: ob
         prose = re.sub(r"<(svg|style|script|pre)\b.*?</\1>|<[^>]*>", " ", body, flags=re.DOTALL)
         minutes = max(5, 5 * round(len(prose.split()) / WORDS_A_MINUTE / 5))
         needs = next(text for last, text in NEEDS if int(chapter[1]) <= last)
-        line = f'<p class="page-needs">About {minutes} minutes to read. {needs}</p>'
+        question = QUESTIONS[int(chapter[1]) - 1]
+        line = (
+            f'<p class="page-question">{question}</p>'
+            f'<p class="page-needs">About {minutes} minutes to read. {needs}</p>'
+        )
         context["body"] = body.replace("</h1>", f"</h1>\n{line}", 1)
 
 
