@@ -16,6 +16,7 @@ def test_cycles_are_the_median_of_multiprocessors_that_were_read_twice():
     assert cycles_between(after, after) is None
 
 
+@pytest.mark.long
 def test_the_kernel_reads_the_counter_of_its_own_multiprocessor():
     counts = torch.zeros(PLACES, dtype=torch.int64)
     ptx = tile_code(cycles_kernel, counts, PLACES, num_warps=1).ptx

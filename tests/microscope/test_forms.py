@@ -152,6 +152,7 @@ print(json.dumps(out))
 """
 
 
+@pytest.mark.long
 def test_numba_compiles_the_forms_and_no_others():
     texts = {name: source(body) for name, (body, _) in FORMS.items()}
     texts |= {name: source(body) for name, body in REFUSED.items()}

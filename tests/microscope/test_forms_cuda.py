@@ -1143,6 +1143,7 @@ def test_a_form_gives_what_python_gives(name):
         np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RUN)
 def test_numba_takes_a_form(refusals, name):
     assert refusals[RUN[name]] is None
@@ -1160,6 +1161,7 @@ def test_a_refusal_says_why(name):
     assert name.partition(" | ")[2] in message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*REFUSED, *LEFT])
 def test_numba_refuses_what_is_listed_so(refusals, name):
     body = REFUSED.get(name) or LEFT[name]

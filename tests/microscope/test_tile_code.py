@@ -384,6 +384,7 @@ def test_what_a_pass_writes_to_standard_error_is_gathered(capfd):
     assert capfd.readouterr().err == "after\n"
 
 
+@pytest.mark.long
 def test_a_pass_that_fails_says_why():
     one = torch.empty((4096, 4096), dtype=torch.float16)
     options = {"block": (128, 128, 64), "num_warps": 4, "halves": False, "flatten": False}
