@@ -3,8 +3,8 @@
 Where there is no GPU, tests marked `gpu` are deselected. With `TILED_MATMUL_BACKEND=gpu`
 (`make test-gpu`) a machine with no usable GPU is an error. With `TILED_MATMUL_LONG=0` (`make test`)
 those marked `long` and `browser` are deselected, and of those marked `sample(n)` all but one in n.
-The file that `TILED_MATMUL_NOT_RUN` names
-receives a line that counts the tests that did not run, by reason: `make test` ends with it.
+The file that `TILED_MATMUL_NOT_RUN` names receives a line that counts the tests that did not run,
+by reason: `make test` ends with it.
 """
 
 import os
@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def beyond_the_sample(items: list[pytest.Item]) -> list[pytest.Item]:
     """Return all cases but one in n, and at least one, of each test marked `sample(n)`.
 
-    Their names draw them, so that an added case changes few lots.
+    The draw goes by their names, so that a new case leaves most of the others as they were.
     """
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:

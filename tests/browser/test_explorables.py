@@ -1,5 +1,6 @@
 """Figures to change: their stills are current, and pointer and keyboard change them."""
 
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import draw_stills
@@ -7,7 +8,7 @@ import pytest
 
 from browser.conftest import BOOK
 from tiled_matmul import ROOT
-from tiled_matmul.explore.page import STILLS
+from tiled_matmul.explore.page import KINDS, STILLS
 
 PICTURES = ROOT / "_artifacts" / "figures"
 PAGES = [
@@ -144,6 +145,11 @@ def test_play_goes_on_by_itself_and_pauses(book, page):
     page.keyboard.press("Enter")
     page.wait_for_timeout(1500)
     assert "Wave 1 of 4" in said.inner_text()
+
+
+def test_two_pages_have_every_kind_of_figure():
+    texts = "".join((BOOK / name).read_text(encoding="utf-8") for name in EVERY_KIND)
+    assert {*re.findall(r'data-explore="(\w+)"', texts)} == {*KINDS}
 
 
 @pytest.mark.parametrize("name", EVERY_KIND)

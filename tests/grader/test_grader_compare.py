@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
 from tiled_matmul.grader import compare, spec
 from tiled_matmul.grader.compare import Stop
+from tiled_matmul.grader.folders import exercises
 from tiled_matmul.grader.spec import Call, Case, Count, Exercise, Slip
 
 CASE = Case(4, 3, 5, draw="integers")
@@ -231,3 +233,21 @@ def test_how_deep_a_result_may_be():
     for _ in range(compare.MOST_DEPTH):
         deep = [deep]
     assert not compare._deep(deep) and compare._deep([deep]) and compare._deep({"a": [deep]})
+
+
+COUNTED = [one for one in exercises() if "products" in [count.what for count in one.counts]]
+
+
+@pytest.mark.parametrize("one", COUNTED, ids=lambda one: one.name)
+def test_a_scaled_c_has_the_right_ones_digits(one):
+    """Scaled down, small numbers lose some in float16, and scaled up, large ones overflow."""
+    for number, case in enumerate([*one.cases] * 3):
+        described, blobs = compare.request(one, case, number)
+        *inputs, _ = map(partial(compare._array, case.dtype), blobs, one.shapes(case))
+        inputs = [x.astype(np.float64) for x in inputs]
+        x, y = one.operation.product(case, *inputs) if one.operation else inputs
+        right, scale = x @ y, described["scale"]
+        plain, back = right.astype(case.dtype), (scale * right).astype(case.dtype) / scale
+        assert scale != 1 and np.isfinite(back).all()
+        least = np.finfo(case.dtype).smallest_subnormal / 2
+        assert (abs(back - right) <= abs(plain - right) + least).all(), (str(case), scale)

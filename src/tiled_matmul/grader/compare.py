@@ -247,7 +247,8 @@ def _answer(
         try:
             compare(exercise, case, blobs, data)
         except Stop:
-            reply, data = ask(exercise, worker, described | {"scale": 1}, blobs, most)
+            plain = described | {"scale": 1, "moved": False}
+            reply, data = ask(exercise, worker, plain, blobs, most)
             findings, counts = _facts(reply)
             counts["products"] = 0
     return findings, counts, data

@@ -303,14 +303,15 @@ def gather() -> Facts:
     if trials["backend"].ok:
         chosen, _, sentence = trials["backend"].text.partition(":")
         trials["backend"] = Trial(True, sentence)
-    if "torch" in trials and trials["torch"].ok:
+    works = {name for name, trial in trials.items() if trial.ok}
+    if "torch" in works:
         torch_cuda, trials["torch"] = trials["torch"].text or None, Trial(True, "")
     programs = {}
-    if "numba" in trials and trials["numba"].ok:
+    if "numba" in works:
         programs["numba compiles"] = _COMPILE.format(capability=gpu.capability if gpu else (8, 0))
         if chosen:
             programs["numba launches"] = _LAUNCH
-            if _version("triton") and "torch" in trials and trials["torch"].ok:
+            if _version("triton") and "torch" in works:
                 device_name = "cuda" if chosen == "gpu" else "cpu"
                 programs["triton launches"] = _TRITON.format(device=device_name)
     trials |= _attempts(programs)

@@ -46,7 +46,7 @@
     });
   const shown = (value) => value.toLocaleString("en", { maximumSignificantDigits: 3 });
 
-  // Say how far `said` is off the numbers that are stressed in the answer; "" if that has no sense.
+  // Say how far `said` is off the numbers that are stressed in the answer, if that makes sense.
   const judged = (said, stressed) => {
     const [mine, right] = [numbers(said), stressed.flatMap(numbers)];
     if (!mine.length || mine.length !== right.length) {
@@ -213,7 +213,7 @@
     globalThis.Terms ??
     (terms.asked ??= new Promise((done) => {
       document.head.append(
-        made("script", { src: `${root}_static/reader/terms.js`, onload: () => done(globalThis.Terms) }),
+        made("script", { src: `${root}_static/reader/terms.js`, onload: () => done(globalThis.Terms), onerror: () => done({}) }),
       );
     }));
   const close = () => {
@@ -225,6 +225,7 @@
     clearTimeout(leaving);
     if (of === link) return;
     const found = (await terms())[link.hash.slice(1)];
+    if (!found && tapped) location.href = link.href;
     if (!found || !(tapped || link.matches(":hover") || link === document.activeElement)) return;
     close();
     of = link;
@@ -260,7 +261,7 @@
         event.preventDefault();
         open(link, true);
       });
-      link.addEventListener("pointerenter", ({ pointerType }) => pointerType === "mouse" && open(link));
+      link.addEventListener("pointerenter", ({ pointerType }) => pointerType !== "touch" && open(link));
       link.addEventListener("focus", () => touch || open(link));
       link.addEventListener("pointerleave", () => touch || leave());
       link.addEventListener("blur", leave);
