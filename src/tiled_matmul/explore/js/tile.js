@@ -55,7 +55,7 @@
       line(across(ridge), up(peak), across(8192), up(peak), "edge"),
       line(across(clamped), up(Math.max(lowest, reach)), across(clamped), bottom, "hand"),
       `<circle cx="${across(clamped)}" cy="${up(Math.max(lowest, reach))}" r="5" class="crowded"></circle>`,
-      text(x + wide - 6, bottom - 8, `${peak} TFLOP/s, ${gpu}`, "", "end"),
+      text(x + wide - 6, up(peak) - 7, `${peak} TFLOP/s, ${gpu}`, "", "end"),
       text(left + (wide - 50) / 2, bottom + 26, "FLOPs a byte", "muted"),
     ];
     for (const value of [1, 16, 256, 4096]) {
