@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tiled_matmul.grader import forks, pool
+from tiled_matmul.grader import forks, pool, wire
 from tiled_matmul.grader.spec import Limits
 
 in_sandbox = pytest.mark.skipif(not pool.sandbox_works(), reason="bubblewrap makes no sandbox here")
@@ -247,6 +247,19 @@ def test_where_no_process_may_enter_a_sandbox_workers_start_in_it(monkeypatch):
     with pytest.warns(UserWarning, match="setns"):
         forked, there = seen(True)
     assert not forked and there["NoNewPrivs"] == ["1"]
+
+
+def test_what_a_process_printed_before_its_end_is_not_lost(monkeypatch):
+    encode = wire.encode
+
+    def late(*message):
+        time.sleep(0.5)  # the process has ended before anything is read from it
+        return encode(*message)
+
+    monkeypatch.setattr(wire, "encode", late)
+    program = ["sh", "-c", "echo the reason; exit 3"]
+    with pytest.raises(pool.NoWorker, match="the reason"):
+        pool.Worker("loops", Limits(), False, command=program).__enter__()
 
 
 def test_a_worker_that_is_closed_twice_ends_no_other_process():

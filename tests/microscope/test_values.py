@@ -9,16 +9,19 @@ negative power in integers, NaN in min and max. `error_model="numpy"` because ke
 a GPU do not raise ZeroDivisionError.
 """
 
+import ctypes
+import ctypes.util
 import linecache
 import math
 import random
+from fractions import Fraction
 
 import numba
 import numpy as np
 import pytest
 from numba import cuda, float32, float64, int32, int64, njit, uint8, uint32, uint64
 
-from tiled_matmul.microscope.cuda import TypingError, stands_for, trace
+from tiled_matmul.microscope.cuda import TypingError, stands_for, trace, values
 
 INTEGERS = ("int8", "int32", "int64", "uint8", "uint32", "uint64")
 FLOATS = ("float32", "float64")
@@ -487,6 +490,60 @@ def test_the_smaller_of_a_number_and_nan_is_the_number():
     nan, one = column("float32", (math.nan,)), column("float32", (1.0,))
     assert interpreted(extremes, nan, one) == interpreted(extremes, one, nan) == [(1, 1)]
     assert all(np.isnan(interpreted(extremes, nan, nan)[0]))
+
+
+# --- x·y + z, rounded once -----------------------------------------------------------------------
+
+
+def drawn_for_fma(dtype, count):
+    """Return factors and summands as columns: of all bits, of like size, and at exact ties."""
+    draw, bits = np.random.default_rng(2), np.dtype(dtype).itemsize * 8
+    whole = draw.integers(0, 1 << bits, (count, 3), f"uint{bits}", endpoint=False).view(dtype)
+    like = draw.uniform(1, 2, (count, 3)).astype(dtype)
+    like[:, 2] *= dtype(2) ** draw.integers(-4, 5, count).astype(dtype)
+    like[:, 2] *= draw.choice([-1, 1], count).astype(dtype)
+    tied, half = like.copy(), np.finfo(dtype).nmant // 2 + 1
+    tied[:, :2] = 1 + np.ldexp(draw.integers(0, 9, (count, 2)), -half).astype(dtype)
+    tied[:, 2] = np.ldexp(1.0, draw.integers(-3 * half, 3, count)).astype(dtype)
+    edges = [[0.0, -1, 0.0], [0.0, 1, -0.0], [-0.0, 1, -0.0], [1, 1, -1], [math.inf, 0, 1]]
+    edges += [[math.inf, 1, -math.inf], [math.nan, 1, 1], [1, 1, math.inf]]
+    return np.concatenate([whole, like, tied, np.array(edges, dtype)])
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(np.float32, "fmaf"), (np.float64, "fma")])
+def test_fma_is_the_c_librarys(dtype, name):
+    c_type = {"fmaf": ctypes.c_float, "fma": ctypes.c_double}[name]
+    fma = getattr(ctypes.CDLL(ctypes.util.find_library("m")), name)
+    fma.argtypes, fma.restype = [c_type] * 3, c_type
+    rows = drawn_for_fma(dtype, 2000)
+    twice = 0
+    for x, y, z in rows:
+        with np.errstate(all="ignore"):  # as kernels run
+            got, wanted = values.fma(x, y, z), dtype(fma(x, y, z))
+            twice += not np.isnan(wanted) and x * y + z != wanted
+        assert got.dtype == dtype
+        assert (np.isnan(got) and np.isnan(wanted)) or got.tobytes() == wanted.tobytes(), (x, y, z)
+    assert twice > 500  # rounded twice, many would differ
+
+
+def test_fma_in_float16_is_the_nearest_to_the_exact_sum():
+    seen = 0
+    for x, y, z in drawn_for_fma(np.float16, 3000):
+        got = values.fma(x, y, z)
+        assert got.dtype == np.float16
+        if not np.isfinite([x, y, z]).all():
+            continue
+        exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
+        if abs(exact) >= 65520:  # halfway from the greatest float16 to the next power of two
+            assert got == math.copysign(math.inf, exact)
+            continue
+        near = [np.nextafter(got, np.float16(side)) for side in (-math.inf, math.inf)]
+        far = [abs(Fraction(float(v)) - exact) for v in near if np.isfinite(v)]
+        own = abs(Fraction(float(got)) - exact)
+        even = not got.view("uint16") & 1
+        assert all(own < other or (own == other and even) for other in far), (x, y, z)
+        seen += own > 0
+    assert seen > 3000
 
 
 # --- float16, which njit cannot compute with ------------------------------------------------------

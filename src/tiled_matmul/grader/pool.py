@@ -395,7 +395,7 @@ class Worker:
             selector.register(stdout, selectors.EVENT_READ)
             while time.monotonic() < deadline:
                 _go_on()
-                if selector.select(POLL_S) and not self._drain(stdout):
+                if selector.select(POLL_S) and self._drain(stdout) == b"":
                     break
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(max(0, deadline - time.monotonic()))
@@ -450,7 +450,7 @@ class Worker:
                         if not request:
                             selector.unregister(stdin)
                     elif key.fd == stdout:
-                        if not self._drain(stdout):
+                        if self._drain(stdout) == b"":
                             selector.unregister(stdout)
                     else:
                         data = self._read(self.reply)
@@ -494,17 +494,20 @@ class Worker:
         except OSError:
             return b""
 
-    def _drain(self, fd: int) -> bool:
-        """Keep the first of the printed output, drop the rest; return False at its end."""
+    def _drain(self, fd: int) -> bytes | None:
+        """Read what was printed, keep the first of it; return b"" at its end, None if none came."""
         data = self._read(fd)
         if data:
             room = self.limits.output - len(self.output)
             self.output += data[:room]
             self.dropped += len(data) - len(data[:room])
-        return data != b""
+        return data
 
     def _end(self, seconds: float, began: float) -> Died | TooSlow:
         took = time.monotonic() - began
+        # The pipe for replies may be seen to end before the last of the output is read.
+        while len(self.output) < self.limits.output and self._drain(self.process.stdout.fileno()):
+            pass
         how = self._how()
         if how.endswith(signal.SIGXCPU.name):
             return TooSlow(seconds, in_all=took < seconds)

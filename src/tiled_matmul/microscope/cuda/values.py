@@ -14,7 +14,9 @@ from __future__ import annotations
 import math
 import operator
 import re
+import struct
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -456,31 +458,27 @@ MATH = _math_functions()
 
 def fma(x: Any, y: Any, z: Any) -> Any:
     """Return x·y + z, rounded once."""
-    from fractions import Fraction
-
     x, y, z = (wide(value, value) for value in (x, y, z))
-    kind = np.result_type(x, y, z, f16).type  # at least a float
+    kind = np.result_type(x.dtype, y.dtype, z.dtype, f16).type  # at least a float
+    if kind is f64:
+        return _fma64(float(x), float(y), float(z))
+    # The product is exact in float64. A sum rounded to an odd float64 is never halfway between two
+    # floats of `kind`, so that the second rounding is the only one that counts.
+    product, z = float(x) * float(y), float(z)
+    near = product + z
+    back = near - product
+    lost = (product - (near - back)) + (z - back)
+    if lost and lost == lost and not struct.pack("<d", near)[0] & 1:
+        near = math.nextafter(near, math.copysign(math.inf, lost))
+    with np.errstate(over="ignore"):
+        return kind(near)
+
+
+def _fma64(x: float, y: float, z: float) -> np.float64:
     if not all(math.isfinite(value) for value in (x, y, z)):
-        return kind(x) * kind(y) + kind(z)
-    exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
-    return _nearest(exact, kind)
-
-
-def _nearest(exact: Any, kind: type) -> Any:
-    """Return the float of `kind` nearest to a fraction, without double rounding."""
+        return f64(x) * f64(y) + f64(z)
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
     try:
-        near = kind(float(exact))
+        return f64(exact) if exact else f64(x) * f64(y) + f64(z)  # a zero has a sign
     except OverflowError:
-        return kind(math.copysign(math.inf, exact))
-    if not np.isfinite(near):
-        return near
-    candidates = (near, np.nextafter(near, kind(-math.inf)), np.nextafter(near, kind(math.inf)))
-    finite = [value for value in candidates if np.isfinite(value)]
-
-    def distance(value: Any) -> tuple:
-        even = int(np.frombuffer(value.tobytes(), f"u{value.itemsize}")[0]) & 1
-        from fractions import Fraction
-
-        return abs(Fraction(float(value)) - exact), even
-
-    return min(finite, key=distance)
+        return f64(math.inf if exact > 0 else -math.inf)
