@@ -25,6 +25,8 @@ APPENDICES = $(sort $(wildcard chapters/a[0-9]_*.ipynb))
 # Those that take the longest without a GPU begin first, so that no process waits at the end.
 FIRST = $(wildcard $(addprefix chapters/,03_* 12_* 08_* 07_* 10_* 02_*))
 SOLUTIONS = $(sort $(wildcard exercises/solutions/*.ipynb))
+# Every solution is graded by a test; of the notebooks, one runs of each kind of exercise.
+SOME = $(wildcard $(addprefix exercises/solutions/,03_* 05_* 12_*))
 # Shapes of float16 products that are counted, besides 4096 cubed: chapter 14 speaks of them.
 COUNTED = 512x512x16384 2048x2048x2048 4000x4000x4000 3072x768x4096 8192x1024x1024 2048x2048x8192
 # A learner's copy has no tests: there the chapters run, and the starters are graded.
@@ -89,14 +91,15 @@ test: online $(READY) chapters-exist ## the tests that need no GPU, and the chap
 		$(PYTEST) $(TEST_JOBS) tests, \
 		$(SIMULATED) $(RUN) -m tiled_matmul exercises check all)
 	$(SIMULATED) $(QUICK) $(NBVAL) $(NOTEBOOK_JOBS) --nbval-lax \
-		$(FIRST) $(filter-out $(FIRST) $(APPENDICES),$(CHAPTERS)) $(SOLUTIONS)
+		$(FIRST) $(filter-out $(FIRST) $(APPENDICES),$(CHAPTERS)) $(SOME)
 	@# The last lines; `notebooks check` lets no cell of a notebook be skipped.
 	@$(if $(TESTS),cat $(NOT_RUN),:)
-	@echo "Nor did $(words $(APPENDICES)) appendices run: make test-long."
+	@echo "Nor did $(words $(APPENDICES)) appendices and $(words $(filter-out $(SOME),$(SOLUTIONS))) notebooks of solutions run: make test-long."
 
-test-long: online $(READY) ## what make test leaves out, as it takes minutes: tests, appendices
+test-long: online $(READY) ## what make test leaves out, as it takes minutes: tests, notebooks
 	$(if $(TESTS),$(SIMULATED) $(PYTEST) $(TEST_JOBS) -m long tests)
-	$(SIMULATED) $(QUICK) $(NBVAL) $(NOTEBOOK_JOBS) --nbval-lax $(APPENDICES)
+	$(SIMULATED) $(QUICK) $(NBVAL) $(NOTEBOOK_JOBS) --nbval-lax $(APPENDICES) \
+		$(filter-out $(SOME),$(SOLUTIONS))
 
 test-answers: online $(READY) ## every answer kept as data, SEEDS=3 times each, and every mistake
 	TILED_MATMUL_SEEDS=$(SEEDS) $(SIMULATED) $(PYTEST) $(TEST_JOBS) \

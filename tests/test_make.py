@@ -302,6 +302,7 @@ def pytest_on_marked_test(tmp_path: Path, *options: str, **environment: str):
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.sample(2)
 def test_what_was_not_run_is_counted_by_reason(tmp_path, workers):
     file = tmp_path / "not_run.txt"
     settings = {"TILED_MATMUL_BACKEND": "simulator", "TILED_MATMUL_NOT_RUN": str(file)}

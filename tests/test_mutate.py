@@ -51,6 +51,7 @@ def project(tmp_path):
     return root
 
 
+@pytest.mark.long
 def test_survivors_are_named_and_the_share_decides(project, capsys, monkeypatch):
     monkeypatch.setattr(mutate, "MARGIN_S", 0)
     assert mutate.main(["--jobs", "1"], project) == 1

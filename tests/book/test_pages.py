@@ -257,6 +257,7 @@ def test_a_build_takes_the_address_of_the_origin_on_a_forge(tmp_path, monkeypatc
     assert built_for(tmp_path) == "https://git.example.org/c/d"
 
 
+@pytest.mark.long
 def test_faults_are_named_and_without_an_address_nothing_leads_to_a_repository(tmp_path):
     """No -W, with which each warning fails a build: the request to another host fails it alone."""
     book = example_book(tmp_path)

@@ -341,6 +341,7 @@ def plant_modules(folder):
 
 @in_sandbox
 @pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.sample(3)
 def test_04_to_15_such_a_notebook_has_the_marks_of_its_answers(name, marks):
     solved, unsolved = marks[f"{name} solved"], marks[f"{name} unsolved"]
     statuses = [one["status"] for one in solved["exercises"]]

@@ -200,6 +200,7 @@ def test_the_teachers_formats_agree(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["in", *written, "state"]
 
 
+@pytest.mark.long
 def test_nbval_explains_and_decides_nothing(capsys, tmp_path):
     text = STARTER.read_text(encoding="utf-8")
     path = tmp_path / "mine.ipynb"

@@ -97,6 +97,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.sample(3)
 def test_a_file_does_not_fill_the_memory(name, tmp_path):
     assert len(FILES[name]) <= HUGE
     assert grown(READ, FILES[name], tmp_path / "a.ipynb") < MEMORY_MB
@@ -114,6 +115,7 @@ REPLIES = {
 
 
 @pytest.mark.parametrize("name", REPLIES)
+@pytest.mark.sample(3)
 def test_a_reply_does_not_fill_the_memory(name, tmp_path):
     assert max(map(len, REPLIES.values())) < 5 << 20
     assert grown(REPLY, REPLIES[name], tmp_path / "reply") < MEMORY_MB

@@ -220,7 +220,7 @@ def test_asynchronous_copies_at_every_edge(shape):
     run_checked(cuda_async.matmul, *inputs(shape, kind="normal"))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", RUNGS)
 def test_more_than_one_block_each_way(name):
     # Past the last whole tile of 128×128, 64×128 or 32×64, by one row and by four columns.
@@ -265,6 +265,7 @@ def test_nothing_is_stored_beside_c(shape, crooked):
 
 
 @pytest.mark.parametrize("name", [*BUFFERS, "cuda_async"])
+@pytest.mark.sample(4)
 def test_int32_wraps_around(name):
     # 8·3·(2^30 + 1) = 24 + 6·2^32
     a = torch.full((4, 8), 2**30 + 1, dtype=torch.int32, device=DEVICE)
@@ -276,6 +277,7 @@ def test_int32_wraps_around(name):
 
 
 @pytest.mark.parametrize("name", BUFFERS)
+@pytest.mark.sample(6)
 def test_the_microscope_finds_nothing_in_fours(name):
     # Of the other rungs, and of the one below: test_ladder_microscope.py.
     t, right = ran(RUNGS[name].matmul, "9x12x12", order="reverse")
@@ -311,7 +313,7 @@ def kernel(name):
     return getattr(RUNGS[name], f"{name}_kernel")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("name", "text", "nth", "found"), [(name, *each) for name in NEEDED for each in NEEDED[name]]
 )
@@ -329,6 +331,7 @@ def test_no_barrier_wait_or_commit_is_left_out_above(name):
 
 
 @pytest.mark.parametrize("name", BUFFERS)
+@pytest.mark.sample(4)
 def test_one_buffer_is_too_few_for_one_barrier(name):
     found, _ = looked_at(name, without(kernel(name), "now = 1 - now"), 2)
     assert found == RACE

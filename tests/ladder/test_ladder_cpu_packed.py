@@ -35,6 +35,7 @@ def inputs(m, n, k, dtype="float32"):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.sample(6)
 def test_right_on_ragged_shapes(shape, dtype):
     a, b = inputs(*shape, dtype)
     before = a.copy(), b.copy()

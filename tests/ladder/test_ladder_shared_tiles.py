@@ -85,6 +85,7 @@ def test_impossible_tiles_are_refused(tile):
 
 
 @pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.sample(4)
 def test_the_microscope_finds_nothing(name):
     for options in ORDERS:
         with watch(**options) as traces:

@@ -33,7 +33,7 @@ def traced(rung, shape, dtype="float32", **options):
     return traces[0]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [
@@ -57,6 +57,7 @@ def test_the_launcher_takes_fours_only_where_rows_begin_at_fours(shape, fours):
 
 
 @pytest.mark.parametrize("shifted", ["a", "b", "out"])
+@pytest.mark.sample(4)
 def test_a_matrix_that_begins_between_fours_is_right_all_the_same(shifted):
     a, b = inputs("8x8x8")
     given = {"a": a, "b": b, "out": a.new_empty((8, 8))}
@@ -70,7 +71,7 @@ def test_a_matrix_that_begins_between_fours_is_right_all_the_same(shifted):
     assert bool((c == cuda_vectorised.matmul(a, b)).all())
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("size", [(4, 4), (4, 12), (8, 4), (12, 8), (16, 16)])
 def test_all_tiles_of_a_thread_give_the_same_product(size):
     rows, columns = size
@@ -79,6 +80,7 @@ def test_all_tiles_of_a_thread_give_the_same_product(size):
 
 
 @pytest.mark.parametrize("index", [int64, int32, uint32])
+@pytest.mark.sample(4)
 def test_all_index_types_give_the_same_product(index):
     run_checked(cuda_thread_tile_2d.matmul, *inputs("7x9x5"), index=index)
 
@@ -98,6 +100,7 @@ def test_impossible_tiles_are_refused(options, error, message):
 
 
 @pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.sample(4)
 def test_int32_wraps_around(name):
     import torch
 

@@ -64,7 +64,7 @@ def operands(shape="37x53x70", dtype="float16", kind="integers", seed=5):
 # --- right ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @every_dtype
 @every_module
 def test_ragged_shapes_in_several_blocks(module, dtype):
@@ -176,7 +176,7 @@ def test_products_are_summed_in_float32(module, dtype):
     run_checked(launcher(module), a, b, **small(module))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @those_with("group_m")
 @pytest.mark.parametrize("group_m", [1, 2, 3, 100])
 def test_any_group_gives_the_same_product(module, group_m):

@@ -161,6 +161,7 @@ print((rung("cuda_naive").matmul(a, b) == a @ b).all().item())
 """
 
 
+@pytest.mark.long
 def test_the_compiler_on_demand_leaves_numba_as_it_is_and_interprets_what_is_launched():
     done = run_python(COMPILE, TILED_MATMUL_BACKEND="compiler")
     first, *made, right = done.stdout.splitlines()

@@ -340,6 +340,11 @@ def test_a_while_loop_without_an_end():
     match = "the loop in line 3 of kernel ran more than 1,000 iterations in one block"
     with pytest.raises(StepLimit, match=match):
         trace(kernel, 1, 1, out(), max_steps=1000)
+
+
+@pytest.mark.long
+def test_who_names_no_limit_has_one():
+    kernel = written(["i = 0", "while i < 10:", "    out[0] = i", "    i += 0"])
     with pytest.raises(StepLimit, match=f"line 3 of kernel ran more than {MAX_STEPS:,} iterations"):
         run(kernel, 1, 1, out())
 

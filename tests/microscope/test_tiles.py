@@ -743,6 +743,7 @@ print("compiled after a trace")
 """
 
 
+@pytest.mark.long
 def test_where_triton_compiles_it_goes_on_compiling():
     env = os.environ | {"TILED_MATMUL_BACKEND": "compiler", "TRITON_INTERPRET": "0"}
     code = COMPILE.format(tests=os.path.dirname(os.path.dirname(__file__)))

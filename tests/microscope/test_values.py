@@ -143,7 +143,7 @@ def arithmetic_and_extremes(x, y):
     return results + orders + (min(x, y), max(x, y))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("y", TYPES)
 @pytest.mark.parametrize("x", TYPES)
 def test_arithmetic_of_two_types(x, y):
@@ -159,7 +159,7 @@ def bitwise(x, y):
     return x & y, x | y, x ^ y, x << (y & 31), x >> (y & 31)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("y", ("bool", *INTEGERS))
 @pytest.mark.parametrize("x", ("bool", *INTEGERS))
 def test_bitwise_operators(x, y):
@@ -170,7 +170,7 @@ def power(x, y):
     return x**y, x**2, x**3
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("x", (*INTEGERS, *FLOATS))
 @pytest.mark.parametrize("y", ("int8", "int64", "uint64", "float32", "float64"))
 def test_power(x, y):
@@ -195,6 +195,7 @@ def unary_float(x):
 
 
 @pytest.mark.parametrize("x", TYPES)
+@pytest.mark.sample(3)
 def test_one_number_and_literals(x):
     values = [v for v in VALUES[x] if x[0] != "f" or abs(v) < 1e9]
     if x == "int32":
@@ -220,6 +221,7 @@ def casts(x):
 
 
 @pytest.mark.parametrize("x", TYPES)
+@pytest.mark.sample(3)
 def test_casts(x):
     values = {"float32": (-3.5, 0.0, 0.9, 200.25), "float64": (-0.5, 1e-9, 2.5, 127.99)}
     if x[0] == "f":  # a negative float has no defined conversion to an unsigned integer
@@ -283,12 +285,14 @@ def float_sums(x, y):
 
 @pytest.mark.parametrize("x", ("int32", "int64", "uint8", "uint32"))
 @pytest.mark.parametrize("y", ("int32", "int64", "uint32"))
+@pytest.mark.sample(4)
 def test_integer_accumulators(x, y):
     check(sums, *pairs(x, y))
 
 
 @pytest.mark.parametrize("x", FLOATS)
 @pytest.mark.parametrize("y", ("float32", "float64", "int32", "int64"))
+@pytest.mark.sample(4)
 def test_float_accumulators(x, y):
     check(float_sums, *pairs(x, y))
 

@@ -192,6 +192,7 @@ def test_a_launch_raises_where_a_trace_goes_on(specimen):
 
 
 @every_correct
+@pytest.mark.sample(3)
 def test_nothing_is_found_in_a_correct_kernel_and_its_results_are_right(specimen):
     """In every order of the threads, and when launched without a trace."""
     for order, seed in ORDERS:

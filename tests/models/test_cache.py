@@ -69,6 +69,7 @@ CACHES = (
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("cache", CACHES, ids=str)
 @pytest.mark.parametrize("shape", [(9, 9, 9), (16, 16, 16), (5, 33, 18), (1, 1, 1), (20, 3, 7)])
+@pytest.mark.sample(4)
 def test_loop_misses_equal_the_plain_reference(order, cache, shape):
     assert loop_misses(order, *shape, cache) == reference(order, *shape, cache)
 

@@ -37,6 +37,7 @@ def by_the_interpreter(tiles_m, tiles_n, group_m, kernel=triton_swizzled_kernel)
 
 
 @pytest.mark.parametrize("group_m", [1, 2, 3, 4, 9])
+@pytest.mark.sample(8)
 def test_the_order_is_what_the_kernel_runs(group_m):
     wanted = [tuple(tile) for tile in program_order(5, 3, group_m).tolist()]
     assert by_the_interpreter(5, 3, group_m) == wanted
