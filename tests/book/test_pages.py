@@ -206,17 +206,12 @@ def test_a_book_in_order_builds_and_its_pages_hold_what_they_should(tmp_path):
     drawn = re.findall(r"\.(fa-[a-z-]+) \{ --icon", (ROOT / "_static/icons.css").read_text())
     used = set(re.findall(r"\bfa-(?!solid|brands|regular|lg)[a-z-]+", chapter))
     assert used and used <= set(drawn), used - set(drawn)
+    styles = (html / "_static/course.css").read_text()
+    assert "form.predict" in styles  # only a script makes one
     assert outside_requests(html) == []
     assert '["warp","warp","Thirty-two threads.","","",""]' in (html / SEARCH).read_text()
     assert SEARCH in (html / "search.html").read_text() and SEARCH not in intro
     assert not list(html.rglob("search[it]*.js"))  # Sphinx's own
-
-
-def test_every_chapter_answers_a_question_of_its_own():
-    from tiled_matmul.book.sphinx import QUESTIONS
-
-    numbered = [path for path in chapters(ROOT) if re.match(r"\d\d_", path.name)]
-    assert len(set(QUESTIONS)) == len(numbered) and all(one.endswith("?") for one in QUESTIONS)
 
 
 def saved_setup(book):

@@ -7,6 +7,7 @@ attack their process share one, and attacks on the process are made in the kind 
 
 import copy
 import dataclasses
+import itertools
 import json
 import os
 import pickle
@@ -888,6 +889,31 @@ def test_26_a_result_that_is_too_deep_is_nonsense():
     assert (verdict.status, verdict.points) == ("CRASH", 0), verdict.message
 
 
+@pytest.fixture
+def as_fast_as_meant(monkeypatch):
+    """Limits are not longer than they say, however slow this machine is."""
+    monkeypatch.setattr(pool, "slowness", lambda: 1.0)
+
+
+def test_21_a_slow_machine_has_as_many_times_longer(monkeypatch):
+    slow = "def pair(n):\n    for i in range(10 ** 7):\n        n += 0\n    return [n, n + 1]"
+    many = dataclasses.replace(PAIR, cases=(Call((3,)),) * 60, limits=Limits(in_all=0.5))
+    monkeypatch.setattr(pool, "slowness", lambda: 3.0)
+    verdict = judge(many, slow)
+    assert verdict.status == "TIMEOUT" and "over 1.5 s together" in verdict.message
+    monkeypatch.setattr(pool, "slowness", lambda: 1000.0)
+    assert judge(dataclasses.replace(many, cases=many.cases[:3]), slow).status == "PASS"
+
+
+def test_21_slowness_is_measured_within_bounds(monkeypatch):
+    measured = pool.slowness.__wrapped__
+    for each, wanted in ((0.001, 1), (2 * pool.LOOP_S, 2), (100, 8)):
+        clock = itertools.count()
+        monkeypatch.setattr(time, "thread_time", lambda: next(clock) * each)  # noqa: B023
+        assert measured() == pytest.approx(wanted)
+
+
+@pytest.mark.usefixtures("as_fast_as_meant")
 def test_21_many_slow_cases_end_together():
     slow = "def pair(n):\n    for i in range(10 ** 7):\n        n += 0\n    return [n, n + 1]"
     many = dataclasses.replace(PAIR, cases=(Call((3,)),) * 60, limits=Limits(in_all=2))
@@ -898,6 +924,7 @@ def test_21_many_slow_cases_end_together():
     assert after.ru_utime - before.ru_utime < 2 + 1 + 1  # whole seconds are counted, and the start
 
 
+@pytest.mark.usefixtures("as_fast_as_meant")
 def test_21_an_answer_that_waits_has_no_more_than_all_its_time(monkeypatch):
     monkeypatch.setattr(pool, "STARVED", 1.0)
     waits = "import time\ndef pair(n):\n    time.sleep(5)\n    return [n, n + 1]"
@@ -908,6 +935,7 @@ def test_21_an_answer_that_waits_has_no_more_than_all_its_time(monkeypatch):
     assert time.monotonic() - began < 0.5 * spec.SLACK + 1
 
 
+@pytest.mark.usefixtures("as_fast_as_meant")
 def test_21_seconds_are_of_processor_time_so_a_busy_machine_costs_no_marks(monkeypatch):
     monkeypatch.setattr(pool, "STARVED", 1.0)
 

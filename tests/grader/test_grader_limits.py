@@ -55,7 +55,9 @@ def test_our_own_answer_takes_a_share_of_the_limit(name, worker):
     one, running = folder.exercise, worker(folder.exercise.kind)
     before = taken(running.process)
     assert judge(one, folder.code("answer.py"), worker=running).status == "PASS"
-    assert taken(running.process) - before <= one.in_all / ROOM, "name limits=Limits(cost=…)"
+    assert taken(running.process) - before <= one.in_all * pool.slowness() / ROOM, (
+        "name limits=Limits(cost=…)"
+    )
     assert one.limits.seconds <= 8
 
 

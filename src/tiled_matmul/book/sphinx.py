@@ -28,6 +28,7 @@ from tiled_matmul.book import formulas
 from tiled_matmul.book import generated as tables
 from tiled_matmul.book.cells import address_line
 from tiled_matmul.book.files import built_for, chapters, read_text, repository
+from tiled_matmul.book.header import header
 from tiled_matmul.book.lighten import lighten
 from tiled_matmul.book.offline import outside_requests
 from tiled_matmul.book.reader import progress_markdown, write_reader
@@ -41,28 +42,6 @@ BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
 EXPLORED = re.compile(r'data-explore="([a-z-]+)"')
 FIGURE = re.compile(r"^```\{tiled-explore\} (\S+) (\S+)\n((?:\w.*\n)*)```$", re.MULTILINE)
 DESCRIPTION = 155  # characters, as search engines show
-WORDS_A_MINUTE = 170  # with a look at the code and the figures
-NEEDS = (  # (last chapter, what its code needs)
-    (3, "To run it you need Python on any machine; the times are those of your processor."),
-    (9, "To run it you need no GPU: kernels then run in an interpreter, without times."),
-    (14, "To run it you need Linux, for Triton, and no GPU: without one there are no times."),
-)
-QUESTIONS = (  # what each chapter answers
-    "How far is a product in three loops from what a library does?",
-    "Why does the order of three loops change their speed so much?",
-    "How can a part of B be used again while it is still in the cache?",
-    "How do thousands of threads share one product, and what should neighbours load?",
-    "How can the threads of a block load each tile once, for all of them?",
-    "How do you find out which of two suspects makes a kernel slow?",
-    "How often can a thread use an element that it has loaded?",
-    "How can a thread multiply while its next tile is on the way?",
-    "What is left between a good kernel and cuBLAS?",
-    "What remains of a kernel when the compiler does the bookkeeping?",
-    "Which tiles of C should be computed at the same time?",
-    "Which sizes of tiles suit a shape, and how do you find them?",
-    "How can a tile be copied without a thread that computes its addresses?",
-    "How does a product that fills only part of a GPU keep all of it busy?",
-)
 NBVAL_MARK = "# NBVAL_CHECK_OUTPUT\n"
 
 
@@ -309,14 +288,14 @@ def add_header(app: Sphinx, page: str, template: str, context: dict, doctree: ob
         )
     chapter = re.match(r"chapters/(\d\d)_", page)
     if chapter:
-        prose = re.sub(r"<(svg|style|script|pre)\b.*?</\1>|<[^>]*>", " ", body, flags=re.DOTALL)
-        minutes = max(5, 5 * round(len(prose.split()) / WORDS_A_MINUTE / 5))
-        needs = next(text for last, text in NEEDS if int(chapter[1]) <= last)
-        question = QUESTIONS[int(chapter[1]) - 1]
-        line = (
-            f'<p class="page-question">{question}</p>'
-            f'<p class="page-needs">About {minutes} minutes to read. {needs}</p>'
-        )
+        titles = {}
+        for path in chapters(Path(app.srcdir)):
+            if path.stem[:2].isdigit():
+                titles[int(path.stem[:2])] = (
+                    path.stem,
+                    app.env.titles[f"chapters/{path.stem}"].astext(),
+                )
+        line = header(int(chapter[1]), body, titles)
         context["body"] = body.replace("</h1>", f"</h1>\n{line}", 1)
 
 
@@ -325,9 +304,9 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
     copy_scripts(Path(app.outdir))
-    lighten(Path(app.outdir))
     write_search(Path(app.outdir), app.env.found_docs)
     write_reader(Path(app.outdir))
+    lighten(Path(app.outdir))  # the last: it asks all scripts which styles they use
     for file, address in outside_requests(Path(app.outdir)):
         LOGGER.warning("%s fetches %s: the book must work offline", file, address, type=KIND)
         # Sphinx has already counted its warnings, so this one sets the exit status itself.

@@ -103,9 +103,9 @@ def ask(
     try:
         reply, data = worker.ask(header, blobs, seconds, most)
     except pool.TooSlow as slow:
-        message = sentence("timeout: case", seconds=seconds)
+        message = sentence("timeout: case", seconds=slow.seconds)
         if slow.in_all:
-            message = sentence("timeout: all cases", seconds=exercise.in_all)
+            message = sentence("timeout: all cases", seconds=slow.seconds)
         raise Stop("TIMEOUT", "timeout", message) from None
     except pool.Died as died:
         raise Stop("CRASH", "crash", sentence("crash: ended", reason=died)) from None

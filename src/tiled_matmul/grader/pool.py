@@ -13,6 +13,7 @@ import secrets
 import selectors
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,7 @@ POLL_S = 0.25
 GRACE_S = 1.0
 STARVED = 4.0  # times as long again may a worker take while it waits for a processor
 LAST_WAIT_S = 60.0
+LOOP, LOOP_S = 100_000, 0.003  # turns of a loop, and the seconds where the limits were chosen
 SCRATCH = "tiled-matmul-worker-"  # not -grade-: older versions hold no lock on theirs
 LIBRARIES = ("numpy", "numba", "torch", "triton")
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -48,15 +50,30 @@ class Died(Exception):
 
 
 class TooSlow(Exception):
-    """The worker gave no reply in time: to this request, or `in_all` to those of an answer."""
+    """No reply within `seconds`: to this request, or `in_all` to those of an answer together."""
 
     def __init__(self, seconds: float, in_all: bool) -> None:
-        super().__init__(f"no reply within {seconds:g} s")
-        self.in_all = in_all
+        self.seconds, self.in_all = float(f"{seconds:.2g}"), in_all
+        super().__init__(f"no reply within {self.seconds:g} s")
 
 
 class NoWorker(Exception):
     """No worker could be started. This is a fault of the machine, not of an answer."""
+
+
+@cache
+def slowness() -> float:
+    """Return how many times as long as where the limits were chosen Python takes here, 1 to 8.
+
+    Every limit of a worker is as many times longer, so that marks do not depend on the machine.
+    """
+
+    def taken() -> float:
+        began = time.thread_time()
+        sum(i * i for i in range(LOOP))
+        return time.thread_time() - began
+
+    return min(max(statistics.median(taken() for _ in range(5)) / LOOP_S, 1.0), 8.0)
 
 
 def sandbox_works() -> bool:
@@ -290,7 +307,7 @@ class Worker:
         self.command, self.environment = command, environment or {}
         self.output = bytearray()
         self.dropped = 0
-        self.until = self.latest = math.inf
+        self.in_all = self.until = self.latest = math.inf
         self.closed = True
 
     def __enter__(self) -> Worker:
@@ -405,13 +422,17 @@ class Worker:
     ) -> tuple[dict, list[bytes]]:
         """Send a request, return its reply. Raises Died, TooSlow or wire.BadMessage.
 
-        A worker ends itself after `seconds` of a processor. On the clock it has SLACK times as
-        long, and up to STARVED times that while other processes keep it waiting. Another program
-        has `seconds`. With "in_all" in the header, this request and those that follow have so many
-        seconds together.
+        A worker ends itself after `seconds` of a processor, on a slow machine so many times more.
+        On the clock it has SLACK times as long, and up to STARVED times that while other processes
+        keep it waiting. Another program has `seconds`. With "in_all" in the header, this request
+        and those that follow have so many seconds together.
         """
         own = self.command is None
-        header = header | {"seconds": seconds} if own else header
+        if own:
+            seconds *= slowness()
+            header = header | {"seconds": seconds}
+            if "in_all" in header:
+                self.in_all = header["in_all"] = header["in_all"] * slowness()
         request = memoryview(wire.encode(header, blobs))
         reader = wire.Reader(max_bytes)
         began = time.monotonic()
@@ -434,7 +455,8 @@ class Worker:
                 if left <= 0 and not (come and left > -GRACE_S):
                     longest = min(began + STARVED * seconds * SLACK, self.latest)
                     if not own or time.monotonic() > longest or not self._is_starved():
-                        raise TooSlow(seconds, deadline == self.until)
+                        in_all = deadline == self.until
+                        raise TooSlow(self.in_all if in_all else seconds, in_all)
                     # Other processes have had its time, and its processor's seconds are limited.
                     if deadline == self.until:
                         self.until = min(self.until + GRACE_S, self.latest)
@@ -510,7 +532,8 @@ class Worker:
             pass
         how = self._how()
         if how.endswith(signal.SIGXCPU.name):
-            return TooSlow(seconds, in_all=took < seconds)
+            in_all = took < seconds
+            return TooSlow(self.in_all if in_all else seconds, in_all)
         return Died(how, self.printed)
 
     def _how(self) -> str:

@@ -273,8 +273,9 @@ class Limits:
 
     A case's seconds are its process's own, of a processor; on a clock it may take SLACK times as
     long, and longer while other processes keep it waiting, so that a busy machine is nobody's
-    fault. The same holds for all cases together: they may take ten times the `cost` of the course's
-    own answer, and five seconds more.
+    fault; on a slow machine all of it is as many times longer (`pool.slowness`). The same holds for
+    all cases together: they may take ten times the `cost` of the course's own answer, and five
+    seconds more.
     On a GPU `build_seconds` are for compiling it, `gpu_seconds` for a launch and for a timing.
     """
 
