@@ -116,8 +116,9 @@ def _reach(part: Part) -> str:
     for name, record in ((part.first, first), (part.last, last)):
         if record is None:
             raise ValueError(f"results/h200.json has no record of {name}")
-    library = "NumPy’s library" if last.baseline == "numpy" else "cuBLAS"
-    return f"From {_share(first.ratio)} to {_share(last.ratio)} of the speed of {library}."
+    library = "NumPy" if last.baseline == "numpy" else "cuBLAS"
+    climb = f"{_share(first.ratio)} to {_share(last.ratio)}"
+    return f"Its kernels climb from {climb} of {library}’s speed."
 
 
 def _share(ratio: float) -> str:
