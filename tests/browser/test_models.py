@@ -1,6 +1,7 @@
 """The models in JavaScript return what the course's own models in Python return."""
 
 import ast
+import itertools
 import math
 import operator
 import random
@@ -17,7 +18,7 @@ from tiled_matmul.kit.variants import without
 from tiled_matmul.ladder import cuda_shared_tiles, triton_best
 from tiled_matmul.machine import device
 from tiled_matmul.microscope.cuda import hardware, trace
-from tiled_matmul.models import fragments, occupancy, ring, roofline
+from tiled_matmul.models import cache, fragments, occupancy, ring, roofline
 from tiled_matmul.models.occupancy import WARP
 from tiled_matmul.models.program_order import Setting, traffic
 from tiled_matmul.models.waves import Waves
@@ -149,6 +150,63 @@ def test_a_warps_access_costs_what_the_microscope_counts(models):
             ours |= {key: got[key] for key in ("wavefronts", "conflicts", "crowded")}
         assert ours == wanted, setting
     assert costs > 2000
+
+
+def until(one):
+    """Return what a cache holds after some turns, and the misses until then, the slow way."""
+    line, sets = one["line"], [[] for _ in range(one["sets"])]
+    sizes = [one["M"], one["N"], one["K"]]
+    m, n, k = sizes
+    edges = [one["tile"] or size for size in sizes]
+    base = {"A": 0, "B": -(-m * k // line)}
+    base["C"] = base["B"] + -(-k * n // line)
+    seen, turn, inner = dict.fromkeys("ABC", 0), 0, one["order"][2]
+    for corner in itertools.product(*map(range, (0, 0, 0), sizes, edges)):
+        short = [min(edge, size - at) for edge, size, at in zip(edges, sizes, corner, strict=True)]
+        for inside in cache.iterations(one["order"], *short):
+            if turn == one["turn"]:
+                return sets, seen, turn
+            turn += 1
+            i, j, p = (at + more for at, more in zip(corner, inside, strict=True))
+            begins = inside["ijk".index(inner)] == 0
+            elements = {"A": i * k + p, "B": p * n + j, "C": i * n + j}
+            if not begins:
+                del elements[{"j": "A", "i": "B", "k": "C"}[inner]]
+            for name, element in elements.items():
+                number = base[name] + element // line
+                kept = sets[number % len(sets)]
+                seen[name] += number not in kept
+                kept[:] = [number, *(other for other in kept if other != number)][: one["ways"]]
+    return sets, seen, turn
+
+
+def test_loops_miss_as_often_as_in_the_cache_model(models):
+    draw = random.Random(9)
+    sides = [*range(1, 17)]
+    settings = [
+        {
+            **{name: draw.choice(sides) for name in "MNK"},
+            "order": "".join(draw.sample("ijk", 3)),
+            "tile": draw.choice([0, 0, *range(1, 17)]),
+            "line": draw.choice([1, 2, 4, 8]),
+            "sets": draw.randint(1, 16),
+            "ways": draw.randint(1, 8),
+            "turn": draw.choice([0, draw.randint(1, 4096), draw.randint(1, 100)]),
+        }
+        for _ in range(SETTINGS // 2)
+    ]
+    part = "[found.misses, found.accesses, found.cache, found.seen, found.at]"
+    for one, got in zip(settings, results(models, "loops", settings, part), strict=True):
+        sizes = one["M"], one["N"], one["K"]
+        held = cache.Cache(
+            4 * one["line"] * one["sets"] * one["ways"], 4 * one["line"], one["ways"]
+        )
+        if one["tile"]:
+            made = cache.tiled_misses(one["tile"], *sizes, held, order=one["order"])
+        else:
+            made = cache.loop_misses(one["order"], *sizes, held)
+        whole = {"A": made.a, "B": made.b, "C": made.c}
+        assert got == [whole, made.accesses, *until(one)], one
 
 
 def test_an_order_of_programs_moves_the_bytes_of_the_cache_model(models):

@@ -19,7 +19,10 @@ from tiled_matmul.explore import data
 HERE = Path(__file__).parent
 STILLS = HERE / "stills"
 SHARED = ("models", "frame")  # scripts that every figure needs, in this order
-KINDS = ("climb", "fragments", "order", "pipeline", "race", "swizzle", "tile", "warp", "waves")
+KINDS = (
+    *("climb", "fragments", "loops", "order", "pipeline", "race", "swizzle", "tile", "warp"),
+    "waves",
+)
 EMPTY = '<div class="explore-picture"></div><p class="explore-said"></p>'
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 

@@ -487,7 +487,65 @@ const Models = (() => {
     return numbers;
   };
 
+  // Three loops and one cache, as `models.cache`: sets of `ways` lines, of `line` elements each, the
+  // least recently used leaves. `tile` 0 is no tiles. What the cache holds is that after `turn`
+  // turns of the innermost loop; `seen` counts the misses until then.
+  const loops = ({ M, N, K, order, tile, line, sets, ways, turn }) => {
+    const sizes = { i: M, j: N, k: K };
+    const steps = { A: { i: K, j: 0, k: 1 }, B: { i: 0, j: 1, k: N }, C: { i: N, j: 1, k: 0 } };
+    const whole = (elements) => Math.ceil(elements / line) * line;
+    const starts = { A: 0, B: whole(M * K), C: whole(M * K) + whole(K * N) };
+    const cache = Array.from({ length: sets }, () => []); // of each set the newest line first
+    const misses = { A: 0, B: 0, C: 0 };
+    const [turns, inner] = [M * N * K, order[2]];
+    const at = Math.min(turn, turns);
+    const fetched = new Set();
+    let accesses = 0, done = 0, shown = null, last = [], place = null;
+    const keep = () => {
+      shown = { cache: cache.map((one) => [...one]), seen: { ...misses }, fetched: [...fetched], last, place };
+    };
+    const access = (matrix, element) => {
+      const number = Math.floor((starts[matrix] + element) / line);
+      const set = cache[number % sets];
+      const found = set.indexOf(number);
+      if (found >= 0) set.splice(found, 1);
+      else misses[matrix]++;
+      set.unshift(number);
+      set.length = Math.min(set.length, ways);
+      fetched.add(number);
+      accesses++;
+      last.push({ matrix, element, missed: found < 0 });
+    };
+    if (at === 0) keep();
+    const step = (name) => tile || sizes[name];
+    for (let i0 = 0; i0 < M; i0 += step("i")) {
+      for (let j0 = 0; j0 < N; j0 += step("j")) {
+        for (let k0 = 0; k0 < K; k0 += step("k")) {
+          const from = { i: i0, j: j0, k: k0 };
+          const end = (name) => Math.min(from[name] + step(name), sizes[name]);
+          const now = {};
+          for (now[order[0]] = from[order[0]]; now[order[0]] < end(order[0]); now[order[0]]++) {
+            for (now[order[1]] = from[order[1]]; now[order[1]] < end(order[1]); now[order[1]]++) {
+              for (now[inner] = from[inner]; now[inner] < end(inner); now[inner]++) {
+                last = [];
+                for (const matrix of ["A", "B", "C"]) {
+                  const by = steps[matrix];
+                  if (by[inner] === 0 && now[inner] > from[inner]) continue; // it is in a register
+                  access(matrix, now.i * by.i + now.j * by.j + now.k * by.k);
+                }
+                place = { ...now };
+                if (++done === at) keep();
+              }
+            }
+          }
+        }
+      }
+    }
+    const lines = Math.ceil(M * K / line) + Math.ceil(K * N / line) + Math.ceil(M * N / line);
+    return { misses, accesses, turns, at, lines, starts, ...shown };
+  };
+
   return {
-    expression, warp, order, waves, pipeline, tile, swizzle, fragments, race, ordered,
+    expression, loops, warp, order, waves, pipeline, tile, swizzle, fragments, race, ordered,
   };
 })();
