@@ -1,13 +1,16 @@
-"""book/header.py: what stands below a chapter's title."""
+"""book/header.py: what stands below a title; and the outputs that book/sphinx.py names."""
 
+import json
 import re
 
 import pytest
+from docutils import nodes
 
 from tiled_matmul import ROOT
 from tiled_matmul.book import files
 from tiled_matmul.book import header as module
-from tiled_matmul.book.header import PARTS, QUESTIONS, header
+from tiled_matmul.book.header import PARTS, QUESTIONS, header, of_exercises
+from tiled_matmul.book.sphinx import hide_marks, name_right_outputs
 from tiled_matmul.ladder import rung
 
 TITLES = {number: (f"{number:02}_page", f"Chapter <{number}>") for number in range(1, 15)}
@@ -42,3 +45,32 @@ def test_a_part_without_a_record_is_an_error(monkeypatch):
     monkeypatch.setattr(module.results, "reference", list)
     with pytest.raises(ValueError, match=r"results/h200\.json has no record of loops_python"):
         header(1, "", TITLES)
+
+
+def test_outputs_of_exercises_are_said_to_be_a_right_answers():
+    def notebook(*names):
+        outputs = {"run": ["a"], "check": ["b"], "picture": ["c"], "exercise": []}
+        return [
+            {"id": f"{name}-05-1", "metadata": {}, "outputs": outputs[name]} for name in names
+        ] + [{"id": "task-05-1", "metadata": {}}]
+
+    source = [json.dumps({"cells": notebook("picture", "exercise", "run", "check")})]
+    other = list(source)
+    name_right_outputs(None, "exercises/05_shared_memory", source)
+    tags = [cell["metadata"].get("tags") for cell in json.loads(source[0])["cells"]]
+    assert tags == [None, None, ["as-right"], ["as-right"], None]
+    for page in ("exercises/solutions/05_shared_memory", "chapters/05_shared_memory", "exercises"):
+        name_right_outputs(None, page, other)
+    assert other == [json.dumps({"cells": notebook("picture", "exercise", "run", "check")})]
+
+
+def test_a_page_of_exercises_says_where_its_notebook_is():
+    assert "<code>exercises/05_banks.ipynb</code>" in of_exercises("exercises/05_banks")
+
+
+def test_a_printed_matrix_is_named_and_marks_for_nbval_go():
+    texts = ("[[1. 2.]\n [3. 4.]]", "# NBVAL_CHECK_OUTPUT\nprint(1)", "[1, 2]")
+    page = nodes.section("", *(nodes.literal_block(text, text) for text in texts))
+    hide_marks(None, page)
+    assert [one["classes"] for one in page.children] == [["matrix-text"], [], []]
+    assert page.children[1].astext() == "print(1)"

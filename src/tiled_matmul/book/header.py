@@ -1,4 +1,4 @@
-"""What stands above a chapter: its question, what it takes, and before a part, where that leads."""
+"""What stands above a chapter or exercises: a question, what it takes, and where a part leads."""
 
 from __future__ import annotations
 
@@ -90,6 +90,14 @@ def header(number: int, body: str, titles: Mapping[int, tuple[str, str]]) -> str
     if number == part.chapters[0]:
         lines += opener(part, titles)
     return "\n".join(lines)
+
+
+def of_exercises(page: str) -> str:
+    """Return what stands below the title of a notebook of exercises, "exercises/05_banks"."""
+    return (
+        f'<p class="page-needs">This page is a notebook, <code>{page}.ipynb</code>: '
+        "<code>make lab</code> opens it, and there you write and run your answers.</p>"
+    )
 
 
 def opener(part: Part, titles: Mapping[int, tuple[str, str]]) -> Iterator[str]:

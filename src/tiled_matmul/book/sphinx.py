@@ -28,7 +28,7 @@ from tiled_matmul.book import formulas
 from tiled_matmul.book import generated as tables
 from tiled_matmul.book.cells import address_line
 from tiled_matmul.book.files import built_for, chapters, read_text, repository
-from tiled_matmul.book.header import header
+from tiled_matmul.book.header import header, of_exercises
 from tiled_matmul.book.lighten import lighten
 from tiled_matmul.book.offline import outside_requests
 from tiled_matmul.book.reader import progress_markdown, write_reader
@@ -239,6 +239,20 @@ def use_address(app: Sphinx, config: Config) -> None:
     app.connect("build-finished", in_downloads)
 
 
+def name_right_outputs(app: Sphinx, page: str, source: list[str]) -> None:
+    """Tag those cells of exercises whose stored output is that of a right answer.
+
+    The starters have none of their own, and a reader of the page would take it for the starter's.
+    """
+    if not re.match(r"exercises/\d\d_", page):
+        return
+    notebook = json.loads(source[0])
+    for cell in notebook["cells"]:
+        if cell.get("outputs") and cell["id"].partition("-")[0] in ("run", "check"):
+            cell["metadata"].setdefault("tags", []).append("as-right")
+    source[0] = json.dumps(notebook)
+
+
 def remove_thebe(app: Sphinx) -> None:
     """Remove the extension for live cells, whose script requests another host on every page.
 
@@ -260,9 +274,12 @@ def replace_search(app: Sphinx) -> None:
 
 
 def hide_marks(app: Sphinx, doctree: nodes.document) -> None:
-    """Remove the marks for nbval from the listings; notebooks and downloads keep them."""
+    """Remove the marks for nbval from the listings, which notebooks and downloads keep, and name
+    those that are a printed matrix."""
     for listing in doctree.findall(nodes.literal_block):
         text = listing.astext()
+        if text.startswith("[["):
+            listing["classes"].append("matrix-text")
         if text.startswith(NBVAL_MARK):
             shown = text.removeprefix(NBVAL_MARK)
             listing.rawsource = shown
@@ -286,6 +303,8 @@ def add_header(app: Sphinx, page: str, template: str, context: dict, doctree: ob
         context["metatags"] = context.get("metatags", "") + (
             f'\n<meta name="description" content="{text}"/>'
         )
+    if re.match(r"exercises/\d\d_", page):
+        context["body"] = body.replace("</h1>", f"</h1>\n{of_exercises(page)}", 1)
     chapter = re.match(r"chapters/(\d\d)_", page)
     if chapter:
         titles = {}
@@ -328,6 +347,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", use_address)
     app.connect("builder-inited", remove_thebe, priority=1)
     app.connect("builder-inited", replace_search)
+    app.connect("source-read", name_right_outputs)
     app.connect("doctree-read", hide_marks)
     app.connect("doctree-read", place_figures)
     app.connect("html-page-context", mend_roles)

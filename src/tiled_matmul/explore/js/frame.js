@@ -104,6 +104,7 @@ const Explore = (() => {
         example.value = examples.find(same) ?? "";
       } catch (error) {
         alert.textContent = error.message;
+        form.querySelector("details")?.setAttribute("open", ""); // what to change may be in there
       }
     };
     const fill = (state) => {

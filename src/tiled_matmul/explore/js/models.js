@@ -321,7 +321,10 @@ const Models = (() => {
     const outputs = threadM * threadN;
     const [warpM, warpN] = [(WARP / across) * threadM, across * threadN];
     if (blockM % warpM || blockN % warpN) {
-      throw new Error(`a warp owns ${warpM} × ${warpN}: that does not divide ${blockM} × ${blockN}`);
+      throw new Error(
+        `A warp of ${WARP} such threads owns ${warpM} × ${warpN} elements, which do not divide a block of ` +
+          `${blockM} × ${blockN}: change the thread's rows or columns, the lanes along N, or the block.`,
+      );
     }
     const threads = (blockM * blockN) / outputs;
     if (threads > 1024) throw new Error(`${threads} threads: a block has at most 1024`);

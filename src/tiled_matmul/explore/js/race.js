@@ -106,8 +106,8 @@
       const wrong = new Map(result);
       const bad = right.filter((value, one) => wrong.get(Math.floor(one / tile) * edge + (one % tile)) !== value);
       const danger = races.length
-        ? `${plural(races.length, "element")} of the tiles can be stored by one thread while another ` +
-          `accesses it, with no barrier between: a race.`
+        ? `${plural(races.length, "element")} of the tiles (dashed) can be stored by one thread while ` +
+          `another accesses it, with no barrier between: a race.`
         : "No element is stored by one thread while another accesses it: no race.";
       const doing = last
         ? `Access ${at} of ${steps.length}: thread ${last.thread} ` +
