@@ -226,6 +226,27 @@ def test_arrows_turn_pages_unless_something_takes_them(book, page):
     assert page.evaluate("scrollY") == 0
 
 
+def test_a_walk_in_sight_takes_the_arrows(book, page):
+    page.goto(book + CHAPTER)
+    slider = page.locator(".walk-slider").first
+    slider.scroll_into_view_if_needed()
+    before = int(slider.input_value())
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert int(slider.input_value()) == before + 2 and page.url.endswith(CHAPTER)
+    assert slider.evaluate("one => one === document.activeElement")
+
+
+def test_the_themes_buttons_keep_the_focus(book, page):
+    page.goto(book + CHAPTER)
+    for name in (".theme-switch-button", ".sidebar-toggle"):
+        button = page.locator(f".bd-header-article {name}").first
+        button.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(300)
+        assert button.evaluate("one => one === document.activeElement"), name
+
+
 def test_from_disk_all_of_it_works_too(browser):
     page = browser.new_page()
     page.goto((BOOK / CHAPTER).as_uri())

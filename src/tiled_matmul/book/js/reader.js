@@ -271,13 +271,25 @@
     document.addEventListener("keydown", (event) => event.key === "Escape" && close());
   };
 
-  // ← and → turn the page, unless something has the focus: a field, a figure, a link.
+  const seen = (element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight && element.checkVisibility();
+  };
+  // ← and → turn the page, unless something has the focus: a field, a figure, a link. A walk in
+  // sight takes them first, as its caption says.
   const keys = (event) => {
     const way = { ArrowLeft: "left-prev", ArrowRight: "right-next" }[event.key];
     const odd = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
     if (!way || odd || event.defaultPrevented || event.target !== document.body) return;
     const link = document.querySelector(`.prev-next-area a.${way}`);
     if (!link) return;
+    const walk = [...document.querySelectorAll(".walk-slider")].find(seen);
+    if (walk) {
+      walk.focus({ preventScroll: true });
+      walk.dispatchEvent(new KeyboardEvent("keydown", { key: event.key, bubbles: true }));
+      event.preventDefault();
+      return;
+    }
     try {
       const places = JSON.parse(sessionStorage.getItem(PLACES) ?? "{}");
       places[here()] = scrollY;
@@ -306,5 +318,15 @@
   if (table) progress(table);
   cards();
   document.addEventListener("keydown", keys);
+  // The theme takes the focus from its own buttons.
+  document.addEventListener(
+    "click",
+    ({ target }) => {
+      const button = target.closest?.(".bd-header-article button");
+      if (!button) return;
+      setTimeout(() => document.activeElement === document.body && seen(button) && button.focus(), 100);
+    },
+    true, // before the theme, which keeps some clicks to itself
+  );
   goBack();
 })();

@@ -42,7 +42,8 @@
     defaults: { M: 4096, N: 4096, K: 4096, blockM: 128, blockN: 256, second: 0, splits: 1, sms: 132 },
     examples: {
       "4096 on an H200": { M: 4096, N: 4096 },
-      "one tile too many": { M: 1536, N: 2816 },
+      "exactly one wave": { M: 1536, N: 2816 },
+      "one tile too many": { M: 896, N: 4864 },
       "few tiles": { M: 512, N: 512, blockN: 128 },
       "few tiles, K in 8 parts": { M: 512, N: 512, blockN: 128, splits: 8 },
       "two widths": { M: 2048, N: 2048, K: 2048, blockM: 64, blockN: 256, second: 64 },
