@@ -147,6 +147,7 @@ def python_without_triton(program):
         "from tiled_matmul.ladder.triton_tuned import SPACE",
     ],
 )
+@pytest.mark.sample(3)
 def test_without_triton_its_rungs_say_what_is_missing(program):
     done = python_without_triton(program)
     assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {NO_TRITON}"

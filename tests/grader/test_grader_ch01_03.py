@@ -331,6 +331,7 @@ def fetched(loops, case: Case) -> int:
 
 
 @pytest.mark.parametrize("case", exercise("03.1").cases[:5], ids=str)
+@pytest.mark.sample(4)
 def test_every_order_of_tiles_and_in_tiles_stays_under_the_limit(case):
     most = TILED._three_tiles_each(case)
     assert fetched(loops_4, case) <= most

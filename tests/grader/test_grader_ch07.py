@@ -14,6 +14,7 @@ REGISTERS, PREDICTED = (folder(name).module("judge") for name in ("07.1", "07.2"
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(20, 35, 9), (70, 20, 9), (65, 64, 3), (1, 1, 1)])
+@pytest.mark.sample(4)
 def test_global_loads_are_what_the_microscope_counts(m, n, k):
     kernels = [(module, {}) for module in (cuda_thread_tile_1d, cuda_thread_tile_2d)]
     for module, options in [*kernels, (cuda_shared_tiles, {"tile": 8})]:

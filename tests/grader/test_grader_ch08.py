@@ -38,6 +38,7 @@ def sizes(case) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.sample(3)
 def test_barriers_and_bytes(case):
     blocks, steps, tile = sizes(case)
     before, after = (counts("08.1", case, solved) for solved in (False, True))
@@ -46,7 +47,7 @@ def test_barriers_and_bytes(case):
     assert after["copies"] == 0 and after["plain global loads"] == after["global loads"]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_copies_are_bare_unless_something_is_read_while_they_fly(case):
     blocks, steps, tile = sizes(case)

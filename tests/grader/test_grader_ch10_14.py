@@ -225,7 +225,7 @@ def test_what_is_not_stored_comes_before_what_is_not_read(worker):
     assert found.diagnosis == "not stored" and found.hint == 1
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", ["10.1", "10.2", "11.2"])
 @pytest.mark.parametrize("which", range(3))
 def test_the_limits_are_what_the_answer_takes(worker, name, which):

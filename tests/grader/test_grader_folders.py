@@ -314,6 +314,7 @@ def test_a_new_exercise_has_the_next_number_and_a_plain_name(course, name, slug,
     assert len(folders.folders("04", course / "source")) == len(folders.folders("04"))
 
 
+@pytest.mark.long
 def test_the_command_checks_the_exercises_that_are_named(monkeypatch, capsys):
     assert __main__.main(["exercises", "check", "12.1"]) == 0
     out = capsys.readouterr().out

@@ -57,6 +57,7 @@ def reports(path):
 
 
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
+@pytest.mark.sample(3)
 def test_what_is_finished_is_kept_and_the_same_command_goes_on(how, place):
     marks, part = place / "out/marks.json", place / "out/marks.json.part"
     one = started(place, "--json", str(marks))

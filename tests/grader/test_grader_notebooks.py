@@ -37,6 +37,7 @@ def state(tmp_path, monkeypatch):
         (lambda nb: nb.cells.pop(), "is not what `exercises sync` makes"),
     ],
 )
+@pytest.mark.sample(2)
 def test_a_starter_that_drifts_is_a_fault(change, word, tmp_path):
     folder = tmp_path / "exercises"
     shutil.copytree(starters.FOLDER, folder)

@@ -67,6 +67,7 @@ def test_equal_numbers_meet_wherever_they_lie():
 
 
 @pytest.mark.parametrize("one", FOLDERS, ids=lambda one: one.name)
+@pytest.mark.sample(4)
 def test_sealed_exercises_judge_as_their_functions_do(one, worker):
     """What is right passes; what is a mistake is told so, by the same diagnosis nearly always."""
     sealed = opened(json.dumps(seal(one.exercise)))

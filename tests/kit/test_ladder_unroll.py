@@ -264,6 +264,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.long
 def test_the_compiler_gets_straight_code(tmp_path):
     pytest.importorskip("cuda.bindings", reason="no compiler for CUDA without numba-cuda[cu13]")
     file = tmp_path / "kernels.py"

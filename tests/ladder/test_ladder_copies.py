@@ -199,7 +199,7 @@ def test_rows_that_begin_between_fours_are_copied(columns):
 # M, N and K of 1, and a tile's size along K, one less and one more; test_ladder.py has more.
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (3, 1, -1), (1, 4, 0), (2, 7, 1)])
 @every_setting
 def test_every_setting_is_right_at_every_edge(setting, m, n, k):
@@ -337,6 +337,7 @@ def test_one_buffer_is_too_few_for_one_barrier(name):
     assert found == RACE
 
 
+@pytest.mark.long
 def test_two_buffers_are_too_few_for_two_tiles_ahead():
     variant = edited(kernel("cuda_async"), "fill += 1", "fill = 1 - fill")
     assert looked_at("cuda_async", variant, 3)[0] == UNREADY

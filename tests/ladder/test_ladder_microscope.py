@@ -32,7 +32,7 @@ def watched(rung, shape=SHAPE, dtype="float32", **options):
     return traces, bool((c == a @ b).all())
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("rung", GPU, ids=lambda rung: rung.name)
 def test_nothing_is_found_in_any_rung(rung):
     """Findings come from all pairs of accesses; the order only decides which value is stored."""
@@ -77,7 +77,7 @@ def planted():
     return found
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("rung", "name", "number"), planted(), ids=lambda v: getattr(v, "name", v))
 def test_without_a_barrier_or_a_wait_something_is_found(rung, name, number, monkeypatch):
     module, own = kernels(rung)

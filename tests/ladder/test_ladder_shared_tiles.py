@@ -134,6 +134,7 @@ def test_x_as_the_row_asks_for_more_sectors():
 
 
 @pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.sample(3)
 def test_each_barrier_is_there_and_needed(name):
     kernel, barriers = KERNELS[name]
     problem = Problem.square(9 if name == "cuda_puzzle" else 32)

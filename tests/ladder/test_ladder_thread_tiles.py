@@ -50,6 +50,7 @@ def test_fours_are_right_at_ragged_edges(shape, dtype):
     ("shape", "fours"),
     [("8x8x8", True), ("7x8x8", True), ("8x7x8", False), ("8x8x7", False), ("1x1x1", False)],
 )
+@pytest.mark.sample(3)
 def test_the_launcher_takes_fours_only_where_rows_begin_at_fours(shape, fours):
     assert traced(cuda_vectorised, shape).name.startswith(
         "cuda_vectorised_kernel" if fours else "cuda_thread_tile_2d_kernel"

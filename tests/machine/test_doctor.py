@@ -295,6 +295,7 @@ def test_the_doctor_outlives_broken_packages(tmp_path):
     assert {"torch", "numba", "numpy"} <= broken
 
 
+@pytest.mark.long
 def test_this_machine(capsys):
     """The tests' own environment is one that the course runs in."""
     from tiled_matmul.__main__ import main

@@ -4,11 +4,14 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tiled_matmul import ROOT
 
 TOOL = [sys.executable, str(ROOT / "tools" / "bench_interpreter.py")]
 
 
+@pytest.mark.long
 def test_a_small_product_keeps_the_promise(tmp_path):
     path = tmp_path / "folder" / "times.json"
     done = subprocess.run([*TOOL, "--n", "32", "--json", path], capture_output=True, text=True)

@@ -143,7 +143,7 @@ def complaints(case, counters: dict, run) -> list[str]:
     return lines
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_the_interpreter_counts_and_computes_what_the_gpu_does(name, stored):
     case, counters = BY_NAME[name], stored["cases"][name]
