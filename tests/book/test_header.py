@@ -4,13 +4,14 @@ import json
 import re
 
 import pytest
+import yaml
 from docutils import nodes
 
 from tiled_matmul import ROOT
 from tiled_matmul.book import files
 from tiled_matmul.book import header as module
 from tiled_matmul.book.header import PARTS, QUESTIONS, header, of_exercises
-from tiled_matmul.book.sphinx import hide_marks, name_right_outputs
+from tiled_matmul.book.sphinx import mend_listings, name_right_outputs
 from tiled_matmul.ladder import rung
 
 TITLES = {number: (f"{number:02}_page", f"Chapter <{number}>") for number in range(1, 15)}
@@ -21,6 +22,19 @@ def test_every_chapter_lies_in_one_part_and_has_a_question():
     assert chapters == list(range(1, len(QUESTIONS) + 1))
     numbered = [path for path in files.chapters(ROOT) if path.stem[:2].isdigit()]
     assert len(set(QUESTIONS)) == len(numbered) and all(one.endswith("?") for one in QUESTIONS)
+
+
+def test_the_parts_are_those_of_the_contents():
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]
+    listed = {
+        part["caption"]: [
+            int(one["file"][9:11]) for one in part["chapters"] if one["file"][9:11].isdigit()
+        ]
+        for part in parts
+    }
+    assert {part.name: list(part.chapters) for part in PARTS} == {
+        name: numbers for name, numbers in listed.items() if numbers
+    }
 
 
 def test_a_part_begins_and_ends_with_rungs_of_its_own():
@@ -71,6 +85,6 @@ def test_a_page_of_exercises_says_where_its_notebook_is():
 def test_a_printed_matrix_is_named_and_marks_for_nbval_go():
     texts = ("[[1. 2.]\n [3. 4.]]", "# NBVAL_CHECK_OUTPUT\nprint(1)", "[1, 2]")
     page = nodes.section("", *(nodes.literal_block(text, text) for text in texts))
-    hide_marks(None, page)
+    mend_listings(None, page)
     assert [one["classes"] for one in page.children] == [["matrix-text"], [], []]
     assert page.children[1].astext() == "print(1)"

@@ -1,7 +1,6 @@
 """The models in JavaScript return what the course's own models in Python return."""
 
 import ast
-import itertools
 import math
 import operator
 import random
@@ -9,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from plain_cache import played
 
 from tiled_matmul.explore import data
 from tiled_matmul.explore.page import script
@@ -152,34 +152,6 @@ def test_a_warps_access_costs_what_the_microscope_counts(models):
     assert costs > 2000
 
 
-def until(one):
-    """Return what a cache holds after some turns, and the misses until then, the slow way."""
-    line, sets = one["line"], [[] for _ in range(one["sets"])]
-    sizes = [one["M"], one["N"], one["K"]]
-    m, n, k = sizes
-    edges = [one["tile"] or size for size in sizes]
-    base = {"A": 0, "B": -(-m * k // line)}
-    base["C"] = base["B"] + -(-k * n // line)
-    seen, turn, inner = dict.fromkeys("ABC", 0), 0, one["order"][2]
-    for corner in itertools.product(*map(range, (0, 0, 0), sizes, edges)):
-        short = [min(edge, size - at) for edge, size, at in zip(edges, sizes, corner, strict=True)]
-        for inside in cache.iterations(one["order"], *short):
-            if turn == one["turn"]:
-                return sets, seen, turn
-            turn += 1
-            i, j, p = (at + more for at, more in zip(corner, inside, strict=True))
-            begins = inside["ijk".index(inner)] == 0
-            elements = {"A": i * k + p, "B": p * n + j, "C": i * n + j}
-            if not begins:
-                del elements[{"j": "A", "i": "B", "k": "C"}[inner]]
-            for name, element in elements.items():
-                number = base[name] + element // line
-                kept = sets[number % len(sets)]
-                seen[name] += number not in kept
-                kept[:] = [number, *(other for other in kept if other != number)][: one["ways"]]
-    return sets, seen, turn
-
-
 def test_loops_miss_as_often_as_in_the_cache_model(models):
     draw = random.Random(9)
     sides = [*range(1, 17)]
@@ -197,16 +169,20 @@ def test_loops_miss_as_often_as_in_the_cache_model(models):
     ]
     part = "[found.misses, found.accesses, found.cache, found.seen, found.at]"
     for one, got in zip(settings, results(models, "loops", settings, part), strict=True):
-        sizes = one["M"], one["N"], one["K"]
-        held = cache.Cache(
-            4 * one["line"] * one["sets"] * one["ways"], 4 * one["line"], one["ways"]
-        )
+        line, sizes = 4 * one["line"], (one["M"], one["N"], one["K"])
+        held = cache.Cache(line * one["sets"] * one["ways"], line, one["ways"])
         if one["tile"]:
             made = cache.tiled_misses(one["tile"], *sizes, held, order=one["order"])
         else:
             made = cache.loop_misses(one["order"], *sizes, held)
         whole = {"A": made.a, "B": made.b, "C": made.c}
-        assert got == [whole, made.accesses, *until(one)], one
+        seen, _, sets = played(
+            one["order"], *sizes, held, tile=one["tile"] or None, turns=one["turn"]
+        )
+        newest_first = [kept[::-1] for kept in sets]
+        seen = {name.upper(): count for name, count in seen.items()}
+        at = min(one["turn"], math.prod(sizes))
+        assert got == [whole, made.accesses, newest_first, seen, at], one
 
 
 def test_an_order_of_programs_moves_the_bytes_of_the_cache_model(models):

@@ -500,7 +500,7 @@ def test_the_smaller_of_a_number_and_nan_is_the_number():
 
 
 def drawn_for_fma(dtype, count):
-    """Return factors and summands as columns: of all bits, of like size, and at exact ties."""
+    """Return rows of two factors and a summand: of any bits, of like size, and at exact ties."""
     draw, bits = np.random.default_rng(2), np.dtype(dtype).itemsize * 8
     whole = draw.integers(0, 1 << bits, (count, 3), f"uint{bits}", endpoint=False).view(dtype)
     like = draw.uniform(1, 2, (count, 3)).astype(dtype)

@@ -15,9 +15,10 @@ MINUTES = 5  # a chapter's time is rounded to
 
 
 class Part(NamedTuple):
-    """A part of the book: its name, chapters and sentence, and two steps of the climb.
+    """A part of the book, as `_toc.yml` has it: its name and the numbers of its chapters.
 
-    `first` and `last` are the rungs with whose speed it begins and ends.
+    `says` tells what it is about, `needs` what its code needs; `first` and `last` are the rungs
+    with whose speed it begins and ends.
     """
 
     name: str

@@ -273,7 +273,7 @@ def replace_search(app: Sphinx) -> None:
         app.config.html_additional_pages = {"search": "search.html"}
 
 
-def hide_marks(app: Sphinx, doctree: nodes.document) -> None:
+def mend_listings(app: Sphinx, doctree: nodes.document) -> None:
     """Remove the marks for nbval from the listings, which notebooks and downloads keep, and name
     those that are a printed matrix."""
     for listing in doctree.findall(nodes.literal_block):
@@ -307,13 +307,11 @@ def add_header(app: Sphinx, page: str, template: str, context: dict, doctree: ob
         context["body"] = body.replace("</h1>", f"</h1>\n{of_exercises(page)}", 1)
     chapter = re.match(r"chapters/(\d\d)_", page)
     if chapter:
-        titles = {}
-        for path in chapters(Path(app.srcdir)):
-            if path.stem[:2].isdigit():
-                titles[int(path.stem[:2])] = (
-                    path.stem,
-                    app.env.titles[f"chapters/{path.stem}"].astext(),
-                )
+        titles = {
+            int(found[2]): (found[1], title.astext())
+            for name, title in app.env.titles.items()
+            if (found := re.match(r"chapters/((\d\d)_.*)", name))
+        }
         line = header(int(chapter[1]), body, titles)
         context["body"] = body.replace("</h1>", f"</h1>\n{line}", 1)
 
@@ -348,7 +346,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("builder-inited", remove_thebe, priority=1)
     app.connect("builder-inited", replace_search)
     app.connect("source-read", name_right_outputs)
-    app.connect("doctree-read", hide_marks)
+    app.connect("doctree-read", mend_listings)
     app.connect("doctree-read", place_figures)
     app.connect("html-page-context", mend_roles)
     app.connect("html-page-context", add_header)

@@ -35,7 +35,8 @@ POLL_S = 0.25
 GRACE_S = 1.0
 STARVED = 4.0  # times as long again may a worker take while it waits for a processor
 LAST_WAIT_S = 60.0
-LOOP, LOOP_S = 100_000, 0.003  # turns of a loop, and the seconds where the limits were chosen
+# Turns of a loop, and about the seconds that they took where the limits were chosen.
+LOOP, LOOP_S = 100_000, 0.003
 SCRATCH = "tiled-matmul-worker-"  # not -grade-: older versions hold no lock on theirs
 LIBRARIES = ("numpy", "numba", "torch", "triton")
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -455,8 +456,7 @@ class Worker:
                 if left <= 0 and not (come and left > -GRACE_S):
                     longest = min(began + STARVED * seconds * SLACK, self.latest)
                     if not own or time.monotonic() > longest or not self._is_starved():
-                        in_all = deadline == self.until
-                        raise TooSlow(self.in_all if in_all else seconds, in_all)
+                        raise self._too_slow(seconds, in_all=deadline == self.until)
                     # Other processes have had its time, and its processor's seconds are limited.
                     if deadline == self.until:
                         self.until = min(self.until + GRACE_S, self.latest)
@@ -532,9 +532,11 @@ class Worker:
             pass
         how = self._how()
         if how.endswith(signal.SIGXCPU.name):
-            in_all = took < seconds
-            return TooSlow(self.in_all if in_all else seconds, in_all)
+            return self._too_slow(seconds, in_all=took < seconds)
         return Died(how, self.printed)
+
+    def _too_slow(self, seconds: float, in_all: bool) -> TooSlow:
+        return TooSlow(self.in_all if in_all else seconds, in_all)
 
     def _how(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):

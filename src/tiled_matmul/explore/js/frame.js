@@ -92,8 +92,9 @@ const Explore = (() => {
     const settings = () =>
       Object.fromEntries(names.map((name) => [name, read(kind.controls[name], field(name).value)]));
     const show = () => {
+      let now = null;
       try {
-        const now = settings();
+        now = settings();
         const found = kind.model(now);
         const wide = Math.max(280, Math.min(736, Math.round(root.clientWidth) || 736));
         shown.innerHTML = kind.draw(found, now, wide);
@@ -104,7 +105,8 @@ const Explore = (() => {
         example.value = examples.find(same) ?? "";
       } catch (error) {
         alert.textContent = error.message;
-        form.querySelector("details")?.setAttribute("open", ""); // what to change may be in there
+        // What does not fit together may be in there; a field that is being typed into is in sight.
+        if (now) form.querySelector("details")?.setAttribute("open", "");
       }
     };
     const fill = (state) => {
