@@ -12,6 +12,7 @@ NAMES = {
     "book.page": "changes first_lines ladder_table peak_rates say setup show_source source_size "
     "traced whole_numbers",
     "check": "MatmulError assert_matmul diagnose gamma run_checked",
+    "explore": "explore",
     "kit": "specialise",
     "kit.constants": "with_constants",
     "kit.intrinsics": "commit_copies copy_async copy_async4 load4 store4 wait_copies",

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from book_example import CHAPTER, example_book, example_notebook, save, stamp
-from nbformat.v4 import new_output, new_raw_cell
+from nbformat.v4 import new_code_cell, new_output, new_raw_cell
 
 from tiled_matmul import ROOT
 from tiled_matmul.book import cells, hygiene
@@ -397,3 +397,43 @@ def test_kernel_source_takes_constants_classes_and_decorators(tmp_path):
     marker = "# kernel: x::T, k"
     wanted = f"{marker}\nT = 4\n\n\n@a\n@b(1)\ndef k(c):\n    c[0] = T"
     assert cells.kernel_source(marker, tmp_path) == wanted
+
+
+def with_figure(name, html=None):
+    """Return the example with one more cell, for a figure to change, and its stored output."""
+    notebook = example_notebook()
+    data = cells.figure_outputs("warp") if html is None else {"text/html": html}
+    output = new_output("execute_result", data=data, execution_count=99)
+    cell = new_code_cell(f'explore("{name}")', id="figure", outputs=[output])
+    cell.execution_count = 1 + sum(each.cell_type == "code" for each in notebook.cells)
+    notebook.cells.append(cell)
+    return notebook
+
+
+def test_a_still_picture_needs_no_caption(book):
+    assert faults(with_figure("warp"), book) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("race", "not that of 'race' now"), ("wrap", "unknown figure 'wrap'; there are climb")],
+)
+def test_a_still_picture_of_another_figure_is_found(book, name, wanted):
+    assert any(wanted in fault for fault in faults(with_figure(name), book))
+
+
+def test_sync_renews_a_still_picture(book, tmp_path):
+    notebook = with_figure("warp", "<figure>old</figure>")
+    assert any("`notebooks sync` renews it" in fault for fault in faults(notebook, book))
+    cells.synchronise(notebook, CHAPTER, book)
+    assert faults(notebook, book) == []
+
+
+def test_on_a_page_the_figure_stands_in_its_cells_place():
+    from tiled_matmul.book.sphinx import place_figures
+
+    source = [json.dumps(with_figure("warp"))]
+    place_figures(None, "chapters/06_banks", source)
+    (placed,) = [cell for cell in json.loads(source[0])["cells"] if cell["id"] == "figure"]
+    assert placed["cell_type"] == "markdown"
+    assert placed["source"] == "```{tiled-explore} warp\n```"

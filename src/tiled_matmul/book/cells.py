@@ -50,6 +50,8 @@ STRAY_KERNEL = re.compile(r"^\s*#\s*kernel\s*:\s*\S+::", re.IGNORECASE | re.MULT
 KERNEL_MARK = re.compile(r"# kernel: (\w+)::(\w+(?:, *\w+)*)")
 SHOWN = re.compile(r"^(?:notebook\.)?show_source\((\w+)\.(\w+)\)$", re.MULTILINE)
 
+FIGURE = re.compile(r'explore\("([a-z-]+)"\)')
+
 
 def setup_source(root: Path = ROOT) -> str:
     """Return the text of the set-up cell, which holds the course's address from _config.yml."""
@@ -126,6 +128,20 @@ def _definition(text: str, name: str, file: str) -> str:
     raise ValueError(f"{file} defines no {name} at its top level")
 
 
+def figure_name(source: str) -> str | None:
+    """Return the name of the figure to change that a cell is nothing but a call for, or None."""
+    match = FIGURE.fullmatch(source.strip())
+    return match and match[1]
+
+
+def figure_outputs(name: str) -> dict[str, str]:
+    """Return what a notebook stores of a figure to change, or raise ValueError if it is none."""
+    from tiled_matmul.explore import explore
+
+    figure = explore(name)
+    return {"text/html": figure._repr_html_(), "text/plain": repr(figure)}
+
+
 def code_hash(notebook) -> str:
     """Return the hash of a notebook's code, for its stamp.
 
@@ -140,10 +156,10 @@ def code_hash(notebook) -> str:
 
 
 def synchronise(notebook, name: Path | str, root: Path = ROOT) -> None:
-    """Refresh a notebook in place: metadata, set-up cell and kernel cells.
+    """Refresh a notebook in place: metadata, set-up cell, kernel cells, stills of figures.
 
     Raises NotebookError, which names the notebook by `name`, for a kernel cell whose source is
-    missing.
+    missing, and for a figure that there is not.
     """
     from nbformat.v4 import new_code_cell
 
@@ -157,8 +173,11 @@ def synchronise(notebook, name: Path | str, root: Path = ROOT) -> None:
     code[0].source = setup_source(root)
     code[0].metadata["tags"] = list(SETUP_TAGS)
     for index, cell in enumerate(notebook.cells):
-        if is_kernel(cell):
-            try:
+        figure = figure_name(cell.source) if cell.cell_type == "code" else None
+        try:
+            if is_kernel(cell):
                 cell.source = kernel_source(cell.source.split("\n")[0], root)
-            except ValueError as error:
-                raise NotebookError(f"{name}: cell {index + 1}: {error}") from None
+            if figure and cell.outputs:
+                cell.outputs[0].data = figure_outputs(figure)
+        except ValueError as error:
+            raise NotebookError(f"{name}: cell {index + 1}: {error}") from None

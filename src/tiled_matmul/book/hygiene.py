@@ -18,6 +18,8 @@ from tiled_matmul.book.cells import (
     KERNELSPEC,
     LANGUAGE,
     SETUP_TAGS,
+    figure_name,
+    figure_outputs,
     is_kernel,
     is_setup,
     is_stray_kernel,
@@ -234,6 +236,14 @@ def _outputs(cell: Any, count: int, root: Path) -> Iterator[str]:
     else:
         if source is not None and source not in {_text(out).strip() for out in cell.outputs}:
             yield "shows an older source than the ladder's; run it again"
+    name = figure_name(cell.source)
+    if name:
+        try:
+            if [output.get("data") for output in cell.outputs] != [figure_outputs(name)]:
+                yield f"its still picture is not that of {name!r} now; `notebooks sync` renews it"
+        except ValueError as error:
+            yield str(error)
+        return
     figure = cell.metadata.get("mystnb", {}).get("figure")
     pictures = 0
     for output in cell.outputs:

@@ -2,8 +2,8 @@
 
 The directives `tiled-ladder`, `tiled-ideas`, `tiled-climb`, `tiled-status`, `tiled-claims`,
 `tiled-counters`, `tiled-speed` and `tiled-progress` take neither arguments nor content.
-`tiled-climb` is a figure, the others are tables. `tiled-explore` takes a figure's kind, its name
-and its settings. Each of their faults is a build warning, which `-W` makes an error.
+`tiled-climb` is a figure, the others are tables. `tiled-explore` takes a figure's name. Each of
+their faults is a build warning, which `-W` makes an error.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import os
 import re
 from pathlib import Path
 
-import yaml
 from docutils import nodes
 from docutils.statemachine import StringList
-from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ConfigError
@@ -26,7 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from tiled_matmul.book import formulas
 from tiled_matmul.book import generated as tables
-from tiled_matmul.book.cells import address_line
+from tiled_matmul.book.cells import address_line, figure_name
 from tiled_matmul.book.files import built_for, chapters, read_text, repository
 from tiled_matmul.book.header import header, of_exercises
 from tiled_matmul.book.lighten import lighten
@@ -40,7 +38,6 @@ LOGGER = logging.getLogger(__name__)
 KIND = "tiled_matmul"
 BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
 EXPLORED = re.compile(r'data-explore="([a-z-]+)"')
-FIGURE = re.compile(r"^```\{tiled-explore\} (\S+) (\S+)\n((?:\w.*\n)*)```$", re.MULTILINE)
 DESCRIPTION = 155  # characters, as search engines show
 NBVAL_MARK = "# NBVAL_CHECK_OUTPUT\n"
 
@@ -149,51 +146,36 @@ class Progress(GeneratedTable):
 
 
 class Explore(SphinxDirective):
-    """A figure to change: its kind and name, then its settings as lines `name: value`."""
+    """A figure to change, by its name."""
 
-    required_arguments = 2
-    has_content = True
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         from tiled_matmul.explore import explore
 
         try:
-            settings = yaml.safe_load("\n".join(self.content)) or {}
-            made = explore(*self.arguments, **settings)._repr_html_()
-        except (TypeError, ValueError, yaml.YAMLError) as error:
+            made = explore(*self.arguments).html()
+        except ValueError as error:
             LOGGER.warning("%s: %s", self.name, error, location=self.get_location(), type=KIND)
             return []
         return [nodes.raw("", made, format="html")]
 
 
-def placed(root: Path) -> dict[str, str]:
-    """Return {name: HTML} of the figures that the page `explorables.md` has."""
-    from tiled_matmul.explore import explore
+def place_figures(app: Sphinx, page: str, source: list[str]) -> None:
+    """Make a chapter's cell `explore("name")` a directive: on a page, the figure can move.
 
-    found = FIGURE.findall(read_text(root / "explorables.md"))
-    return {
-        name: explore(kind, name, **(yaml.safe_load(settings) or {}))._repr_html_()
-        for kind, name, settings in found
-    }
-
-
-def place_figures(app: Sphinx, doctree: nodes.document) -> None:
-    """Put a figure of `explorables.md` where a paragraph is nothing but a link to it.
-
-    In JupyterLab, on Colab and on a forge the link stays one.
+    The stored output is the still picture, for JupyterLab and Colab.
     """
-    figures = None
-    for paragraph in list(doctree.findall(nodes.paragraph)):
-        (link, *more) = paragraph.children or [None]
-        if more or not isinstance(link, addnodes.pending_xref):
-            continue
-        target = str(link.get("reftarget", "")).partition("#")
-        page, name = target[0], link.get("reftargetid") or target[2]
-        if not page.endswith("explorables"):
-            continue
-        figures = placed(Path(app.srcdir)) if figures is None else figures
-        if name in figures:
-            paragraph.replace_self(nodes.raw("", figures[name], format="html"))
+    if not page.startswith("chapters/"):
+        return
+    notebook = json.loads(source[0])
+    for place, cell in enumerate(notebook["cells"]):
+        name = figure_name("".join(cell["source"]))
+        if cell["cell_type"] == "code" and name:
+            text = f"```{{tiled-explore}} {name}\n```"
+            made = {"cell_type": "markdown", "id": cell["id"], "metadata": {}, "source": text}
+            notebook["cells"][place] = made
+    source[0] = json.dumps(notebook)
 
 
 def bring_scripts(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
@@ -346,8 +328,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("builder-inited", remove_thebe, priority=1)
     app.connect("builder-inited", replace_search)
     app.connect("source-read", name_right_outputs)
+    app.connect("source-read", place_figures)
     app.connect("doctree-read", mend_listings)
-    app.connect("doctree-read", place_figures)
     app.connect("html-page-context", mend_roles)
     app.connect("html-page-context", add_header)
     app.connect("html-page-context", bring_scripts)

@@ -11,7 +11,7 @@ import html
 import json
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tiled_matmul.explore import data
@@ -19,31 +19,38 @@ from tiled_matmul.explore import data
 HERE = Path(__file__).parent
 STILLS = HERE / "stills"
 SHARED = ("models", "frame")  # scripts that every figure needs, in this order
-KINDS = (
-    *("climb", "fragments", "loops", "order", "pipeline", "race", "swizzle", "tile", "warp"),
-    "waves",
-)
+# Each figure's kind, and what it starts with where that is not what its kind starts with.
+FIGURES: dict[str, tuple[str, dict[str, object]]] = {
+    "climb": ("climb", {}),
+    "fragments": ("fragments", {}),
+    "loops": ("loops", {"turn": 100}),
+    "loops-tiles": ("loops", {"order": "ikj", "tile": 4, "turn": 200}),
+    "order": ("order", {"group": 8, "wave": 2}),
+    "pipeline": ("pipeline", {}),
+    "race": ("race", {"order": "last thread first", "second": "gone"}),
+    "swizzle": ("swizzle", {}),
+    "tile": ("tile", {}),
+    "warp": ("warp", {}),
+    "warp-banks": ("warp", {"P": 32, "index": "tx * P", "space": "shared"}),
+    "waves": ("waves", {}),
+}
+KINDS = tuple(sorted({kind for kind, _ in FIGURES.values()}))
+STILL = "In the built book, this figure takes your own numbers."
 EMPTY = '<div class="explore-picture"></div><p class="explore-said"></p>'
-NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 @dataclass(frozen=True)
 class Explorable:
-    """One figure: its `kind`, a `name` that no other figure has, and the settings it starts with.
+    """The figure `name`, which is its id on the page and its address: `page.html#name`.
 
-    The name is its id on the page, and its address: `page.html#name`. Raises ValueError for an
-    unknown kind or a name that is none, and, when it is shown, for one without a still picture.
+    Raises ValueError for an unknown name, and, when it is shown, for one without a still picture.
     """
 
-    kind: str
     name: str
-    settings: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"unknown kind {self.kind!r}; there are {', '.join(KINDS)}")
-        if not NAME.fullmatch(self.name):
-            raise ValueError(f"a name has small letters, digits and hyphens, got {self.name!r}")
+        if self.name not in FIGURES:
+            raise ValueError(f"unknown figure {self.name!r}; there are {', '.join(FIGURES)}")
 
     @property
     def still(self) -> str:
@@ -58,20 +65,27 @@ class Explorable:
                 f"{self.name} has no still picture: build the book, then tools/draw_stills.py"
             ) from None
 
-    def _repr_html_(self) -> str:
-        state = html.escape(json.dumps(self.settings, sort_keys=True))
+    def html(self, note: str = "") -> str:
+        """The figure as a page of the book has it, with a `note` below where there is one."""
+        kind, settings = FIGURES[self.name]
+        state = html.escape(json.dumps(settings, sort_keys=True))
+        below = f'<p class="explore-note">{note}</p>' if note else ""
         return (
-            f'<figure class="explore" id="{self.name}" data-explore="{self.kind}" '
-            f'data-state="{state}"><style>{style()}</style>{self.still}</figure>'
+            f'<figure class="explore" id="{self.name}" data-explore="{kind}" '
+            f'data-state="{state}"><style>{style()}</style>{self.still}{below}</figure>'
         )
 
+    def _repr_html_(self) -> str:
+        return self.html(STILL)
+
     def __repr__(self) -> str:
-        return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", self.still)).strip()
+        said = self.still.partition('<p class="explore-said">')[2].partition("</p>")[0]
+        return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", said)).split())
 
 
-def explore(kind: str, name: str, **settings: object) -> Explorable:
-    """Return a figure to change, such as explore("warp", "my-warp", index="2 * lane")."""
-    return Explorable(kind, name, settings)
+def explore(name: str) -> Explorable:
+    """Return a figure to change, such as explore("warp"): in a notebook, its still picture."""
+    return Explorable(name)
 
 
 def style() -> str:
