@@ -21,7 +21,7 @@ STILLS = HERE / "stills"
 SHARED = ("models", "frame")  # scripts that every figure needs, in this order
 # Each figure's kind, and what it starts with where that is not what its kind starts with.
 FIGURES: dict[str, tuple[str, dict[str, object]]] = {
-    "climb": ("climb", {}),
+    "climb": ("climb", {"step": 5}),
     "fragments": ("fragments", {}),
     "loops": ("loops", {"turn": 100}),
     "loops-tiles": ("loops", {"order": "ikj", "tile": 4, "turn": 200}),
