@@ -4,6 +4,7 @@ Without a GPU Triton's interpreter runs them, in small blocks so that there are 
 joins the ladder is tested by that alone; SMALL holds its blocks where they are of another kind.
 """
 
+import dataclasses
 import inspect
 import warnings
 from functools import partial
@@ -13,17 +14,20 @@ import pytest
 import torch
 
 from tiled_matmul.check import MatmulError, run_checked
-from tiled_matmul.kit import programs, specialise, variants
+from tiled_matmul.kit import gluon, programs, specialise, variants
 from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.gluon import Tile
 from tiled_matmul.ladder import (
     LADDER,
     triton_best,
+    triton_gluon,
     triton_specialised,
     triton_split_k,
     triton_tuned,
 )
 from tiled_matmul.ladder.triton_tuned import SMALL_SPACE, SPACE, Setting, Tuned
 from tiled_matmul.machine import backend
+from tiled_matmul.microscope.compiled.triton import tile_codes
 from tiled_matmul.problem import LAYOUTS, Problem, as_layout
 
 RUNGS = [r for r in LADDER if r.in_triton]
@@ -573,6 +577,101 @@ def test_warps_with_different_work_are_right_in_every_run(block, stages):
     matmul = partial(triton_specialised.matmul, block=block, num_warps=4, num_stages=stages)
     first = run_checked(partial(matmul, specialise=True), a, b)
     assert all(torch.equal(first, matmul(a, b, specialise=True)) for _ in range(20))
+
+
+# --- a kernel in Gluon ----------------------------------------------------------------------------
+
+TILES = (
+    triton_gluon.TILE,
+    Tile(64, 3, 64, 32, 64, 5),
+    Tile(64, 3, 128, 0, 64, 5),
+    Tile(64, 2, 256, 0, 64, 4),
+    Tile(64, 2, 128, 32, 32, 3),
+    Tile(128, 2, 128, 64, 64, 3),
+    Tile(128, 1, 32, 16, 64, 2),
+    Tile(64, 1, 256, 0, 64, 2),
+    Tile(64, 1, 16, 0, 128, 8),
+)
+
+
+def tile_names(tile):
+    return f"{tile.height}x{tile.wide}+{tile.narrow}x{tile.k}"
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("tile", TILES, ids=tile_names)
+def test_every_tile_is_compiled_without_spills(tile):
+    jobs = {}
+    for layout in ("nn", "tt"):
+        a, b = as_layout(*operands("640x656x648"), layout)
+        [jobs[layout]] = programs.launched(triton_gluon.matmul, a, b, tile=tile)
+    for code in tile_codes(jobs, (9, 0)).values():
+        assert code.count("wgmma") and code.count("warp specialisation") == 1
+        assert code.count("TMA loads") and code.count("TMA stores")
+        assert not code.spilled_bytes
+        # Triton adds the barriers of the ring, and of its own.
+        assert 0 <= code.shared_bytes - tile.shared_bytes < 1024
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("tile", TILES, ids=tile_names)
+def test_every_tile_is_right_in_every_run(tile):
+    if torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("Gluon's wgmma is for 9.0 alone")
+    for shape in ("1x1x1", "37x53x70", "500x330x2100", "1800x2000x1992"):
+        for layout in LAYOUTS if shape != "1x1x1" else ("nn",):
+            a, b = as_layout(*operands(shape), layout)
+            for down in (False, True):
+                matmul = partial(triton_gluon.matmul, tile=tile, down=down)
+                first = run_checked(matmul, a, b)
+                assert all(torch.equal(first, matmul(a, b)) for _ in range(5))
+
+
+@pytest.mark.gpu
+def test_programs_of_gluon_take_all_tiles():
+    for number in (1, 7, 1000):
+        for group_m in (1, 3, 50):
+            options = {"programs": number, "group_m": group_m}
+            run_checked(partial(triton_gluon.matmul, **options), *operands("900x700x200"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": 96}, "rows must be one of 64, 128, got 96"),
+        ({"groups": 4}, "groups must be one of 1, 2, 3, got 4"),
+        ({"wide": 96}, "wide must be one of 16, 32, 64, 128, 256, got 96"),
+        ({"narrow": 8}, "narrow must be one of 0, 16, 32, 64, 128, 256, got 8"),
+        ({"k": 16}, "k must be one of 32, 64, 128, got 16"),
+        ({"stages": 5}, "takes 270336 bytes of shared memory; there are 232448"),
+        ({"wide": 256, "narrow": 0, "stages": 2}, "has 128 sums for each thread; 120 are possible"),
+    ],
+)
+def test_a_tile_that_cannot_be_is_refused_before_anything_runs(changes, message):
+    out = torch.full((5, 6), 3.0, dtype=torch.float16, device=PLACE)
+    tile = dataclasses.replace(triton_gluon.TILE, **changes)
+    with pytest.raises(ValueError, match=message):
+        triton_gluon.matmul(*operands("5x6x7"), out, tile=tile)
+    assert bool((out == 3).all())
+
+
+def test_what_is_no_tile_is_quoted():
+    with pytest.raises(TypeError, match=r"must be a kit.gluon.Tile, got \(192, 192, 64\)"):
+        triton_gluon.matmul(*operands("5x6x7"), tile=(192, 192, 64))
+
+
+@pytest.mark.parametrize(
+    ("capability", "dtype", "kernel"),
+    [((9, 0), "float16", "triton_gluon_kernel"), ((9, 0), "bfloat16", "triton_gluon_kernel")]
+    + [((9, 0), "float32", "triton_descriptors_kernel")]
+    + [(cc, "float16", "triton_descriptors_kernel") for cc in ((8, 0), (10, 0), (12, 0))],
+)
+def test_elsewhere_descriptors_take_its_place(capability, dtype, kernel, monkeypatch):
+    here = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", capability, "13.0"))
+    for module in (gluon, programs):
+        monkeypatch.setattr(module, "select", lambda: here)
+    launches = programs.launched(triton_gluon.matmul, *operands("70x80x90", dtype))
+    assert [launch[0].fn.__name__ for launch in launches] == [kernel]
 
 
 # --- Triton's versions ----------------------------------------------------------------------------

@@ -207,6 +207,7 @@ LADDER: tuple[Rung, ...] = (
     _triton("specialised", "warps with different work", 13),
     _triton("split_k", "K cut for several programs", 14, after="triton_descriptors"),
     _triton("two_widths", "tiles of 288 rows", 14, after="triton_descriptors"),
+    _triton("gluon", "tiles of 192×192, in Gluon", 14, after="triton_persistent"),
     _triton("best", "the rung that fits the shape", 14),
 )
 # fmt: on

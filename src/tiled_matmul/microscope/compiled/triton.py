@@ -310,6 +310,8 @@ def build(kernel: Any, arguments: list, options: dict, cc: Target) -> tuple[Any,
 
     if not isinstance(kernel, JITFunction):
         kernel = JITFunction(kernel.fn)
+    if getattr(kernel, "is_gluon", bool)():
+        from triton.experimental.gluon._runtime import GluonASTSource as ASTSource  # noqa: N814
     target = GPUTarget("hip", cc, 64) if isinstance(cc, str) else GPUTarget("cuda", _number(cc), 32)
     compiler = make_backend(target)
     bind = create_function_from_signature(kernel.signature, kernel.params, compiler)

@@ -1,0 +1,192 @@
+"""Shared code of kernels in Gluon: their tiles, descriptors, and the functions around a product.
+
+Where Triton has no Gluon, or the GPU no `wgmma`, `can_run` says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
+
+from tiled_matmul.kit.arguments import positive
+from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.programs import describe, withholding
+
+HOPPER = (9, 0)
+PIECE = 64  # columns of C that a group stores at a time
+GROUP_ROWS = (64, 128)
+MOST_GROUPS = 3
+WIDTHS = (0, 16, 32, 64, 128, 256)
+SHARED_BYTES = 232_448  # of a block on Hopper
+# Registers of a thread that multiplies, by the number of groups, and of one that copies.
+REGISTERS = {1: 240, 2: 240, 3: 160}
+
+
+FEW = gl.constexpr(24)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Tiles of a kernel in Gluon: `groups` groups of warps own `rows` rows of A each.
+
+    They share a tile of B of `wide` columns, and beside it one of `narrow`, which may be 0. `k` is
+    the block along K; the ring has room for `stages` of them.
+    """
+
+    rows: int
+    groups: int
+    wide: int
+    narrow: int
+    k: int
+    stages: int
+
+    @property
+    def registers(self) -> int:
+        """The registers of a thread that multiplies."""
+        return REGISTERS[self.groups]
+
+    @property
+    def height(self) -> int:
+        """The rows of the tile of C."""
+        return self.rows * self.groups
+
+    @property
+    def width(self) -> int:
+        """The columns of the tile of C."""
+        return self.wide + self.narrow
+
+    @property
+    def piece(self) -> int:
+        """The columns that are stored at a time."""
+        return min(PIECE, self.wide, self.narrow or self.wide, PIECE * 64 // self.rows)
+
+    @property
+    def shared_bytes(self) -> int:
+        """The bytes of 16-bit elements in shared memory, those of C's pieces among them."""
+        ring = self.stages * (self.height + self.width) * self.k
+        return 2 * (ring + self.height * self.piece)
+
+    def check(self) -> None:
+        """Raise TypeError or ValueError unless such a kernel can be made."""
+        for name in ("rows", "groups", "wide", "k", "stages"):
+            positive(name, getattr(self, name))
+        allowed = {"rows": GROUP_ROWS, "groups": range(1, MOST_GROUPS + 1), "k": (32, 64, 128)}
+        for name, values in (allowed | {"wide": WIDTHS[1:], "narrow": WIDTHS}).items():
+            if getattr(self, name) not in values:
+                known = ", ".join(map(str, values))
+                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+        if self.shared_bytes > SHARED_BYTES:
+            raise ValueError(
+                f"{self} takes {self.shared_bytes} bytes of shared memory; there are {SHARED_BYTES}"
+            )
+        sums, most = self.rows * self.width // 128, REGISTERS[self.groups] - 40
+        if sums > most:
+            raise ValueError(f"{self} has {sums} sums for each thread; {most} are possible")
+
+
+@dataclass(frozen=True)
+class Order:
+    """How a kernel walks over C, in groups of `group_m` tiles, and how A and B lie in memory."""
+
+    group_m: int
+    a_transposed: bool
+    b_transposed: bool
+
+
+def can_run(tensor: Any) -> bool:
+    """Return whether a kernel in Gluon can multiply such a tensor here, or is only compiled."""
+    gpu = select().gpu
+    hopper = withholding() if gpu is None else gpu.capability == HOPPER
+    return hopper and tensor.element_size() == 2
+
+
+def described(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
+    """Return (descriptor, transposed) for tiles of rows × columns, in Gluon's layout.
+
+    As `describe`: a column-major matrix is described as its transpose.
+    """
+    from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+    plain, transposed = describe(tensor, rows, columns)
+    kind = getattr(gl, str(tensor.dtype).removeprefix("torch."))
+    layout = gl.NVMMASharedLayout.get_default_for(plain.block_shape, kind)
+    made = TensorDescriptor(plain.base, plain.shape, plain.strides, plain.block_shape, layout)
+    return made, transposed
+
+
+@gluon.jit
+def make_ring(tensors, TILE: gl.constexpr):  # noqa: N803
+    """Return buffers for tiles of A, of B and its narrow tile, and of C; and the barriers."""
+    a, b, b_narrow, c = tensors
+    STAGES: gl.constexpr = TILE.stages  # noqa: N806
+    GROUPS: gl.constexpr = TILE.groups  # noqa: N806
+    a_tiles = gl.allocate_shared_memory(a.dtype, [STAGES * GROUPS] + a.block_shape, a.layout)
+    b_tiles = gl.allocate_shared_memory(b.dtype, [STAGES] + b.block_shape, b.layout)
+    narrow_tiles = b_tiles
+    if TILE.narrow:
+        shape: gl.constexpr = [STAGES] + b_narrow.block_shape
+        narrow_tiles = gl.allocate_shared_memory(b.dtype, shape, b_narrow.layout)
+    c_pieces = gl.allocate_shared_memory(c.dtype, [GROUPS] + c.block_shape, c.layout)
+    full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    for slot in gl.static_range(STAGES):
+        mbarrier.init(full.index(slot), count=1)  # one warp copies
+        mbarrier.init(empty.index(slot), count=GROUPS)
+    return (a_tiles, b_tiles, narrow_tiles, c_pieces), (full, empty)
+
+
+@gluon.jit
+def tiles_of(M, N, TILE: gl.constexpr):  # noqa: N803
+    """Return how many tiles cover C."""
+    return gl.cdiv(M, TILE.height) * gl.cdiv(N, TILE.width)
+
+
+@gluon.jit
+def corner(tile, M, N, TILE: gl.constexpr, ORDER: gl.constexpr):  # noqa: N803
+    """Return the first row and column of a tile of C, in chapter 11's groups."""
+    tiles_m, tiles_n = gl.cdiv(M, TILE.height), gl.cdiv(N, TILE.width)
+    group = tile // (ORDER.group_m * tiles_n)
+    rows = min(tiles_m - group * ORDER.group_m, ORDER.group_m)
+    within = tile % (ORDER.group_m * tiles_n)
+    return (group * ORDER.group_m + within % rows) * TILE.height, within // rows * TILE.width
+
+
+@gluon.jit
+def start_copy(source, row, column, arrived, to, TRANSPOSED: gl.constexpr):  # noqa: N803
+    """Start the copy of the tile at (row, column), which counts at the barrier `arrived`."""
+    if TRANSPOSED:
+        tma.async_copy_global_to_shared(source, [column, row], arrived, to)
+    else:
+        tma.async_copy_global_to_shared(source, [row, column], arrived, to)
+
+
+@gluon.jit
+def operand(tile, TRANSPOSED: gl.constexpr):  # noqa: N803
+    """Return a tile in shared memory as the product takes it."""
+    return tile.permute((1, 0)) if TRANSPOSED else tile
+
+
+@gluon.jit
+def zeros(ROWS: gl.constexpr, WIDTH: gl.constexpr):  # noqa: N803
+    """Return sums of zero for one group of four warps."""
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, WIDTH, 16])
+    return gl.zeros((ROWS, WIDTH), gl.float32, layout)
+
+
+@gluon.jit
+def store(sums, c, row, column, piece):
+    """Store the sums at (row, column) of C, as many columns at a time as `piece` has."""
+    if sums.shape[1] == piece.shape[1]:
+        tma.store_wait(0)  # until the piece before it has left shared memory
+        piece.store(sums.to(c.dtype))
+        fence_async_shared()
+        tma.async_copy_shared_to_global(c, [row, column], piece)
+    else:
+        HALF: gl.constexpr = sums.shape[1] // 2  # noqa: N806
+        near, far = sums.reshape((sums.shape[0], 2, HALF)).permute(0, 2, 1).split()
+        store(near, c, row, column, piece)
+        store(far, c, row, column + HALF, piece)

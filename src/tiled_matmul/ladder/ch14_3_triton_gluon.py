@@ -1,0 +1,183 @@
+"""Tiles of 192 × 192: warps, buffers and barriers by hand, in Gluon.
+
+Triton's tiles have powers of two along both edges, and its compiler waits for one `tl.dot` before
+it starts the next. Gluon, a part of Triton, has the same tiles, but leaves to the programmer which
+warps do what, and when they wait. What changed from persistent programs: one warp starts all
+copies, and meets the others at the barriers of chapter 13's ring. Up to three groups of four warps
+each own some rows of a tile, and two widths of its columns; they start the products of one block of
+K before those of the last one are done. While they store C, copies for the next tile go on.
+
+This needs 16-bit floats and a GPU of compute capability 9.0. Elsewhere, and in the interpreter,
+which knows no Gluon, `triton_descriptors` runs in its place.
+Source: Triton's tutorials on Gluon; NVIDIA, CUTLASS, "warp-specialized cooperative kernels".
+"""
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from tiled_matmul.kit import gluon as kit
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.gluon import (
+    FEW,
+    Order,
+    Tile,
+    corner,
+    make_ring,
+    operand,
+    start_copy,
+    store,
+    tiles_of,
+    zeros,
+)
+from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.programs import (
+    aligned_like,
+    check_group,
+    cover,
+    describable,
+    launch,
+    made_describable,
+)
+from tiled_matmul.ladder import triton_descriptors
+
+TILE = Tile(rows=64, groups=3, wide=128, narrow=64, k=64, stages=4)
+GROUP_M = 8
+DTYPES = ("float16", "bfloat16", "float32")
+
+
+@gluon.jit
+def copy(work, TILE: gl.constexpr, ORDER: gl.constexpr):
+    tensors, buffers, barriers, sizes = work
+    a, b, b_narrow, c = tensors
+    a_tiles, b_tiles, narrow_tiles, c_pieces = buffers
+    full, empty = barriers
+    M, N, K = sizes
+    GROUPS: gl.constexpr = TILE.groups
+    BYTES: gl.constexpr = 2 * (TILE.height + TILE.width) * TILE.k
+    step = 0
+    for tile in range(gl.program_id(0), tiles_of(M, N, TILE), gl.num_programs(0)):
+        top, left = corner(tile, M, N, TILE, ORDER)
+        for k in range(0, K, TILE.k):
+            slot, lap = step % TILE.stages, step // TILE.stages
+            mbarrier.wait(empty.index(slot), lap % 2 ^ 1)
+            arrived = full.index(slot)
+            mbarrier.expect(arrived, BYTES)
+            for group in gl.static_range(GROUPS):
+                to = a_tiles.index(slot * GROUPS + group)
+                start_copy(a, top + group * TILE.rows, k, arrived, to, ORDER.a_transposed)
+            start_copy(b, k, left, arrived, b_tiles.index(slot), ORDER.b_transposed)
+            if TILE.narrow:
+                to, far = narrow_tiles.index(slot), left + TILE.wide
+                start_copy(b_narrow, k, far, arrived, to, ORDER.b_transposed)
+            step += 1
+
+
+@gluon.jit
+def multiply(group: gl.constexpr, work, TILE: gl.constexpr, ORDER: gl.constexpr):
+    tensors, buffers, barriers, sizes = work
+    a, b, b_narrow, c = tensors
+    a_tiles, b_tiles, narrow_tiles, c_pieces = buffers
+    full, empty = barriers
+    M, N, K = sizes
+    step = 0
+    for tile in range(gl.program_id(0), tiles_of(M, N, TILE), gl.num_programs(0)):
+        top, left = corner(tile, M, N, TILE, ORDER)
+        acc = zeros(TILE.rows, TILE.wide)
+        acc_narrow = zeros(TILE.rows, TILE.narrow) if TILE.narrow else acc
+        for k in range(0, K, TILE.k):
+            slot, lap = step % TILE.stages, step // TILE.stages
+            mbarrier.wait(full.index(slot), lap % 2)
+            a_tile = operand(a_tiles.index(slot * TILE.groups + group), ORDER.a_transposed)
+            b_tile = operand(b_tiles.index(slot), ORDER.b_transposed)
+            acc = warpgroup_mma(a_tile, b_tile, acc, is_async=True)
+            if TILE.narrow:
+                b_tile = operand(narrow_tiles.index(slot), ORDER.b_transposed)
+                acc_narrow = warpgroup_mma(a_tile, b_tile, acc_narrow, is_async=True)
+                acc, acc_narrow = warpgroup_mma_wait(2, deps=[acc, acc_narrow])
+            else:
+                acc = warpgroup_mma_wait(1, deps=[acc])
+            # All products before these are done: their buffers can be filled again.
+            mbarrier.arrive(empty.index((step + TILE.stages - 1) % TILE.stages), pred=k > 0)
+            step += 1
+        if TILE.narrow:
+            acc, acc_narrow = warpgroup_mma_wait(0, deps=[acc, acc_narrow])
+        else:
+            acc = warpgroup_mma_wait(0, deps=[acc])
+        mbarrier.arrive(empty.index((step + TILE.stages - 1) % TILE.stages))
+        row, piece = top + group * TILE.rows, c_pieces.index(group)
+        store(acc, c, row, left, piece)
+        if TILE.narrow:
+            store(acc_narrow, c, row, left + TILE.wide, piece)
+    tma.store_wait(0)
+
+
+@gluon.jit(do_not_specialize=["M", "N", "K"])
+def triton_gluon_kernel(
+    a, b, b_narrow, c, M, N, K, TILE: gl.constexpr, ORDER: gl.constexpr
+):  # fmt: skip
+    tensors = (a, b, b_narrow, c)
+    buffers, barriers = make_ring(tensors, TILE)
+    work = (tensors, buffers, barriers, (M, N, K))
+    # What runs in which warps: four for each group, whose rows it owns, and one that copies.
+    MANY: gl.constexpr = TILE.registers
+    # fmt: off
+    if TILE.groups == 1:
+        gl.warp_specialize([
+            (multiply, (0, work, TILE, ORDER)), (copy, (work, TILE, ORDER)),
+        ], [1], [FEW])
+    elif TILE.groups == 2:
+        gl.warp_specialize([
+            (multiply, (0, work, TILE, ORDER)), (multiply, (1, work, TILE, ORDER)),
+            (copy, (work, TILE, ORDER)),
+        ], [4, 1], [MANY, FEW])
+    else:
+        gl.warp_specialize([
+            (multiply, (0, work, TILE, ORDER)), (multiply, (1, work, TILE, ORDER)),
+            (multiply, (2, work, TILE, ORDER)), (copy, (work, TILE, ORDER)),
+        ], [4, 4, 1], [MANY, MANY, FEW])
+    # fmt: on
+
+
+def matmul(a, b, out=None, *, tile=TILE, group_m=GROUP_M, programs=None, down=False):
+    """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
+
+    Products are summed in float32. `tile` is a `kit.gluon.Tile`, `group_m` how many tiles a group
+    has along M, `programs` how many run, one for each multiprocessor if None. With `down` the
+    kernel computes the transpose of C, so that the tile's columns are rows of C. Where no
+    descriptor fits a or b, it is first copied; where none fits out, the product is made in memory
+    of its own and copied. For float32, and where `kit.gluon.can_run` says no, `triton_descriptors`
+    multiplies, and `tile` and `programs` have no effect. Raises TypeError or ValueError as
+    `tensor_operands`, `Tile.check`, `check_group` and `launch` do.
+    """
+    m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
+    if not isinstance(tile, Tile):
+        raise TypeError(f"tile must be a kit.gluon.Tile, got {tile!r}")
+    tile.check()
+    c = out
+    if down:
+        m, n, a, b, c = n, m, b.T, a.T, out.T
+    tiles_n = cover(n, tile.width)
+    check_group(group_m, tiles_n)
+    programs = multiprocessors() if programs is None else positive("programs", programs)
+    if not kit.can_run(a):
+        triton_descriptors.matmul(a, b, c)
+        return out
+    to = c if describable(c) else aligned_like(c)
+    b = made_describable(b)  # once, for both widths
+    a_tiles, a_transposed = kit.described(a, tile.rows, tile.k)
+    b_tiles, b_transposed = kit.described(b, tile.k, tile.wide)
+    b_narrow, _ = kit.described(b, tile.k, tile.narrow) if tile.narrow else (b_tiles, False)
+    pieces, _ = kit.described(to, tile.rows, tile.piece)
+    programs = min(programs, cover(m, tile.height) * tiles_n)
+    order = Order(group_m, a_transposed, b_transposed)
+    arguments = (a_tiles, b_tiles, b_narrow, pieces, m, n, k, tile, order)
+    launch(triton_gluon_kernel, (programs,), *arguments, num_warps=4)
+    if to is not c:
+        c.copy_(to)
+    return out

@@ -1,0 +1,124 @@
+"""Time rungs at drawn shapes against torch.matmul, into results/shapes/, some shapes at a time.
+
+    python tools/any_shape.py --out FILE [--seed 1] [--first 0] [--count 200] [--seconds 480]
+
+A GPU machine's time may not be enough for all: after --seconds no further shape is begun, and a
+second call goes on where FILE ends, if its seed, GPU, versions and commit are the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+RUNGS = ("triton_gluon", "triton_best")
+ROUNDS = 11
+ROWS = 64  # of C that are checked, from the first to the last
+SHORT_MS, MOST_LAUNCHES = 0.3, 50  # of a sample: so many calls that it takes SHORT_MS
+SAME = ("gpu", "versions", "commit")  # of the provenance of one file
+
+
+def operands(product: Any) -> tuple[Any, Any]:
+    """Return a (M, K) and b (K, N) on the GPU, normal numbers that belong to the product."""
+    import torch
+
+    from tiled_matmul.problem import as_layout
+
+    numbers = torch.Generator("cuda").manual_seed(product.index)
+    options = {"device": "cuda", "dtype": getattr(torch, product.dtype), "generator": numbers}
+    a = torch.randn((product.m, product.k), **options)
+    return as_layout(a, torch.randn((product.k, product.n), **options), product.layout)
+
+
+def into(matmul: Callable, out: Any, a: Any, b: Any) -> None:
+    matmul(a, b, out=out)
+
+
+def take(product: Any, rungs: Sequence[str]) -> Any:
+    """Check the rungs at one product, and return its Taken. Raises MatmulError for a wrong C."""
+    import torch
+
+    from tiled_matmul.check import assert_matmul, poison
+    from tiled_matmul.ladder import rung
+    from tiled_matmul.measure.clock import time_interleaved
+    from tiled_matmul.measure.drawn import BASELINE, Taken
+
+    a, b = operands(product)
+    out = torch.empty((product.m, product.n), dtype=a.dtype, device="cuda")
+    matmuls = {BASELINE: torch.matmul}
+    rows = torch.linspace(0, product.m - 1, min(product.m, ROWS), device="cuda").long()
+    for name in rungs:
+        matmuls[name] = rung(name).matmul
+        poison(out)
+        matmuls[name](a, b, out=out)
+        assert_matmul(out[rows], a[rows], b)
+    calls = {name: partial(into, matmul, out, a, b) for name, matmul in matmuls.items()}
+    options = {"device": "gpu", "graphs": True}
+    once = time_interleaved({BASELINE: calls[BASELINE]}, rounds=3, launches=3, **options)
+    launches = min(MOST_LAUNCHES, math.ceil(SHORT_MS / once[BASELINE].median_ms))
+    timings = time_interleaved(calls, rounds=ROUNDS, launches=launches, **options)
+    return Taken(
+        product,
+        {name: timing.median_ms for name, timing in timings.items()},
+        {name: timing.spread for name, timing in timings.items()},
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--out", type=Path, required=True, help="the JSON file to write")
+    parser.add_argument("--seed", type=int, default=1, help="of the shapes (1)")
+    parser.add_argument("--first", type=int, default=0, help="the first shape's number (0)")
+    parser.add_argument("--count", type=int, default=200, help="how many shapes (200)")
+    parser.add_argument(
+        "--seconds", type=float, default=480, help="begin no shape after this (480)"
+    )
+    parser.add_argument("--rungs", default=",".join(RUNGS), help="names, with commas between")
+    chosen = parser.parse_args(arguments)
+    os.environ.setdefault("TILED_MATMUL_BACKEND", "gpu")
+    from tiled_matmul import ladder
+    from tiled_matmul.files import replace_text
+    from tiled_matmul.measure import drawn
+    from tiled_matmul.measure.provenance import provenance
+
+    began = time.monotonic()
+    try:
+        rungs = [ladder.rung(name).name for name in chosen.rungs.split(",")]
+        origin, taken = provenance("gpu"), []
+        if chosen.out.exists():
+            seed, before, taken = drawn.load(chosen.out)
+            differ = [key for key in SAME if before.get(key) != origin[key]]
+            if seed != chosen.seed or differ:
+                what = ", ".join([f"seed {seed}"] * (seed != chosen.seed) + differ)
+                raise ValueError(f"{chosen.out} is from another run ({what}); name another file")
+    except (ValueError, RuntimeError) as error:
+        parser.error(str(error))
+    known = {each.product.index for each in taken}
+    left = 0
+    for product in drawn.drawn(chosen.seed, chosen.first + chosen.count)[chosen.first :]:
+        if product.index in known:
+            continue
+        if time.monotonic() - began > chosen.seconds:
+            left += 1
+            continue
+        taken.append(take(product, rungs))
+        ratios = ", ".join(f"{name} {taken[-1].ratio(name):.3f}" for name in rungs)
+        print(f"{product.index}: {product}: {ratios}", flush=True)
+        chosen.out.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(chosen.out, drawn.as_text(chosen.seed, origin, taken))
+    for row in drawn.table(taken):
+        print(", ".join(f"{key} {value:.3f}" if isinstance(value, float) else f"{key} {value}"
+                        for key, value in row.items()))  # fmt: skip
+    print(f"{len(taken)} shapes in {chosen.out}" + (f"; {left} are left" if left else ""))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
