@@ -4,8 +4,8 @@ Without a GPU Triton's interpreter runs them, in small blocks so that there are 
 joins the ladder is tested by that alone; SMALL holds its blocks where they are of another kind.
 """
 
-import dataclasses
 import inspect
+import re
 import warnings
 from functools import partial
 from importlib import import_module
@@ -16,7 +16,6 @@ import torch
 from tiled_matmul.check import MatmulError, run_checked
 from tiled_matmul.kit import gluon, programs, specialise, variants
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.gluon import Tile
 from tiled_matmul.ladder import (
     LADDER,
     triton_best,
@@ -32,7 +31,7 @@ from tiled_matmul.problem import LAYOUTS, Problem, as_layout
 
 RUNGS = [r for r in LADDER if r.in_triton]
 MODULES = sorted({r.module for r in RUNGS})
-SMALL = {"triton_two_widths": (32, (32, 16), 16)}
+SMALL = {"triton_two_widths": (32, (32, 16), 16), "triton_gluon": (64, (32, 16), 32)}
 DTYPES = ("float16", "bfloat16", "float32")
 RAGGED = ["33x17x1", "1x40x50", "40x1x50", "37x53x70", "64x48x32", "65x66x16"]
 ON_GPU = select().on_gpu
@@ -581,48 +580,47 @@ def test_warps_with_different_work_are_right_in_every_run(block, stages):
 
 # --- a kernel in Gluon ----------------------------------------------------------------------------
 
-TILES = (
-    triton_gluon.TILE,
-    Tile(64, 3, 64, 32, 64, 5),
-    Tile(64, 3, 128, 0, 64, 5),
-    Tile(64, 2, 256, 0, 64, 4),
-    Tile(64, 2, 128, 32, 32, 3),
-    Tile(128, 2, 128, 64, 64, 3),
-    Tile(128, 1, 32, 16, 64, 2),
-    Tile(64, 1, 256, 0, 64, 2),
-    Tile(64, 1, 16, 0, 128, 8),
-)
-
-
-def tile_names(tile):
-    return f"{tile.height}x{tile.wide}+{tile.narrow}x{tile.k}"
+BLOCKS = [
+    ((192, (128, 64), 64), 4),
+    ((192, (64, 32), 64), 5),
+    ((192, 128, 64), 5),
+    ((128, 256, 64), 4),
+    ((128, (128, 32), 32), 3),
+    ((256, (128, 64), 64), 3),
+    ((64, (32, 16), 64), 2),
+    ((64, 256, 64), 2),
+    ((64, 16, 128), 8),
+]
+every_block = pytest.mark.parametrize(("block", "stages"), BLOCKS)
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("tile", TILES, ids=tile_names)
-def test_every_tile_is_compiled_without_spills(tile):
+@every_block
+def test_every_block_of_gluon_is_compiled_without_spills(block, stages):
     jobs = {}
     for layout in ("nn", "tt"):
         a, b = as_layout(*operands("640x656x648"), layout)
-        [jobs[layout]] = programs.launched(triton_gluon.matmul, a, b, tile=tile)
+        made = programs.launched(triton_gluon.matmul, a, b, block=block, num_stages=stages)
+        [jobs[layout]] = made
     for code in tile_codes(jobs, (9, 0)).values():
         assert code.count("wgmma") and code.count("warp specialisation") == 1
         assert code.count("TMA loads") and code.count("TMA stores")
         assert not code.spilled_bytes
         # Triton adds the barriers of the ring, and of its own.
-        assert 0 <= code.shared_bytes - tile.shared_bytes < 1024
+        assert 0 <= code.shared_bytes - gluon.tile_of(block, stages).shared_bytes < 1024
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("tile", TILES, ids=tile_names)
-def test_every_tile_is_right_in_every_run(tile):
+@every_block
+def test_every_block_of_gluon_is_right_in_every_run(block, stages):
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("Gluon's wgmma is for 9.0 alone")
     for shape in ("1x1x1", "37x53x70", "500x330x2100", "1800x2000x1992"):
         for layout in LAYOUTS if shape != "1x1x1" else ("nn",):
             a, b = as_layout(*operands(shape), layout)
             for down in (False, True):
-                matmul = partial(triton_gluon.matmul, tile=tile, down=down)
+                options = {"block": block, "num_stages": stages, "down": down}
+                matmul = partial(triton_gluon.matmul, **options)
                 first = run_checked(matmul, a, b)
                 assert all(torch.equal(first, matmul(a, b)) for _ in range(5))
 
@@ -636,28 +634,30 @@ def test_programs_of_gluon_take_all_tiles():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("block", "stages", "message"),
     [
-        ({"rows": 96}, "rows must be one of 64, 128, got 96"),
-        ({"groups": 4}, "groups must be one of 1, 2, 3, got 4"),
-        ({"wide": 96}, "wide must be one of 16, 32, 64, 128, 256, got 96"),
-        ({"narrow": 8}, "narrow must be one of 0, 16, 32, 64, 128, 256, got 8"),
-        ({"k": 16}, "k must be one of 32, 64, 128, got 16"),
-        ({"stages": 5}, "takes 270336 bytes of shared memory; there are 232448"),
-        ({"wide": 256, "narrow": 0, "stages": 2}, "has 128 sums for each thread; 120 are possible"),
+        ((96, 128, 64), 4, "1 to 3 times 64 or 128 rows, got 96"),
+        ((512, 128, 64), 4, "1 to 3 times 64 or 128 rows, got 512"),
+        ((0, 128, 64), 4, "BLOCK_M must be positive, got 0"),
+        ((192, 96, 64), 4, "wide must be one of 16, 32, 64, 128, 256, got 96"),
+        ((192, (128, 8), 64), 4, "narrow must be one of 0, 16, 32, 64, 128, 256, got 8"),
+        ((192, (128, 64), 16), 4, "k must be one of 32, 64, 128, got 16"),
+        ((192, (128, 64), 64), 0, "num_stages must be positive, got 0"),
+        ((192, (128, 64), 64), 5, "takes 270336 bytes of shared memory; there are 232448"),
+        ((192, 256, 64), 2, "has 128 sums for each thread; 120 are possible"),
     ],
 )
-def test_a_tile_that_cannot_be_is_refused_before_anything_runs(changes, message):
+def test_a_block_that_cannot_be_is_refused_before_anything_runs(block, stages, message):
     out = torch.full((5, 6), 3.0, dtype=torch.float16, device=PLACE)
-    tile = dataclasses.replace(triton_gluon.TILE, **changes)
     with pytest.raises(ValueError, match=message):
-        triton_gluon.matmul(*operands("5x6x7"), out, tile=tile)
+        triton_gluon.matmul(*operands("5x6x7"), out, block=block, num_stages=stages)
     assert bool((out == 3).all())
 
 
-def test_what_is_no_tile_is_quoted():
-    with pytest.raises(TypeError, match=r"must be a kit.gluon.Tile, got \(192, 192, 64\)"):
-        triton_gluon.matmul(*operands("5x6x7"), tile=(192, 192, 64))
+@pytest.mark.parametrize("block", [192, (192, 64), (192, (64, 64, 64), 64), "192x192x64"])
+def test_what_is_no_block_is_quoted(block):
+    with pytest.raises(TypeError, match=re.escape(repr(block))):
+        triton_gluon.matmul(*operands("5x6x7"), block=block)
 
 
 @pytest.mark.parametrize(

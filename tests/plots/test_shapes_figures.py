@@ -22,6 +22,12 @@ def test_every_block_of_k_has_one_program():
     assert "adds the 3 parts" in alt
 
 
+def test_groups_of_warps_and_their_tiles_are_named():
+    alt = shapes.groups_of_warps(64, 3, (128, 64), "So").alt
+    assert alt.startswith("So. A tile of C of 192 × 192. Each of 3 groups of four warps owns 64")
+    assert "128 and 64 columns wide. One more warp copies" in alt
+
+
 def test_a_tile_of_two_heights_names_both():
     alt = shapes.two_heights((256, 32), 64, "So").alt
     assert alt.startswith("So. A tile of C with 64 columns and 256 plus 32 rows.")
@@ -34,6 +40,7 @@ def test_a_tile_of_two_heights_names_both():
         (lambda: shapes.split_k(1, 8, "So"), "need a block each: 1, 8"),
         (lambda: shapes.split_k(4, 3, "So"), "need a block each: 4, 3"),
         (lambda: shapes.two_heights((256, 0), 64, "So"), "must be positive"),
+        (lambda: shapes.groups_of_warps(64, 0, (128, 64), "So"), "must be positive"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(draw, missing):

@@ -175,7 +175,7 @@ def waves() -> dict[str, Any]:
                 "rows": rows,
                 "widths": widths if isinstance(widths, tuple) else [widths],
                 "depth": depth,
-                "stays": choice.module == "triton_persistent",
+                "stays": choice.module in rule.STAY,
                 "down": choice.options.get("down", False),
             }
         )

@@ -20,6 +20,8 @@ TWO_WIDTHS = (
     (64, (128, 32), 6),
     (128, (128, 32), 5),
 )
+# (rows, widths, stages) for `triton_gluon`
+GLUON = ((192, (128, 64), 4), (256, (128, 64), 3))
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]
     for rows, widths, stages in TWO_WIDTHS:
         chosen = options((rows, widths, 64), 4, stages, 16)
         yield from (Choice("triton_two_widths", chosen | {"down": d}) for d in (False, True))
+    for rows, widths, stages in GLUON:
+        chosen = {"block": (rows, widths, 64), "num_stages": stages, "group_m": 8}
+        yield Choice("triton_gluon", chosen)
+        if rows != sum(widths):
+            yield Choice("triton_gluon", chosen | {"down": True})
     for block in SPLIT:
         tiles = cdiv(m, block[0]) * cdiv(n, block[1])
         for splits in range(2, min(MOST_SPLITS, multiprocessors // tiles) + 1):

@@ -72,29 +72,49 @@ class Tile:
 
     def check(self) -> None:
         """Raise TypeError or ValueError unless such a kernel can be made."""
-        for name in ("rows", "groups", "wide", "k", "stages"):
-            positive(name, getattr(self, name))
-        allowed = {"rows": GROUP_ROWS, "groups": range(1, MOST_GROUPS + 1), "k": (32, 64, 128)}
-        for name, values in (allowed | {"wide": WIDTHS[1:], "narrow": WIDTHS}).items():
+        for name, values in (("wide", WIDTHS[1:]), ("narrow", WIDTHS), ("k", (32, 64, 128))):
             if getattr(self, name) not in values:
                 known = ", ".join(map(str, values))
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+        positive("num_stages", self.stages)
         if self.shared_bytes > SHARED_BYTES:
             raise ValueError(
                 f"{self} takes {self.shared_bytes} bytes of shared memory; there are {SHARED_BYTES}"
             )
-        sums, most = self.rows * self.width // 128, REGISTERS[self.groups] - 40
+        sums, most = self.rows * self.width // 128, self.registers - 40
         if sums > most:
             raise ValueError(f"{self} has {sums} sums for each thread; {most} are possible")
 
 
 @dataclass(frozen=True)
 class Order:
-    """How a kernel walks over C, in groups of `group_m` tiles, and how A and B lie in memory."""
+    """How a kernel walks over C, in groups of `group_m`, and which matrices lie by columns."""
 
     group_m: int
     a_transposed: bool
     b_transposed: bool
+    c_transposed: bool
+
+
+def tile_of(block: Any, num_stages: Any) -> Tile:
+    """Return the Tile of a block (rows, columns or (wide, narrow), K).
+
+    Groups have 64 rows each, 128 where that would be more than MOST_GROUPS. Raises TypeError or
+    ValueError for a block that cannot be.
+    """
+    if not isinstance(block, tuple) or len(block) != 3:
+        raise TypeError(f"block must be (rows, columns or (wide, narrow), K), got {block!r}")
+    high, columns, k = block
+    widths = columns if isinstance(columns, tuple) else (columns, 0)
+    if len(widths) != 2:
+        raise TypeError(f"a block has one width or two, got {block!r}")
+    positive("BLOCK_M", high)
+    rows = next((r for r in GROUP_ROWS if high % r == 0 and high // r <= MOST_GROUPS), None)
+    if rows is None:
+        raise ValueError(f"a block has 1 to 3 times 64 or 128 rows, got {high}")
+    tile = Tile(rows, high // rows, *widths, k, num_stages)
+    tile.check()
+    return tile
 
 
 def can_run(tensor: Any) -> bool:
@@ -178,15 +198,19 @@ def zeros(ROWS: gl.constexpr, WIDTH: gl.constexpr):  # noqa: N803
 
 
 @gluon.jit
-def store(sums, c, row, column, piece):
+def store(sums, c, row, column, piece, TRANSPOSED: gl.constexpr):  # noqa: N803
     """Store the sums at (row, column) of C, as many columns at a time as `piece` has."""
-    if sums.shape[1] == piece.shape[1]:
+    to = operand(piece, TRANSPOSED)
+    if sums.shape[1] == to.shape[1]:
         tma.store_wait(0)  # until the piece before it has left shared memory
-        piece.store(sums.to(c.dtype))
+        to.store(sums.to(c.dtype))
         fence_async_shared()
-        tma.async_copy_shared_to_global(c, [row, column], piece)
+        if TRANSPOSED:
+            tma.async_copy_shared_to_global(c, [column, row], piece)
+        else:
+            tma.async_copy_shared_to_global(c, [row, column], piece)
     else:
         HALF: gl.constexpr = sums.shape[1] // 2  # noqa: N806
         near, far = sums.reshape((sums.shape[0], 2, HALF)).permute(0, 2, 1).split()
-        store(near, c, row, column, piece)
-        store(far, c, row, column + HALF, piece)
+        store(near, c, row, column, piece, TRANSPOSED)
+        store(far, c, row, column + HALF, piece, TRANSPOSED)

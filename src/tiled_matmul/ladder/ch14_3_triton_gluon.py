@@ -1,11 +1,11 @@
 """Tiles of 192 × 192: warps, buffers and barriers by hand, in Gluon.
 
-Triton's tiles have powers of two along both edges, and its compiler waits for one `tl.dot` before
-it starts the next. Gluon, a part of Triton, has the same tiles, but leaves to the programmer which
-warps do what, and when they wait. What changed from persistent programs: one warp starts all
-copies, and meets the others at the barriers of chapter 13's ring. Up to three groups of four warps
-each own some rows of a tile, and two widths of its columns; they start the products of one block of
-K before those of the last one are done. While they store C, copies for the next tile go on.
+A program owns what one of persistent programs does. What changed: its tile, and who decides. In
+Triton, a tile has powers of two along both edges, and the compiler says which warps do what, and
+when they wait. Gluon, which comes with Triton, leaves that to the programmer. Here one warp starts
+all copies, and up to three groups of four warps each own some rows of a tile and two widths of its
+columns. They meet at the barriers of chapter 13's ring. Each group starts the products of one block
+of K before those of the last one are done; while it stores C, copies for the next tile go on.
 
 This needs 16-bit floats and a GPU of compute capability 9.0. Elsewhere, and in the interpreter,
 which knows no Gluon, `triton_descriptors` runs in its place.
@@ -26,12 +26,12 @@ from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.gluon import (
     FEW,
     Order,
-    Tile,
     corner,
     make_ring,
     operand,
     start_copy,
     store,
+    tile_of,
     tiles_of,
     zeros,
 )
@@ -46,7 +46,8 @@ from tiled_matmul.kit.programs import (
 )
 from tiled_matmul.ladder import triton_descriptors
 
-TILE = Tile(rows=64, groups=3, wide=128, narrow=64, k=64, stages=4)
+BLOCK = (192, (128, 64), 64)
+STAGES = 4
 GROUP_M = 8
 DTYPES = ("float16", "bfloat16", "float32")
 
@@ -111,9 +112,9 @@ def multiply(group: gl.constexpr, work, TILE: gl.constexpr, ORDER: gl.constexpr)
             acc = warpgroup_mma_wait(0, deps=[acc])
         mbarrier.arrive(empty.index((step + TILE.stages - 1) % TILE.stages))
         row, piece = top + group * TILE.rows, c_pieces.index(group)
-        store(acc, c, row, left, piece)
+        store(acc, c, row, left, piece, ORDER.c_transposed)
         if TILE.narrow:
-            store(acc_narrow, c, row, left + TILE.wide, piece)
+            store(acc_narrow, c, row, left + TILE.wide, piece, ORDER.c_transposed)
     tma.store_wait(0)
 
 
@@ -144,21 +145,22 @@ def triton_gluon_kernel(
     # fmt: on
 
 
-def matmul(a, b, out=None, *, tile=TILE, group_m=GROUP_M, programs=None, down=False):
+def matmul(
+    a, b, out=None, *, block=BLOCK, group_m=GROUP_M, num_stages=STAGES, programs=None, down=False
+):  # fmt: skip
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
-    Products are summed in float32. `tile` is a `kit.gluon.Tile`, `group_m` how many tiles a group
-    has along M, `programs` how many run, one for each multiprocessor if None. With `down` the
-    kernel computes the transpose of C, so that the tile's columns are rows of C. Where no
-    descriptor fits a or b, it is first copied; where none fits out, the product is made in memory
-    of its own and copied. For float32, and where `kit.gluon.can_run` says no, `triton_descriptors`
-    multiplies, and `tile` and `programs` have no effect. Raises TypeError or ValueError as
-    `tensor_operands`, `Tile.check`, `check_group` and `launch` do.
+    Products are summed in float32. `block` is (rows, columns, K), the columns a width or two; see
+    `kit.gluon.tile_of`. `group_m` is how many tiles a group has along M, `num_stages` the blocks of
+    K that the ring holds, `programs` how many run, one for each multiprocessor if None. With `down`
+    the columns of a tile are rows of C, as the transpose is computed. Where no descriptor fits a or
+    b, it is first copied; where none fits out, the product is made in memory of its own and copied.
+    For float32, and where `kit.gluon.can_run` says no, `triton_descriptors` multiplies, in blocks
+    of its own. Raises TypeError or ValueError as `tensor_operands`, `tile_of`, `check_group` and
+    `launch` do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
-    if not isinstance(tile, Tile):
-        raise TypeError(f"tile must be a kit.gluon.Tile, got {tile!r}")
-    tile.check()
+    tile = tile_of(block, num_stages)
     c = out
     if down:
         m, n, a, b, c = n, m, b.T, a.T, out.T
@@ -168,14 +170,14 @@ def matmul(a, b, out=None, *, tile=TILE, group_m=GROUP_M, programs=None, down=Fa
     if not kit.can_run(a):
         triton_descriptors.matmul(a, b, c)
         return out
-    to = c if describable(c) else aligned_like(c)
+    to = c if describable(c) or describable(c.T) else aligned_like(c)
     b = made_describable(b)  # once, for both widths
     a_tiles, a_transposed = kit.described(a, tile.rows, tile.k)
     b_tiles, b_transposed = kit.described(b, tile.k, tile.wide)
     b_narrow, _ = kit.described(b, tile.k, tile.narrow) if tile.narrow else (b_tiles, False)
-    pieces, _ = kit.described(to, tile.rows, tile.piece)
+    pieces, c_transposed = kit.described(to, tile.rows, tile.piece)
     programs = min(programs, cover(m, tile.height) * tiles_n)
-    order = Order(group_m, a_transposed, b_transposed)
+    order = Order(group_m, a_transposed, b_transposed, c_transposed)
     arguments = (a_tiles, b_tiles, b_narrow, pieces, m, n, k, tile, order)
     launch(triton_gluon_kernel, (programs,), *arguments, num_warps=4)
     if to is not c:

@@ -24,6 +24,7 @@ from tiled_matmul.kit.programs import SMALL
 from tiled_matmul.models.roofline import step_clocks
 
 DTYPES = ("float16", "bfloat16", "float32")
+STAY = ("triton_persistent", "triton_gluon")  # rungs whose programs take tile after tile
 SHORT = 32  # rows, or columns, that no `wgmma` is needed for
 # Clocks of an H200: of a program's start and end, of the seam between two tiles of one that stays,
 # of a second kernel; and bytes of split-K's parts that the L2 takes or gives in a clock.
@@ -58,7 +59,7 @@ def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> floa
     splits = choice.options.get("splits", 1)
     waves = cdiv(cdiv(m, rows) * cdiv(n, sum(widths)) * splits, multiprocessors)
     loop = cdiv(cdiv(k, depth), splits) * step_clocks(rows, widths, depth).longer
-    if choice.module == "triton_persistent":
+    if choice.module in STAY:
         return START + waves * (loop + SEAM)
     parts = 2 * 4 * splits * m * n / PARTS_A_CLOCK + SECOND if splits > 1 else 0
     return waves * (START + loop) + parts

@@ -141,3 +141,46 @@ def two_heights(heights: tuple[int, int], width: int, finding: str) -> style.Fig
         f"A tile of C with {width} columns and {heights[0]} plus {heights[1]} rows. Both products "
         f"use the same tile of B, {width} columns wide, each with its own rows of A.",
     )
+
+
+@style.styled
+def groups_of_warps(rows: int, groups: int, widths: tuple[int, int], finding: str) -> style.Figure:
+    """Draw a tile of C that `groups` groups of warps share, with what it needs of A and of B.
+
+    Each group owns `rows` rows, and columns of two `widths`. `finding` is the title. Raises
+    ValueError unless all are positive.
+    """
+    if min(rows, groups, *widths) < 1:
+        raise ValueError(f"sizes must be positive, got {rows}, {groups} and {widths}")
+    fig, ax = style.draw(3.3)
+    gap, strip, top = 14, 96, 64
+    left = strip + gap
+    look = {"ha": "center", "va": "center", "fontsize": 8.5}
+    x = left
+    for number, wide in enumerate(widths):
+        alpha = (0.3, 0.75)[number]
+        style.fill(ax, x, 0, wide, top, style.B, alpha)
+        style.frame(ax, x, 0, wide, top, style.B)
+        ax.text(x + wide / 2, top / 2, f"B\n{wide} columns", **look)
+        for group in range(groups):
+            y = top + gap + group * rows
+            style.fill(ax, x, y, wide, rows, style.C, alpha)
+            style.frame(ax, x, y, wide, rows, style.C)
+            ax.text(x + wide / 2, y + rows / 2, f"{rows} × {wide}", **look)
+        x += wide
+    for group in range(groups):
+        y = top + gap + group * rows
+        style.fill(ax, 0, y, strip, rows, style.A, 0.3)
+        style.frame(ax, 0, y, strip, rows, style.A)
+        ax.text(strip / 2, y + rows / 2, f"A, {rows} rows", **look)
+        words = f"group {group}: warps {4 * group} to {4 * group + 3}"
+        ax.text(x + gap, y + rows / 2, words, **look | {"ha": "left"})
+    ax.text(x + gap, top / 2, "one more warp copies", **look | {"ha": "left"})
+    style.bare(ax, x + 170, top + gap + groups * rows)
+    return style.conclude(
+        fig,
+        finding,
+        f"A tile of C of {groups * rows} × {sum(widths)}. Each of {groups} groups of four warps "
+        f"owns {rows} rows of A, and multiplies them with two tiles of B, {widths[0]} and "
+        f"{widths[1]} columns wide. One more warp copies all tiles.",
+    )
