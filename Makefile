@@ -62,7 +62,7 @@ TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
 .PHONY: help book pdf test test-long test-answers test-browser lab serve grade doctor test-gpu notebooks-gpu bench \
-	bench-bfloat16 counters search sanitize gpu-refresh wheelhouse test-copy test-colab clean online \
+	bench-bfloat16 bench-drawn counters search sanitize gpu-refresh wheelhouse test-copy test-colab clean online \
 	chapters-exist gpu-tests-exist
 
 help: ## this list
@@ -144,6 +144,9 @@ bench-bfloat16: $(READY) ## time Triton's rungs in bfloat16, into results/<GPU>.
 		"from tiled_matmul.ladder import LADDER; print(*(r.name for r in LADDER if r.in_triton), sep=',')") \
 		--json "$(or $(RESULTS),results/$(GPU).json)"
 
+bench-drawn: $(READY) ## time the best rungs at 200 drawn shapes, into results/shapes/<GPU>.json
+	$(ON_GPU) $(RUN) tools/any_shape.py --anew --out results/shapes/$(GPU).json
+
 counters: $(READY) ## Nsight Compute's counters of rungs and of access patterns, into results/
 	$(COUNT) ladder --out results/counters/$(GPU).json
 	$(COUNT) ladder --dtype float16 --out results/counters/$(GPU)-float16.json
@@ -164,7 +167,7 @@ sanitize: $(READY) ## memcheck and racecheck of every rung, into results/sanitiz
 gpu-refresh: $(READY) ## all that a GPU machine is asked for; pack it into ARTIFACTS=
 	@mkdir -p "$(ARTIFACTS)/logs"; rm -f "$(ARTIFACTS)"/logs/*.log; \
 	set -o pipefail; status=0; \
-	for step in doctor bench bench-bfloat16 counters search notebooks-gpu test-gpu sanitize; do \
+	for step in doctor bench bench-bfloat16 bench-drawn counters search notebooks-gpu test-gpu sanitize; do \
 		$(ON_GPU) $(MAKE) --no-print-directory $$step 2>&1 \
 			| tee "$(ARTIFACTS)/logs/$$step.log" || { status=1; break; }; \
 	done; \
@@ -193,7 +196,7 @@ clean: ## remove what was built; .venv and wheelhouse stay
 		-exec rm -rf {} +
 
 online:
-	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, counters, search, sanitize, \
+	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, bench-drawn, counters, search, sanitize, \
 		test-gpu, notebooks-gpu, gpu-refresh))
 
 chapters-exist:

@@ -1,6 +1,7 @@
 """Time rungs at drawn shapes against torch.matmul, into results/shapes/, some shapes at a time.
 
     python tools/any_shape.py --out FILE [--seed 1] [--first 0] [--count 200] [--seconds 480]
+                              [--anew]
 
 A GPU machine's time may not be enough for all: after --seconds no further shape is begun, and a
 second call goes on where FILE ends, if its seed, GPU, versions and commit are the same.
@@ -81,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--seconds", type=float, default=480, help="begin no shape after this (480)"
     )
     parser.add_argument("--rungs", default=",".join(RUNGS), help="names, with commas between")
+    parser.add_argument("--anew", action="store_true", help="replace FILE instead of going on")
     chosen = parser.parse_args(arguments)
     os.environ.setdefault("TILED_MATMUL_BACKEND", "gpu")
     from tiled_matmul import ladder
@@ -92,12 +94,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         rungs = [ladder.rung(name).name for name in chosen.rungs.split(",")]
         origin, taken = provenance("gpu"), []
-        if chosen.out.exists():
+        if chosen.out.exists() and not chosen.anew:
             seed, before, taken = drawn.load(chosen.out)
             differ = [key for key in SAME if before.get(key) != origin[key]]
             if seed != chosen.seed or differ:
                 what = ", ".join([f"seed {seed}"] * (seed != chosen.seed) + differ)
-                raise ValueError(f"{chosen.out} is from another run ({what}); name another file")
+                raise ValueError(
+                    f"{chosen.out} is from another run ({what}); name another, or --anew"
+                )
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
     known = {each.product.index for each in taken}

@@ -24,7 +24,7 @@ NAMES = {
     "kit.variants": "edited matmul_with without",
     "machine": "backend device",
     "machine.cpu": "cpu_core shortest_ns",
-    "measure": "counters results search",
+    "measure": "counters drawn results search",
     "measure.bench": "bench equal_threads time_interleaved",
     "measure.claims": "claim claims_table",
     "measure.sizes": "compare measure",
