@@ -104,7 +104,8 @@ def multiply(group: gl.constexpr, work, TILE: gl.constexpr, ORDER: gl.constexpr)
             else:
                 acc = warpgroup_mma_wait(1, deps=[acc])
             # All products before these are done: their buffers can be filled again.
-            mbarrier.arrive(empty.index((step + TILE.stages - 1) % TILE.stages), pred=k > 0)
+            before = (step + TILE.stages - 1) % TILE.stages
+            mbarrier.arrive(empty.index(before), pred=k > 0)
             step += 1
         if TILE.narrow:
             acc, acc_narrow = warpgroup_mma_wait(0, deps=[acc, acc_narrow])
