@@ -27,7 +27,7 @@ FIGURES: dict[str, tuple[str, dict[str, object]]] = {
     "loops-tiles": ("loops", {"order": "ikj", "tile": 4, "turn": 200}),
     "order": ("order", {"group": 8, "wave": 2}),
     "pipeline": ("pipeline", {}),
-    "race": ("race", {"order": "last thread first", "second": "gone"}),
+    "race": ("race", {"order": "last thread first", "second": "gone", "step": 200}),
     "swizzle": ("swizzle", {}),
     "tile": ("tile", {}),
     "warp": ("warp", {}),

@@ -94,7 +94,8 @@ def multiply(group: gl.constexpr, work, TILE: gl.constexpr, ORDER: gl.constexpr)
         for k in range(0, K, TILE.k):
             slot, lap = step % TILE.stages, step // TILE.stages
             mbarrier.wait(full.index(slot), lap % 2)
-            a_tile = operand(a_tiles.index(slot * TILE.groups + group), ORDER.a_transposed)
+            mine = slot * TILE.groups + group
+            a_tile = operand(a_tiles.index(mine), ORDER.a_transposed)
             b_tile = operand(b_tiles.index(slot), ORDER.b_transposed)
             acc = warpgroup_mma(a_tile, b_tile, acc, is_async=True)
             if TILE.narrow:

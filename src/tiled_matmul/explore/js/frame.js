@@ -130,6 +130,11 @@ const Explore = (() => {
       root.scrollIntoView();
     };
 
+    // Who comes by keyboard sees the picture, too.
+    form.addEventListener("keyup", (event) => {
+      if (event.key === "Tab") root.scrollIntoView({ block: "nearest" });
+    });
+
     // Play moves one field on, a step a second, until its last value; any other change ends it.
     const play = form.querySelector(".explore-play");
     let timer = null;
