@@ -97,7 +97,7 @@ def of_exercises(page: str) -> str:
     """Return what stands below the title of a notebook of exercises, "exercises/05_banks"."""
     return (
         f'<p class="page-needs">This page is a notebook, <code>{page}.ipynb</code>: '
-        "on a computer, <code>make lab</code> opens it, and there you write and run your answers.</p>"
+        "on a computer, <code>make lab</code> opens it. There you write and run your answers.</p>"
     )
 
 
