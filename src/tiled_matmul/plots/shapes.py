@@ -161,7 +161,7 @@ def groups_of_warps(rows: int, groups: int, widths: tuple[int, int], finding: st
         alpha = (0.3, 0.75)[number]
         style.fill(ax, x, 0, wide, top, style.B, alpha)
         style.frame(ax, x, 0, wide, top, style.B)
-        ax.text(x + wide / 2, top / 2, f"B\n{wide} columns", **look)
+        ax.text(x + wide / 2, top / 2, f"B\n{wide}", **look)
         for group in range(groups):
             y = top + gap + group * rows
             style.fill(ax, x, y, wide, rows, style.C, alpha)
