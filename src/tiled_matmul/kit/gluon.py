@@ -1,6 +1,6 @@
 """Shared code of kernels in Gluon: their tiles, descriptors, and the functions around a product.
 
-Where Triton has no Gluon, or the GPU no `wgmma`, `can_run` says so.
+`can_run` says where such a kernel runs: on GPUs with `wgmma`, for 16-bit floats.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ WIDTHS = (0, 16, 32, 64, 128, 256)
 SHARED_BYTES = 232_448  # of a block on Hopper
 # Registers of a thread that multiplies, by the number of groups, and of one that copies.
 REGISTERS = {1: 240, 2: 240, 3: 160}
-
-
 FEW = gl.constexpr(24)
 
 
