@@ -15,13 +15,13 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared,
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.programs import describe, withholding
+from tiled_matmul.machine.device import shared_limit
 
 HOPPER = (9, 0)
 PIECE = 64  # columns of C that a group stores at a time
 GROUP_ROWS = (64, 128)
 MOST_GROUPS = 3
 WIDTHS = (0, 16, 32, 64, 128, 256)
-SHARED_BYTES = 232_448  # of a block on Hopper
 # Registers of a thread that multiplies, by the number of groups, and of one that copies.
 REGISTERS = {1: 240, 2: 240, 3: 160}
 FEW = gl.constexpr(24)
@@ -75,9 +75,10 @@ class Tile:
                 known = ", ".join(map(str, values))
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
         positive("num_stages", self.stages)
-        if self.shared_bytes > SHARED_BYTES:
+        most = shared_limit(HOPPER)
+        if self.shared_bytes > most:
             raise ValueError(
-                f"{self} takes {self.shared_bytes} bytes of shared memory; there are {SHARED_BYTES}"
+                f"{self} takes {self.shared_bytes} bytes of shared memory; there are {most}"
             )
         sums, most = self.rows * self.width // 128, self.registers - 40
         if sums > most:

@@ -1,11 +1,10 @@
 """Tiles of 192 × 192: warps, buffers and barriers by hand, in Gluon.
 
-A program owns what one of persistent programs does. What changed: its tile, and who decides. In
-Triton, a tile has powers of two along both edges, and the compiler says which warps do what, and
-when they wait. Gluon, which comes with Triton, leaves that to the programmer. Here one warp starts
-all copies, and up to three groups of four warps each own some rows of a tile and two widths of its
-columns. They meet at the barriers of chapter 13's ring. Each group starts the products of one block
-of K before those of the last one are done; while it stores C, copies for the next tile go on.
+A program takes tile after tile, as `triton_persistent` does. What changed: the tile, and who
+decides. Triton's tiles have powers of two along both edges, and its compiler says which warps do
+what, and when they wait. In Gluon, which comes with Triton, the kernel does. One warp starts all
+copies. Up to three groups of four warps share a tile: each owns some of its rows, and starts the
+products of one block of K before those of the last one are done. Barriers are those of chapter 13.
 
 This needs 16-bit floats and a GPU of compute capability 9.0. Elsewhere, and in the interpreter,
 which knows no Gluon, `triton_descriptors` runs in its place.
@@ -21,12 +20,13 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from tiled_matmul.kit import gluon as kit
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.gluon import (
     FEW,
     Order,
+    can_run,
     corner,
+    described,
     make_ring,
     operand,
     start_copy,
@@ -169,15 +169,15 @@ def matmul(
     tiles_n = cover(n, tile.width)
     check_group(group_m, tiles_n)
     programs = multiprocessors() if programs is None else positive("programs", programs)
-    if not kit.can_run(a):
+    if not can_run(a):
         triton_descriptors.matmul(a, b, c)
         return out
     to = c if describable(c) or describable(c.T) else aligned_like(c)
     b = made_describable(b)  # once, for both widths
-    a_tiles, a_transposed = kit.described(a, tile.rows, tile.k)
-    b_tiles, b_transposed = kit.described(b, tile.k, tile.wide)
-    b_narrow, _ = kit.described(b, tile.k, tile.narrow) if tile.narrow else (b_tiles, False)
-    pieces, c_transposed = kit.described(to, tile.rows, tile.piece)
+    a_tiles, a_transposed = described(a, tile.rows, tile.k)
+    b_tiles, b_transposed = described(b, tile.k, tile.wide)
+    b_narrow, _ = described(b, tile.k, tile.narrow) if tile.narrow else (b_tiles, False)
+    pieces, c_transposed = described(to, tile.rows, tile.piece)
     programs = min(programs, cover(m, tile.height) * tiles_n)
     order = Order(group_m, a_transposed, b_transposed, c_transposed)
     arguments = (a_tiles, b_tiles, b_narrow, pieces, m, n, k, tile, order)
