@@ -313,20 +313,23 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> Any:
         if self.ndim == 2 and self.shape[0] == 0 and type(index) is int and index == 0:
             return NoRow(self)
-        index = _plain_index(index)
-        places = self._at(index)
-        if isinstance(places, np.ndarray):
-            rest = self._record, self._name, self._array[index], places, self._first, self._whole
-            return Watched(*rest)
-        self._read(int(places))
-        value = self._array[index].item()  # a number of NumPy's would turn lists into arrays
-        if isinstance(value, float):
-            value = _factor(value, self._record, self._name, int(places))
-        return value
+        place = self._element(index)
+        if place is None:
+            index = _plain_index(index)
+            places = self._at(index)
+            if isinstance(places, np.ndarray):
+                rest = self._record, self._name, self._array[index], places
+                return Watched(*rest, self._first, self._whole)
+            place = int(places)
+        self._read(place)
+        value = self._array.item(index)  # a number of NumPy's would turn lists into arrays
+        return _factor(value, self._record, self._name, place) if type(value) is float else value
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        index, value = _plain_index(index), _plain_value(value)
-        record, places = self._record, self._at(index)
+        record, places, value = self._record, self._element(index), _plain_value(value)
+        if places is None:
+            index = _plain_index(index)
+            places = self._at(index)
         if not isinstance(places, np.ndarray):
             record.touch(self._name, int(places))
         elif np.ndim(value):
@@ -367,7 +370,8 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
         record.reads[self._name] += 1
         record.touch(self._name, place)
         record.waiting += 1
-        record.longest = max(record.longest, record.waiting)
+        if record.waiting > record.longest:
+            record.longest = record.waiting
         if not record.written[place]:
             row, column = divmod(place - self._first, self._whole[1])
             element = f"{self._name}[{row}, {column}]"
@@ -377,6 +381,16 @@ class Watched(np.lib.mixins.NDArrayOperatorsMixin):
                 sentence("uninitialised read: loops", line=_line(), element=element),
                 sentence(OLD_C[record.product]),
             )
+
+    def _element(self, index: Any) -> int | None:
+        """Return the place of an element that plain numbers name, as nearly all do, else None."""
+        if type(index) is int and self.ndim == 1 and 0 <= index < self.size:
+            return self._places.item(index)
+        if type(index) is tuple and len(index) == self.ndim == 2:
+            (row, column), (rows, columns) = index, self.shape
+            if type(row) is type(column) is int and 0 <= row < rows and 0 <= column < columns:
+                return self._places.item(row, column)
+        return None
 
     def _at(self, index: Any) -> Any:
         """Return the places of an index; note a negative one, and raise Outside for one outside."""
@@ -460,6 +474,8 @@ def _number(value: Any) -> Any:
 
 def _plain_value(value: Any) -> Any:
     """Return a number or an array of numbers. Raises TypeError for other objects."""
+    if isinstance(value, float):
+        return value
     if isinstance(value, Watched):
         return value._taken()
     if isinstance(value, list | tuple):

@@ -21,6 +21,7 @@ import sys
 import traceback
 import types
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from tiled_matmul.grader import kinds, wire
@@ -100,17 +101,23 @@ def _defined(space: dict[str, Any], header: dict, kind: str) -> dict[str, Any]:
     exec(compile(code, ANSWER, "exec"), made)
     if not callable(getattr(made.get(header["entry"]), "__getitem__", made.get(header["entry"]))):
         raise NameError(sentence("error: no entry", entry=header["entry"]))
-    for node in ast.parse(source).body:
-        if (
-            kind in KERNELS
-            and isinstance(node, ast.FunctionDef)
-            and not _reads_as(made.get(node.name), node)
-        ):
-            raise SyntaxError(sentence("error: second reading", name=node.name))
+    for name, tree in _functions(source) if kind in KERNELS else ():
+        if not _reads_as(made.get(name), tree):
+            raise SyntaxError(sentence("error: second reading", name=name))
     return made
 
 
-def _reads_as(made: Any, node: ast.FunctionDef) -> bool:
+@cache
+def _functions(source: str) -> list[tuple[str, str]]:
+    """Return the name and the syntax tree, as text, of each function that a source defines.
+
+    An answer is defined again for each new constant, and its trees stay the same.
+    """
+    body = ast.parse(source).body
+    return [(node.name, ast.dump(node)) for node in body if isinstance(node, ast.FunctionDef)]
+
+
+def _reads_as(made: Any, tree: str) -> bool:
     """Does a function's source, as the interpreters find it, match the code that Python compiled?
 
     Triton's interpreter takes the last line that begins with "def ", wherever it stands.
@@ -118,11 +125,11 @@ def _reads_as(made: Any, node: ast.FunctionDef) -> bool:
     function = getattr(made, "py_func", getattr(made, "fn", made))
     try:
         lines, _ = inspect.getsourcelines(function)
-        (read,) = ast.parse("".join(lines)).body
+        ((_, read),) = _functions("".join(lines))
     except (OSError, TypeError, SyntaxError, ValueError):
         return False
     heads = sum(line.strip().startswith("def ") for line in lines)
-    return heads <= 1 and ast.dump(read) == ast.dump(node)
+    return heads <= 1 and read == tree
 
 
 def _described(error: BaseException) -> dict:
