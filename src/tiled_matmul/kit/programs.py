@@ -10,6 +10,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from tiled_matmul.kit import plans
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.microscope.cuda.hardware import MAX_GRID
@@ -146,14 +147,15 @@ def describable(tensor: Any) -> bool:
 
 def aligned_copy(tensor: Any) -> Any:
     """Return a copy of the matrix whose rows begin at multiples of 16 bytes."""
-    return aligned_like(tensor).copy_(tensor)
+    return plans.copied(aligned_like(tensor), tensor)
 
 
 def aligned_like(tensor: Any) -> Any:
     """Return an uninitialised matrix of this shape whose rows begin at multiples of 16 bytes."""
     rows, columns = tensor.shape
     fit = ALIGNED // tensor.element_size()
-    return tensor.new_empty((rows, -(-columns // fit) * fit))[:, :columns]
+    padded = -(-columns // fit) * fit
+    return plans.scratch(rows, padded, dtype=tensor.dtype, device=tensor.device)[:, :columns]
 
 
 def precision(tensor: Any) -> str:
@@ -173,7 +175,8 @@ def withheld() -> Iterator[list[tuple]]:
     global _withheld
     before, _withheld = _withheld, []
     try:
-        yield _withheld
+        with plans.paused():
+            yield _withheld
     finally:
         _withheld = before
 
@@ -216,11 +219,13 @@ def launch(kernel: Any, grid: tuple, *arguments: Any, **options: Any) -> Any:
     from triton.runtime.errors import OutOfResources
 
     try:
-        return kernel[grid](*arguments, **options)
+        compiled = kernel[grid](*arguments, **options)
     except OutOfResources as error:
         raise ValueError(
             f"{kernel.__name__} with {options} needs more than this GPU has: {error}"
         ) from error
+    plans.kernel(compiled, grid, arguments)
+    return compiled
 
 
 def can_overlap() -> bool:

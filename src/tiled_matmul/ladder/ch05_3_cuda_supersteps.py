@@ -10,6 +10,7 @@ from numba import cuda
 
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.launch import covering_grid, launch
+from tiled_matmul.kit.plans import remembered
 
 TILE = 16
 ELEMENTS = 256
@@ -47,6 +48,7 @@ def cuda_supersteps_kernel(a, b, c, m, n, k):
         c[row * n + col] = acc
 
 
+@remembered
 def matmul(a, b, out=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32, float64 or int32.
 

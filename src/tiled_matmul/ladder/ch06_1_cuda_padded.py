@@ -12,6 +12,7 @@ from numba import cuda, uint64
 from tiled_matmul.kit.arguments import check_pad, positive, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.launch import covering_grid, launch
+from tiled_matmul.kit.plans import remembered
 
 TILE = 32
 PAD = 1
@@ -42,6 +43,7 @@ def cuda_padded_kernel(a, b, c):
         c[top + x, left + y] = acc
 
 
+@remembered
 def matmul(a, b, out=None, tile=TILE, pad=PAD, coalesced=True):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32, float64 or int32.
 

@@ -11,6 +11,7 @@ from numba import cuda, uint64
 from tiled_matmul.kit.arguments import check_pad, positive, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.launch import covering_grid, launch
+from tiled_matmul.kit.plans import remembered
 
 TILE = 32
 PAD = 1
@@ -43,6 +44,7 @@ def cuda_transposed_kernel(a, b, c):
         c[top + y, left + x] = acc
 
 
+@remembered
 def matmul(a, b, out=None, tile=TILE, pad=PAD):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, float32, float64 or int32.
 

@@ -16,6 +16,7 @@ from numba import cuda, uint64
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.launch import covering_grid, launch
+from tiled_matmul.kit.plans import remembered
 
 ROWS, COLUMNS = 8, 8
 TILE_M, TILE_N, TILE_K = 16 * ROWS, 16 * COLUMNS, 8
@@ -82,6 +83,7 @@ def kernel(rows=ROWS, columns=COLUMNS, index=INDEX):
     return with_constants(cuda_thread_tile_2d_kernel, **sizes, INDEX=index)
 
 
+@remembered
 def matmul(a, b, out=None, rows=ROWS, columns=COLUMNS, index=INDEX):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32, float64 or int32.
 

@@ -16,6 +16,7 @@ from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.fours import fours
 from tiled_matmul.kit.intrinsics import load4, store4
 from tiled_matmul.kit.launch import covering_grid, launch
+from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.unsigned import unsigned
 from tiled_matmul.ladder.cuda_thread_tile_2d import cuda_thread_tile_2d_kernel
 
@@ -70,6 +71,7 @@ def cuda_vectorised_kernel(a, b, c):
                 store4(c, (y, x), load4(acc, (i, h * 4)))
 
 
+@remembered
 def matmul(a, b, out=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32, float64 or int32.
 

@@ -12,6 +12,7 @@ from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.intrinsics import commit_copies, wait_copies
 from tiled_matmul.kit.launch import covering_grid, launch, need_capability
+from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.tile_view import copy_tile_async, tile
 
 TILE = 32
@@ -39,6 +40,7 @@ def cuda_tile_view_kernel(a, b, c):
         c_tile[y, x] = acc
 
 
+@remembered
 def matmul(a, b, out=None, tile=TILE):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32, float64 or int32.
 

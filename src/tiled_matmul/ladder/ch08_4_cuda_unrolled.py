@@ -16,6 +16,7 @@ from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.fours import fours
 from tiled_matmul.kit.intrinsics import load4, store4
 from tiled_matmul.kit.launch import covering_grid, launch
+from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
 from tiled_matmul.ladder import cuda_thread_tile_2d
@@ -89,6 +90,7 @@ def cuda_unrolled_kernel(a, b, c):
                 c[y, x] = acc[i, j]
 
 
+@remembered
 def matmul(a, b, out=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32 or int32.
 

@@ -23,6 +23,7 @@ from tiled_matmul.kit.intrinsics import (
     wait_copies,
 )
 from tiled_matmul.kit.launch import covering_grid, launch, need_capability
+from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
 
@@ -114,6 +115,7 @@ def cuda_async_kernel(a, b, c):
                 c[y, x] = acc[i, j]
 
 
+@remembered
 def matmul(a, b, out=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32 or int32.
 

@@ -27,6 +27,7 @@ from tiled_matmul.kit.intrinsics import (
     wait_copies,
 )
 from tiled_matmul.kit.launch import covering_grid, launch, multiprocessors, need_capability, one
+from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.settings import SETTINGS, Setting, pick  # noqa: F401  chapter 9 lists them
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
@@ -139,6 +140,7 @@ def cuda_best_kernel(a, b, c, alpha):
                         c[y, x + e] = acc[i, q * 4 + e]
 
 
+@remembered
 def matmul(a, b, out=None, setting=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32.
 

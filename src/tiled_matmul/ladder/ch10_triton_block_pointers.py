@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.programs import (
     check_blocks,
     cover,
@@ -51,6 +52,7 @@ def triton_block_pointers_kernel(
     tl.store(c_tile, acc.to(c.dtype.element_ty), boundary_check=(0, 1))
 
 
+@remembered
 def matmul(a, b, out=None, *, block=BLOCK, num_warps=4, num_stages=3):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 

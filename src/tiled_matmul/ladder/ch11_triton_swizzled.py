@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.programs import (
     check_blocks,
     check_group,
@@ -70,6 +71,7 @@ def triton_swizzled_kernel(
     tl.store(c_at, acc.to(c.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))
 
 
+@remembered
 def matmul(
     a, b, out=None, *, block=None, group_m=GROUP_M, hints=True, mask_k=None, num_warps=None,
     num_stages=3,

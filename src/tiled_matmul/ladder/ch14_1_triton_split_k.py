@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.plans import remembered, scratch
 from tiled_matmul.kit.programs import (
     can_overlap,
     check_blocks,
@@ -76,6 +77,7 @@ def sum_parts_kernel(
     tl.store(c_at, total.to(c.dtype.element_ty), mask=at < size)
 
 
+@remembered
 def matmul(
     a, b, out=None, *, block=None, group_m=GROUP_M, splits=SPLITS, num_warps=None,
     num_stages=None, overlap=None,
@@ -84,11 +86,11 @@ def matmul(
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
     more; None takes BLOCK where it fits (see `usual`), and STAGES with it. `group_m` is how many
-    tiles a group has along M; `splits` how many parts K is cut into, some of them empty where it
-    has fewer blocks. `overlap` lets the second kernel start early, from compute capability 9.0 on;
-    None does so where it can. Takes 4 · splits bytes for each element of C. A matrix that no
-    descriptor fits is first copied (see `describe`). Raises TypeError or ValueError as
-    `tensor_operands`, `check_blocks`, `check_group` and `launch` do, and for an impossible overlap.
+    tiles a group has along M; `splits` how many parts K is cut into, some perhaps empty. `overlap`
+    lets the second kernel start early, from compute capability 9.0 on; None does so where it can.
+    Takes 4 · splits bytes for each element of C. A matrix that no descriptor fits is first copied
+    (see `describe`). Raises TypeError or ValueError as `tensor_operands`, `check_blocks`,
+    `check_group` and `launch` do, and for an impossible overlap.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     usual_block, num_warps = usual(None, num_warps, a, (BLOCK, WARPS), described=True)
@@ -103,13 +105,11 @@ def matmul(
         raise ValueError("overlap=True needs a GPU of compute capability 9.0 or higher")
     a, a_transposed = describe(a, block[0], block[2])
     b, b_transposed = describe(b, block[2], block[1])
-    parts = torch.empty(splits * m * n, dtype=torch.float32, device=out.device)
+    parts = scratch(splits * m * n, dtype=torch.float32, device=out.device)
     grid = (cover(m, block[0]) * cover(n, block[1]) * splits,)
     options = {"num_warps": num_warps, "num_stages": num_stages}
-    arguments = (a, b, parts, m, n, k, *block, precision(out), group_m)
-    switches = (a_transposed, b_transposed, splits, overlap)
-    launch(triton_split_k_kernel, grid, *arguments, *switches, **options)
+    switches = (precision(out), group_m, a_transposed, b_transposed, splits, overlap)
+    launch(triton_split_k_kernel, grid, a, b, parts, m, n, k, *block, *switches, **options)
     total = (parts, out, m * n, n, *out.stride(), splits, SUMMED, overlap)
-    early = {"launch_pdl": True} if overlap else {}
-    launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, **early)
+    launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, launch_pdl=bool(overlap))
     return out

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.programs import (
     check_blocks,
     check_group,
@@ -58,6 +59,7 @@ def triton_two_widths_kernel(
     tl.store(at, acc_narrow.to(dtype), mask=(m < M) & (n_narrow < N))
 
 
+@remembered
 def matmul(a, b, out=None, *, block=None, group_m=GROUP_M, num_warps=None, num_stages=4, down=True):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 

@@ -36,6 +36,7 @@ from tiled_matmul.kit.gluon import (
     zeros,
 )
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.plans import copied, remembered
 from tiled_matmul.kit.programs import (
     aligned_like,
     check_group,
@@ -147,6 +148,7 @@ def triton_gluon_kernel(
     # fmt: on
 
 
+@remembered
 def matmul(
     a, b, out=None, *, block=BLOCK, group_m=GROUP_M, num_stages=STAGES, programs=None, down=False
 ):  # fmt: skip
@@ -183,5 +185,5 @@ def matmul(
     arguments = (a_tiles, b_tiles, b_narrow, pieces, m, n, k, tile, order)
     launch(triton_gluon_kernel, (programs,), *arguments, num_warps=4)
     if to is not c:
-        c.copy_(to)
+        copied(c, to)
     return out

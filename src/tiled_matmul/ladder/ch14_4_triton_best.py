@@ -20,6 +20,7 @@ from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import Choice, candidates, options, split_k
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.programs import SMALL
 from tiled_matmul.models.roofline import step_clocks
 
@@ -73,6 +74,7 @@ def choice_for(a, b, out=None) -> Choice:
     return pick(m, n, k, multiprocessors(), capability, a.element_size())
 
 
+@remembered
 def matmul(a, b, out=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 

@@ -1,0 +1,231 @@
+"""Plans of launches: what a launcher works out for operands of one kind, it works out once.
+
+The first call with operands of a kind runs the launcher with all its checks, and notes what it
+launches. Later calls with operands of that kind fill new addresses into these launches and make
+them. A kind is everything that a launcher may look at: shapes, strides, dtype, device, whether an
+address is a multiple of 16 bytes, and the options. Whether out overlaps an input is looked at each
+time, from the addresses. What cannot be noted is not remembered: then every call runs the launcher.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+import torch
+
+ALIGNED = 16  # bytes: what Triton compiles for, and what a descriptor needs
+MOST_PLANS = 4096  # of one launcher, then it begins anew
+TENSORS = (torch.Tensor, torch.nn.Parameter)
+
+
+class _Noted(threading.local):
+    """The plan that this thread is noting, and how many want none to be used."""
+
+    plan: Plan | None = None
+    pauses = 0
+
+
+_noted = _Noted()
+
+
+class _CannotNote(Exception):
+    """A step depends on something that a later call may not have."""
+
+
+@dataclass
+class Plan:
+    """What a launcher did with a, b and out: its steps, functions of a list of tensors and a stream.
+
+    The list begins with a, b and out; a step may append one. `spans` are the bytes from the first
+    to the last address of a, b and out. While it is noted, `tensors` holds the first call's own.
+    """
+
+    tensors: list = field(default_factory=list)
+    steps: list[Callable] | None = None  # None if they cannot be noted
+    spans: tuple[int, ...] = ()
+
+    def run(self, tensors: list, gpu: int) -> None:
+        """Make the launches with these tensors, on the current stream of this GPU."""
+        stream = torch._C._cuda_getCurrentRawStream(gpu)  # what Triton asks as well
+        for step in self.steps:
+            step(tensors, stream)
+
+    def find(self, tensor: Any) -> int:
+        """Return which of the tensors begins at this one's address."""
+        address = tensor.data_ptr()
+        for number, known in enumerate(self.tensors):
+            if known.data_ptr() == address:
+                return number
+        raise _CannotNote
+
+
+def remembered(launcher: Callable) -> Callable:
+    """Decorate a launcher, `launcher(a, b, out=None, **options)`, to remember its plans.
+
+    It runs as it is where it must: for tensors that are not on a GPU, while `withheld`, and inside
+    another launcher whose plan is being noted. A tensor's own GPU is made the current one.
+    """
+    plans: dict[tuple, Plan] = {}
+
+    @wraps(launcher)
+    def remembering(a, b, out=None, *others, **options):
+        if others or not _plain(a, b, out) or _noted.plan is not None or _noted.pauses:
+            return launcher(a, b, out, *others, **options)
+        gpu = a.get_device()
+        if gpu != torch.cuda.current_device():
+            with torch.cuda.device(a.device):
+                return remembering(a, b, out, **options)
+        at_a, at_b = a.data_ptr(), b.data_ptr()
+        at_out = 0 if out is None else out.data_ptr()
+        near = at_a % ALIGNED == 0, at_b % ALIGNED == 0, at_out % ALIGNED == 0, at_a == at_b
+        key = (_kind(a), _kind(b), out is None or _kind(out), near, repr(options))
+        plan = plans.get(key)
+        if plan is None:
+            if len(plans) >= MOST_PLANS:
+                plans.clear()
+            plans[key] = plan = Plan()  # nobody runs it before it is complete
+            try:
+                return _note(plan, launcher, a, b, out, options)
+            except BaseException:
+                plans.pop(key, None)
+                raise
+        if plan.steps is None:
+            return launcher(a, b, out, **options)
+        span_a, span_b, span_out = plan.spans
+        if out is None:
+            out = a.new_empty((a.shape[0], b.shape[1]))
+        elif (at_out < at_a + span_a and at_a < at_out + span_out) or (
+            at_out < at_b + span_b and at_b < at_out + span_out
+        ):
+            return launcher(a, b, out, **options)  # which says what is wrong
+        plan.run([a, b, out], gpu)
+        return out
+
+    remembering.plans = plans
+    return remembering
+
+
+def _plain(a: Any, b: Any, out: Any) -> bool:
+    """Are these tensors on a GPU, and of no subclass that could do something else?"""
+    return (
+        type(a) in TENSORS
+        and type(b) in TENSORS
+        and (out is None or type(out) in TENSORS)
+        and a.is_cuda
+        and a.layout is b.layout is torch.strided
+    )
+
+
+def _kind(x: torch.Tensor) -> tuple:
+    return x.shape, x.stride(), x.dtype, x.get_device(), x.requires_grad, x.is_neg()
+
+
+def _note(plan: Plan, launcher: Callable, a: Any, b: Any, out: Any, options: dict) -> Any:
+    """Run the launcher, and note in the plan what it does. Its exceptions pass through."""
+    made = a.new_empty((a.shape[0], b.shape[1])) if out is None and a.ndim == b.ndim == 2 else out
+    draft = Plan([a, b, made], [])
+    _noted.plan = draft
+    try:
+        result = launcher(a, b, made, **options)
+    finally:
+        _noted.plan = None
+    if draft.steps and result is made:
+        plan.spans = tuple(map(_span, (a, b, made)))
+        plan.steps = draft.steps
+    return result
+
+
+def _span(x: torch.Tensor) -> int:
+    """Return the bytes from a matrix's first to its last element, both included."""
+    last = sum(stride * (size - 1) for stride, size in zip(x.stride(), x.shape, strict=True))
+    return (last + 1) * x.element_size()
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Let every launcher run as it is."""
+    _noted.pauses += 1
+    try:
+        yield
+    finally:
+        _noted.pauses -= 1
+
+
+def note(make: Callable[[Plan], Callable]) -> None:
+    """Add a step to the plan that is noted, if there is one.
+
+    `make(plan)` returns the step. If the plan cannot find a tensor of its, it is not remembered.
+    """
+    plan = _noted.plan
+    if plan is None or plan.steps is None:
+        return
+    try:
+        plan.steps.append(make(plan))
+    except _CannotNote:
+        plan.steps = None
+
+
+def scratch(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Return new memory, uninitialised, that a launcher uses until it returns."""
+    made = torch.empty(shape, dtype=dtype, device=device)
+
+    def make(plan: Plan) -> Callable:
+        plan.tensors.append(made)
+        return lambda tensors, _: tensors.append(torch.empty(shape, dtype=dtype, device=device))
+
+    note(make)
+    return made
+
+
+def copied(to: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """Copy the source's elements, and return `to`."""
+    to.copy_(source)
+
+    def make(plan: Plan) -> Callable:
+        views = [(plan.find(x), x.shape, x.stride()) for x in (to, source)]
+
+        def step(tensors: list, _: int) -> None:
+            there, here = (tensors[i].as_strided(shape, stride) for i, shape, stride in views)
+            there.copy_(here)
+
+        return step
+
+    note(make)
+    return to
+
+
+def kernel(compiled: Any, grid: tuple, arguments: tuple) -> None:
+    """Note that a compiled Triton kernel was launched with all its arguments in their order."""
+    note(lambda plan: _launch(plan, compiled, grid, arguments))
+
+
+def _launch(plan: Plan, compiled: Any, grid: tuple, arguments: tuple) -> Callable:
+    if compiled is None or callable(grid):
+        raise _CannotNote
+    run, fixed, slots = compiled[(*grid, 1, 1)[:3]], list(arguments), []
+    for place, argument in enumerate(arguments):
+        based = getattr(argument, "base", None)
+        tensor = based if isinstance(based, torch.Tensor) else argument
+        if isinstance(tensor, torch.Tensor):
+            # Of a descriptor everything but its tensor stays.
+            parts = vars(argument) | {"base": None} if tensor is based else None
+            slots.append((place, plan.find(tensor), type(argument), parts))
+            fixed[place] = None
+
+    def step(tensors: list, stream: int) -> None:
+        filled = fixed.copy()
+        for place, number, kind, parts in slots:
+            tensor = tensors[number]
+            if parts is not None:
+                made = object.__new__(kind)
+                made.__dict__.update(parts, base=tensor)
+                tensor = made
+            filled[place] = tensor
+        run(*filled, stream=stream)
+
+    return step
