@@ -39,7 +39,7 @@ class _CannotNote(Exception):
 
 @dataclass
 class Plan:
-    """What a launcher did with a, b and out: its steps, functions of a list of tensors and a stream.
+    """What a launcher did with a, b and out: its steps, functions of tensors and a stream.
 
     The list begins with a, b and out; a step may append one. `spans` are the bytes from the first
     to the last address of a, b and out. While it is noted, `tensors` holds the first call's own.
