@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import threading
-from collections.abc import Callable
-
 import numpy as np
 
 from tiled_matmul.kit import plans
@@ -76,50 +72,10 @@ def launch(kernel, grid: tuple, block: tuple, *arguments) -> None:
         run(kernel, grid, block, *arguments)
         return
     import torch
-    from numba import cuda
 
-    stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
-    tensor = torch.Tensor
-    passed = [cuda.as_cuda_array(x, sync=False) if isinstance(x, tensor) else x for x in arguments]
-    kernel[grid, block, stream](*passed)
-    plans.note(lambda plan: _again(plan, kernel, grid, block, arguments, passed))
+    from tiled_matmul.kit.machine_code import Launch, machine_code
 
-
-_thread = threading.local()
-
-
-def _again(plan, kernel, grid: tuple, block: tuple, arguments: tuple, passed: list) -> Callable:
-    """Return the step that launches the kernel as Numba has just done, on a plan's tensors."""
-    import torch
-    from cuda.bindings import driver
-    from numba import cuda
-
-    made = kernel.overloads[tuple(map(kernel.typeof_pyval, passed))]
-    numbers: list = []  # what Numba passes: of an array its size, address, shape and strides
-    slots = []
-    for kind, argument, value in zip(made.argument_types, arguments, passed, strict=True):
-        first = len(numbers)
-        made._prepare_args(kind, value, 0, [], numbers)
-        if isinstance(argument, torch.Tensor):
-            addresses = [getattr(x, "value", x) for x in numbers]
-            slots.append((addresses.index(argument.data_ptr(), first), plan.find(argument)))
-    values = [ctypes.c_ssize_t(x) if isinstance(x, int) else x for x in numbers]
-    places = [ctypes.addressof(x) for x in values]
-    function = made._codelibrary.get_cufunc()  # which ends when nobody holds it
-    sizes = (*(*grid, 1, 1)[:3], *(*block, 1, 1)[:3])
-
-    def step(tensors: list, stream: int) -> None:
-        if not hasattr(_thread, "context"):
-            _thread.context = cuda.current_context()  # a new thread has none yet
-        filled, kept = places.copy(), [values]
-        for place, which in slots:
-            address = ctypes.c_void_p(tensors[which].data_ptr())
-            kept.append(address)
-            filled[place] = ctypes.addressof(address)
-        parameters = (ctypes.c_void_p * len(filled))(*filled)
-        rest = 0, stream, ctypes.addressof(parameters), 0
-        (error,) = driver.cuLaunchKernel(int(function.handle), *sizes, *rest)
-        if error != driver.CUresult.CUDA_SUCCESS:
-            raise RuntimeError(f"the kernel was not launched: {error}")
-
-    return step
+    made = Launch(machine_code(kernel, arguments), grid, block, arguments)
+    addresses = [x.data_ptr() for x in arguments if isinstance(x, torch.Tensor)]
+    made.begin(addresses, torch.cuda.current_stream().cuda_stream)
+    plans.note(lambda plan: made.noted(plan, arguments))
