@@ -11,10 +11,9 @@ half its time on the host, because custom_op looks for aliases in every call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 NAME = "tiled_matmul::matmul"
 HALVES = (torch.float16, torch.bfloat16)
@@ -34,12 +33,11 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     Both are dense, of any strides and of one dtype: float16, bfloat16 or float32 on a GPU, float64
     too on the CPU. Products are summed in float32 (float64 for float64) and rounded once. Empty
     sizes are allowed; K = 0 gives zeros. Under autocast, inputs are cast as those of `torch.mm`.
-    Gradients of any order, vmap, `torch.compile` and `torch.export` work; forward-mode derivatives
-    (jvp) do not. Raises TypeError or ValueError, before anything runs, for what is no such pair.
+    Gradients of any order, `torch.func`, `torch.compile` and `torch.export` work. Raises TypeError or ValueError, before anything runs, for what is no such pair.
     """
     for name, tensor in (("a", a), ("b", b)):
         check_dense(name, tensor)
-    return product(a, b)
+    return multiply(a, b)
 
 
 def check_dense(name: str, tensor: Tensor) -> None:
@@ -104,7 +102,7 @@ def _fake(a: Tensor, b: Tensor) -> Tensor:
     return a.new_empty((a.shape[0], b.shape[1]))
 
 
-# --- gradients ------------------------------------------------------------------------------------
+# --- gradients and vmap ---------------------------------------------------------------------------
 
 
 def _keep(ctx, inputs: tuple, output: Tensor) -> None:
@@ -132,49 +130,86 @@ def _product_by(columns: bool, a: Tensor, b: Tensor) -> Tensor:
 
     A gradient lies as its input does: otherwise autograd copies that of every weight.
     """
-    return product(b.T, a.T).T if columns else product(a, b)
+    return multiply(b.T, a.T).T if columns else multiply(a, b)
 
 
 def _by_columns(x: Tensor) -> bool:
     return x.stride(0) == 1 and x.stride(1) >= x.shape[0]
 
 
-torch.library.register_autograd(NAME, _backward, setup_context=_keep)
-
-
-# --- vmap and autocast ----------------------------------------------------------------------------
-
-
-@torch.library.register_vmap(NAME)
 def _vmap(info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
     """Return (products, their axis): one product if only a or b has a batch, else one for each."""
     a_axis, b_axis = in_dims
     if b_axis is None:  # the matrices below each other
         a = a.movedim(a_axis, 0)
-        return product(a.flatten(0, 1), b).unflatten(0, a.shape[:2]), 0
+        return multiply(a.flatten(0, 1), b).unflatten(0, a.shape[:2]), 0
     b = b.movedim(b_axis, 1)
     if a_axis is None:  # the matrices side by side
-        return product(a, b.flatten(1)).unflatten(1, b.shape[1:]), 1
-    pairs = zip(a.unbind(a_axis), b.unbind(1), strict=True)
-    return torch.stack([product(*pair) for pair in pairs]), 0
+        return multiply(a, b.flatten(1)).unflatten(1, b.shape[1:]), 1
+    a = a.movedim(a_axis, 0)
+    if info.batch_size == 0:
+        return a.new_empty((0, a.shape[1], b.shape[2])), 0
+    return torch.stack([multiply(*pair) for pair in zip(a, b.unbind(1), strict=True)]), 0
 
 
-def _autocast(device_type: str) -> Callable:
-    """Return the rule of `torch.mm`: cast all but float64 to autocast's dtype of the moment.
+torch.library.register_autograd(NAME, _backward, setup_context=_keep)
+torch.library.register_vmap(NAME, _vmap)
 
-    `torch.library.register_autocast` casts to one dtype that is fixed beforehand.
+
+class _Product(torch.autograd.Function):
+    """The operator for `torch.func` and forward-mode derivatives, which `register_autograd` lacks.
+
+    The tangent of an operator without a rule would silently be zero.
     """
 
-    def cast(a: Tensor, b: Tensor) -> Tensor:
-        _check_shapes(a, b)
-        dtype = torch.get_autocast_dtype(device_type)
-        floats = (x.is_floating_point() and x.dtype != torch.float64 for x in (a, b))
-        cast_to = [x.to(dtype) if is_cast else x for x, is_cast in zip((a, b), floats, strict=True)]
-        with torch.autocast(device_type, enabled=False):
-            return product(*cast_to)
+    @staticmethod
+    def forward(a: Tensor, b: Tensor) -> Tensor:
+        return product(a, b)
 
-    return cast
+    @staticmethod
+    def setup_context(ctx, inputs: tuple, output: Tensor) -> None:
+        _keep(ctx, inputs, output)
+        ctx.save_for_forward(*inputs)
+
+    backward = staticmethod(_backward)
+    vmap = staticmethod(_vmap)
+
+    @staticmethod
+    def jvp(ctx, a_tangent: Tensor, b_tangent: Tensor) -> Tensor:
+        a, b = ctx.saved_tensors
+        return multiply(a_tangent, b) + multiply(a, b_tangent)
 
 
-torch.library.impl(NAME, "AutocastCUDA")(_autocast("cuda"))
-torch.library.impl(NAME, "AutocastCPU")(_autocast("cpu"))
+def multiply(a: Tensor, b: Tensor) -> Tensor:
+    """Return a · b, as `matmul` does, for tensors that are known to be dense."""
+    if torch.compiler.is_compiling() or not _differentiated_by_torch_func():
+        return product(a, b)
+    if torch.is_autocast_enabled(a.device.type):
+        a, b = _cast(a, b)  # here, so that _Product keeps what it multiplies
+    return _Product.apply(a, b)
+
+
+def _differentiated_by_torch_func() -> bool:
+    """Is this inside a function of `torch.func`, or of dual numbers? `_Product` takes longer."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+# --- autocast -------------------------------------------------------------------------------------
+
+
+def _cast(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    """Return a and b as autocast gives them to `torch.mm`: in its dtype, except for float64."""
+    _check_shapes(a, b)
+    dtype = torch.get_autocast_dtype(a.device.type)
+    return tuple(x.to(dtype) if x.dtype in DTYPES["cuda"] else x for x in (a, b))
+
+
+def _autocast(a: Tensor, b: Tensor) -> Tensor:
+    """Return the product under autocast. `register_autocast` would cast to one fixed dtype."""
+    a, b = _cast(a, b)
+    with torch.autocast(a.device.type, enabled=False):
+        return product(a, b)
+
+
+for key in ("AutocastCUDA", "AutocastCPU"):
+    torch.library.impl(NAME, key)(_autocast)
