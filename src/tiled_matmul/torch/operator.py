@@ -2,11 +2,10 @@
 
 An operator is a name, a schema, and functions that PyTorch chooses from: a kernel for each device,
 a fake kernel that only works out shapes, a backward formula, a rule for vmap, a rule for autocast.
-`torch.compile` sees the operator as one node and calls the kernel as it is: a launcher that picks a
-kernel by sizes and addresses cannot be traced, which is what `torch.library.triton_op` would do.
-
-`define` and `impl` are what `torch.library.custom_op` is made of. Called directly they take about
-half its time on the host, because custom_op looks for aliases in every call.
+`torch.compile` sees the operator as one node and calls its kernel. `torch.library.triton_op` would
+trace the launcher instead, which picks a kernel by sizes and addresses and so cannot be traced.
+`torch.library.custom_op` is made of the functions below, but looks for aliases in every call, which
+takes time on the host.
 """
 
 from __future__ import annotations
@@ -33,7 +32,9 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     Both are dense, of any strides and of one dtype: float16, bfloat16 or float32 on a GPU, float64
     too on the CPU. Products are summed in float32 (float64 for float64) and rounded once. Empty
     sizes are allowed; K = 0 gives zeros. Under autocast, inputs are cast as those of `torch.mm`.
-    Gradients of any order, `torch.func`, `torch.compile` and `torch.export` work. Raises TypeError or ValueError, before anything runs, for what is no such pair.
+    Gradients of any order, `torch.func`, `torch.compile` and `torch.export` work, except that
+    `torch.compile` refuses a `torch.func.grad`. Raises TypeError or ValueError, which quote the
+    input, before anything is launched.
     """
     for name, tensor in (("a", a), ("b", b)):
         check_dense(name, tensor)
@@ -184,7 +185,7 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
     """Return a · b, as `matmul` does, for tensors that are known to be dense."""
     if torch.compiler.is_compiling() or not _differentiated_by_torch_func():
         return product(a, b)
-    if torch.is_autocast_enabled(a.device.type):
+    if a.device.type != "meta" and torch.is_autocast_enabled(a.device.type):
         a, b = _cast(a, b)  # here, so that _Product keeps what it multiplies
     return _Product.apply(a, b)
 
