@@ -10,6 +10,9 @@ takes time on the host.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -45,7 +48,7 @@ def check_dense(name: str, tensor: Tensor) -> None:
     """Raise TypeError or ValueError unless the operator has a kernel for this kind of tensor."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
-    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
+    if tensor.layout is not torch.strided or tensor.is_nested:
         kind = "nested" if tensor.is_nested else f"{tensor.layout} {tensor.dtype}"
         raise TypeError(f"{name} must be a dense tensor, got a {kind} tensor")
     if tensor.device.type not in DTYPES:
@@ -78,7 +81,6 @@ def _check(a: Tensor, b: Tensor) -> None:
         raise TypeError(f"a and b are {a.dtype}; on {a.device.type} the operator takes {names}")
 
 
-@torch.library.impl(NAME, "cuda")
 def _on_gpu(a: Tensor, b: Tensor) -> Tensor:
     _check(a, b)
     if 0 in a.shape or 0 in b.shape:
@@ -89,7 +91,6 @@ def _on_gpu(a: Tensor, b: Tensor) -> Tensor:
         return triton_best.matmul(a.detach(), b.detach())
 
 
-@torch.library.impl(NAME, "cpu")
 def _on_cpu(a: Tensor, b: Tensor) -> Tensor:
     _check(a, b)
     if a.dtype in HALVES:
@@ -97,10 +98,14 @@ def _on_cpu(a: Tensor, b: Tensor) -> Tensor:
     return a @ b
 
 
-@torch.library.register_fake(NAME)
 def _fake(a: Tensor, b: Tensor) -> Tensor:
     _check(a, b)
     return a.new_empty((a.shape[0], b.shape[1]))
+
+
+torch.library.impl(NAME, "cuda", _on_gpu)
+torch.library.impl(NAME, "cpu", _on_cpu)
+torch.library.register_fake(NAME, _fake)
 
 
 # --- gradients and vmap ---------------------------------------------------------------------------
@@ -138,23 +143,23 @@ def _by_columns(x: Tensor) -> bool:
     return x.stride(0) == 1 and x.stride(1) >= x.shape[0]
 
 
-def _vmap(info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
+def _batched(times: Callable, info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
     """Return (products, their axis): one product if only a or b has a batch, else one for each."""
     a_axis, b_axis = in_dims
     if b_axis is None:  # the matrices below each other
         a = a.movedim(a_axis, 0)
-        return multiply(a.flatten(0, 1), b).unflatten(0, a.shape[:2]), 0
+        return times(a.flatten(0, 1), b).unflatten(0, a.shape[:2]), 0
     b = b.movedim(b_axis, 1)
     if a_axis is None:  # the matrices side by side
-        return multiply(a, b.flatten(1)).unflatten(1, b.shape[1:]), 1
+        return times(a, b.flatten(1)).unflatten(1, b.shape[1:]), 1
     a = a.movedim(a_axis, 0)
     if info.batch_size == 0:
         return a.new_empty((0, a.shape[1], b.shape[2])), 0
-    return torch.stack([multiply(*pair) for pair in zip(a, b.unbind(1), strict=True)]), 0
+    return torch.stack([times(*pair) for pair in zip(a, b.unbind(1), strict=True)]), 0
 
 
 torch.library.register_autograd(NAME, _backward, setup_context=_keep)
-torch.library.register_vmap(NAME, _vmap)
+torch.library.register_vmap(NAME, partial(_batched, product))
 
 
 class _Product(torch.autograd.Function):
@@ -173,7 +178,10 @@ class _Product(torch.autograd.Function):
         ctx.save_for_forward(*inputs)
 
     backward = staticmethod(_backward)
-    vmap = staticmethod(_vmap)
+
+    @staticmethod
+    def vmap(info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
+        return _batched(multiply, info, in_dims, a, b)
 
     @staticmethod
     def jvp(ctx, a_tangent: Tensor, b_tangent: Tensor) -> Tensor:
@@ -213,4 +221,4 @@ def _autocast(a: Tensor, b: Tensor) -> Tensor:
 
 
 for key in ("AutocastCUDA", "AutocastCPU"):
-    torch.library.impl(NAME, key)(_autocast)
+    torch.library.impl(NAME, key, _autocast)
