@@ -73,7 +73,7 @@ LABELLED = re.compile(r"\baria-label\s*=\s*[\"']\s*[^\"'\s]|\baria-hidden\s*=\s*
 ALT = re.compile(r"\balt\s*=\s*[\"']\s*[^\"'\s]")
 # A chapter imports from these packages only, so that moving a module changes no chapter.
 IMPORTED = re.compile(r"^\s*(?:from|import) +tiled_matmul(?:\.(\w+))?", re.MULTILINE)
-DOORS = ("page", "ladder", "plots", "models")
+DOORS = ("page", "ladder", "plots", "models", "torch")
 PROSE_PAGES = ("intro.md", "glossary.md", "README.md")
 
 

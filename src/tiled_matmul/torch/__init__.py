@@ -1,0 +1,18 @@
+"""Take home: the best rung as an operator of PyTorch, and layers that use it.
+
+May import: the ladder and what lies below it. Front doors: `matmul`, `linear`, `Linear`, `swap`.
+
+A model of your own runs on the course's kernels after two lines:
+
+    from tiled_matmul.torch import swap
+    swap(model)  # every nn.Linear; returns how many
+
+Parameters, `state_dict`, optimisers, autocast and `torch.compile` go on as before. Tensors on a GPU
+go to `triton_best`, tensors on the CPU to a reference. Importing this package chooses no back end
+and needs no Triton; the first product on a GPU does.
+"""
+
+from tiled_matmul.torch.layers import MLP, Linear, TransformerBlock, linear, swap
+from tiled_matmul.torch.operator import matmul
+
+__all__ = ["MLP", "Linear", "TransformerBlock", "linear", "matmul", "swap"]

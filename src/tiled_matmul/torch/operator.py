@@ -1,0 +1,224 @@
+"""`tiled_matmul::matmul`: a (M, K) · b (K, N) as an operator that all of PyTorch can call.
+
+An operator is a name, a schema, and functions that PyTorch chooses from: a kernel for each device,
+a fake kernel that only works out shapes, a backward formula, a rule for vmap, a rule for autocast.
+`torch.compile` sees the operator as one node and calls its kernel. `torch.library.triton_op` would
+trace the launcher instead, which picks a kernel by sizes and addresses and so cannot be traced.
+`torch.library.custom_op` is made of the functions below, but looks for aliases in every call, which
+takes time on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+NAME = "tiled_matmul::matmul"
+HALVES = (torch.float16, torch.bfloat16)
+DTYPES = {
+    "cuda": (*HALVES, torch.float32),
+    "cpu": (*HALVES, torch.float32, torch.float64),
+    "meta": (*HALVES, torch.float32, torch.float64),  # shapes without numbers
+}
+
+torch.library.define(NAME, "(Tensor a, Tensor b) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
+product = torch.ops.tiled_matmul.matmul.default
+
+
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """Return a (M, K) · b (K, N) as a new, contiguous (M, N), on their device and of their dtype.
+
+    Both are dense, of any strides and of one dtype: float16, bfloat16 or float32 on a GPU, float64
+    too on the CPU. Products are summed in float32 (float64 for float64) and rounded once. Empty
+    sizes are allowed; K = 0 gives zeros. Under autocast, inputs are cast as those of `torch.mm`.
+    Gradients of any order, `torch.func`, `torch.compile` and `torch.export` work, except that
+    `torch.compile` refuses a `torch.func.grad`. Raises TypeError or ValueError, which quote the
+    input, before anything is launched.
+    """
+    for name, tensor in (("a", a), ("b", b)):
+        check_dense(name, tensor)
+    return multiply(a, b)
+
+
+def check_dense(name: str, tensor: Tensor) -> None:
+    """Raise TypeError or ValueError unless the operator has a kernel for this kind of tensor."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        kind = "nested" if tensor.is_nested else f"{tensor.layout} {tensor.dtype}"
+        raise TypeError(f"{name} must be a dense tensor, got a {kind} tensor")
+    if tensor.device.type not in DTYPES:
+        raise ValueError(f"{name} lies on {tensor.device}; there are kernels for cuda and cpu")
+
+
+def _check_shapes(a: Tensor, b: Tensor) -> None:
+    for name, tensor in (("a", a), ("b", b)):
+        if tensor.dim() != 2:
+            raise ValueError(f"{name} must be 2-D, got shape {tuple(tensor.shape)}")
+    if a.device != b.device:
+        raise ValueError(f"a lies on {a.device} and b on {b.device}; they must be on one device")
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(
+            f"a {tuple(a.shape)} has {a.shape[1]} columns, b {tuple(b.shape)} has {b.shape[0]} "
+            "rows; they must be equal"
+        )
+
+
+def _check(a: Tensor, b: Tensor) -> None:
+    _check_shapes(a, b)
+    if a.dtype != b.dtype:
+        raise TypeError(
+            f"a {tuple(a.shape)} is {a.dtype} and b {tuple(b.shape)} is {b.dtype}; "
+            "they must have one dtype"
+        )
+    known = DTYPES[a.device.type]
+    if a.dtype not in known:
+        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in known)
+        raise TypeError(f"a and b are {a.dtype}; on {a.device.type} the operator takes {names}")
+
+
+def _on_gpu(a: Tensor, b: Tensor) -> Tensor:
+    _check(a, b)
+    if 0 in a.shape or 0 in b.shape:
+        return a.new_zeros((a.shape[0], b.shape[1]))
+    from tiled_matmul.ladder import triton_best  # chooses the back end, and needs Triton
+
+    with torch.cuda.device_of(a):  # Triton launches on the current device
+        return triton_best.matmul(a.detach(), b.detach())
+
+
+def _on_cpu(a: Tensor, b: Tensor) -> Tensor:
+    _check(a, b)
+    if a.dtype in HALVES:
+        return (a.float() @ b.float()).to(a.dtype)
+    return a @ b
+
+
+def _fake(a: Tensor, b: Tensor) -> Tensor:
+    _check(a, b)
+    return a.new_empty((a.shape[0], b.shape[1]))
+
+
+torch.library.impl(NAME, "cuda", _on_gpu)
+torch.library.impl(NAME, "cpu", _on_cpu)
+torch.library.register_fake(NAME, _fake)
+
+
+# --- gradients and vmap ---------------------------------------------------------------------------
+
+
+def _keep(ctx, inputs: tuple, output: Tensor) -> None:
+    a, b = inputs
+    a_wanted, b_wanted = ctx.needs_input_grad[:2]
+    ctx.save_for_backward(a if b_wanted else None, b if a_wanted else None)
+    ctx.by_columns = _by_columns(a), _by_columns(b)
+
+
+def _backward(ctx, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Return (grad·bᵀ, aᵀ·grad), each only if it is wanted.
+
+    The operator makes both, from transposed views, so they have gradients of their own.
+    """
+    a, b = ctx.saved_tensors
+    a_by_columns, b_by_columns = ctx.by_columns
+    a_wanted, b_wanted = ctx.needs_input_grad
+    grad_a = _product_by(a_by_columns, grad, b.T) if a_wanted else None
+    grad_b = _product_by(b_by_columns, a.T, grad) if b_wanted else None
+    return grad_a, grad_b
+
+
+def _product_by(columns: bool, a: Tensor, b: Tensor) -> Tensor:
+    """Return a · b, which lies in memory column by column or row by row.
+
+    A gradient lies as its input does: otherwise autograd copies that of every weight.
+    """
+    return multiply(b.T, a.T).T if columns else multiply(a, b)
+
+
+def _by_columns(x: Tensor) -> bool:
+    return x.stride(0) == 1 and x.stride(1) >= x.shape[0]
+
+
+def _batched(times: Callable, info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
+    """Return (products, their axis): one product if only a or b has a batch, else one for each."""
+    a_axis, b_axis = in_dims
+    if b_axis is None:  # the matrices below each other
+        a = a.movedim(a_axis, 0)
+        return times(a.flatten(0, 1), b).unflatten(0, a.shape[:2]), 0
+    b = b.movedim(b_axis, 1)
+    if a_axis is None:  # the matrices side by side
+        return times(a, b.flatten(1)).unflatten(1, b.shape[1:]), 1
+    a = a.movedim(a_axis, 0)
+    if info.batch_size == 0:
+        return a.new_empty((0, a.shape[1], b.shape[2])), 0
+    return torch.stack([times(*pair) for pair in zip(a, b.unbind(1), strict=True)]), 0
+
+
+torch.library.register_autograd(NAME, _backward, setup_context=_keep)
+torch.library.register_vmap(NAME, partial(_batched, product))
+
+
+class _Product(torch.autograd.Function):
+    """The operator for `torch.func` and forward-mode derivatives, which `register_autograd` lacks.
+
+    The tangent of an operator without a rule would silently be zero.
+    """
+
+    @staticmethod
+    def forward(a: Tensor, b: Tensor) -> Tensor:
+        return product(a, b)
+
+    @staticmethod
+    def setup_context(ctx, inputs: tuple, output: Tensor) -> None:
+        _keep(ctx, inputs, output)
+        ctx.save_for_forward(*inputs)
+
+    backward = staticmethod(_backward)
+
+    @staticmethod
+    def vmap(info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
+        return _batched(multiply, info, in_dims, a, b)
+
+    @staticmethod
+    def jvp(ctx, a_tangent: Tensor, b_tangent: Tensor) -> Tensor:
+        a, b = ctx.saved_tensors
+        return multiply(a_tangent, b) + multiply(a, b_tangent)
+
+
+def multiply(a: Tensor, b: Tensor) -> Tensor:
+    """Return a · b, as `matmul` does, for tensors that are known to be dense."""
+    if torch.compiler.is_compiling() or not _differentiated_by_torch_func():
+        return product(a, b)
+    if a.device.type != "meta" and torch.is_autocast_enabled(a.device.type):
+        a, b = _cast(a, b)  # here, so that _Product keeps what it multiplies
+    return _Product.apply(a, b)
+
+
+def _differentiated_by_torch_func() -> bool:
+    """Is this inside a function of `torch.func`, or of dual numbers? `_Product` takes longer."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+# --- autocast -------------------------------------------------------------------------------------
+
+
+def _cast(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    """Return a and b as autocast gives them to `torch.mm`: in its dtype, except for float64."""
+    _check_shapes(a, b)
+    dtype = torch.get_autocast_dtype(a.device.type)
+    return tuple(x.to(dtype) if x.dtype in DTYPES["cuda"] else x for x in (a, b))
+
+
+def _autocast(a: Tensor, b: Tensor) -> Tensor:
+    """Return the product under autocast. `register_autocast` would cast to one fixed dtype."""
+    a, b = _cast(a, b)
+    with torch.autocast(a.device.type, enabled=False):
+        return product(a, b)
+
+
+for key in ("AutocastCUDA", "AutocastCPU"):
+    torch.library.impl(NAME, key, _autocast)
