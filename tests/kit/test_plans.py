@@ -13,7 +13,8 @@ from tiled_matmul.check import assert_matmul, poison  # noqa: E402
 from tiled_matmul.kit import plans  # noqa: E402
 from tiled_matmul.ladder import LADDER, rung  # noqa: E402
 
-REMEMBERED = [one.module for one in LADDER if hasattr(one.matmul, "plans")]
+# Of `cuda_transposed` there are three in the ladder, with one launcher: it takes any layout.
+REMEMBERED = [r.name for r in LADDER if hasattr(r.matmul, "plans") and r.module == r.name]
 gpu = pytest.mark.gpu
 each = pytest.mark.parametrize("name", REMEMBERED)
 SHAPES = ((64, 64, 64), (200, 136, 72), (33, 70, 50), (1, 300, 64), (257, 129, 65))
@@ -85,7 +86,7 @@ def test_what_a_first_call_refuses_a_later_one_does_too(name):
         matmul(a.requires_grad_(), b)
     with pytest.raises(ValueError, match="must be equal"):
         matmul(a.detach()[:, :63].contiguous(), b)
-    with pytest.raises(TypeError, match="b has dtype int32"):
+    with pytest.raises(TypeError, match="int32"):
         matmul(a.detach(), b.int())
 
 
