@@ -142,3 +142,151 @@ def test_a_store_writes_what_numpy_says(case):
             first <= i < first + size for i, first, size in zip(place, at, block, strict=True)
         )
         assert x[place] == mine
+
+
+# In a kernel
+
+
+@triton.jit
+def next_tile(tile, STEP: tl.constexpr):
+    return tile.advance((0, STEP))
+
+
+@triton.jit
+def everywhere(x, out, ROWS, K, x_row, x_col, back, STEP: tl.constexpr):
+    """Sum the rows of x: forwards in one tile after another, or backwards."""
+    tile = tl.make_block_ptr(x, (ROWS, K), (x_row, x_col), (0, 0), (16, STEP), (1, 0))
+    to = tl.make_block_ptr(out, [ROWS], [1], [0], [16], [0])
+    if back:
+        tile = tl.advance(tile, [0, (K - 1) // STEP * STEP])
+    total = tl.zeros((16,), tl.float32)
+    for _ in range(0, K, STEP):
+        values = tl.load(tile, boundary_check=[1, 0], padding_option="zero", cache_modifier=".cg")
+        total += tl.sum(values.to(tl.float32), 1)
+        if back:
+            tile = tl.advance(tile, (0, -STEP))
+        else:
+            tile = next_tile(tile, STEP)
+    to.store(total.to(to.dtype.element_ty), boundary_check=(0,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize("back", [0, 1])
+def test_loops_branches_calls_and_methods_take_them(back, dtype):
+    x = torch.randint(-8, 8, (13, 37)).to(dtype).T.contiguous().T
+    out = torch.zeros(16, dtype=dtype)
+    trace = trace_tiles(everywhere, (1,), x, out[:13], 13, 37, *x.stride(), back, 8)
+    assert torch.equal(out[:13].double(), x.double().sum(1)) and not out[13:].any()
+    assert not trace.findings
+
+
+def test_tritons_own_interpreter_takes_them():
+    x, out = torch.randint(-8, 8, (13, 37)).half(), torch.zeros(13)
+    everywhere[(1,)](x, out, 13, 37, *x.stride(), 0, 8)
+    assert torch.equal(out.double(), x.double().sum(1))
+
+
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0), (10, 0)])
+def test_they_are_compiled_with_wide_accesses(cc, whose):
+    if whose == "the course's" and HAS_OWN:
+        pytest.skip("another process compiles, with Triton's own")
+    x = torch.empty(1024, 1024, dtype=torch.float16, device="meta")
+    sizes = 1024, 1024, 1024, *[1024, 1] * 3
+    kernel = triton_block_pointers.triton_block_pointers_kernel
+    meta = {"num_warps": 4, "num_stages": 3}
+    jobs = {
+        "product": (kernel, (x, x, x, *sizes, 64, 64, 64, "ieee"), meta),
+        "everywhere": (everywhere, (x, x, 13, 37, 1024, 1, 0, 8), {}),
+    }
+    code = tile_codes(jobs, cc)["product"]
+    assert code.count("tensor cores") and not code.spilled_bytes
+    assert set(code.widths["copies"]) == {16} and set(code.widths["stores"]) == {16}
+    assert not code.widths["loads"]
+
+
+# What cannot be
+
+
+@triton.jit
+def wrong(x, CASE: tl.constexpr):
+    tile = tl.make_block_ptr(x, (8, 8), (8, 1), (0, 0), (8, 8), (1, 0))
+    at = x + tl.arange(0, 8)
+    if CASE == "mask":
+        tl.load(tile, mask=tl.arange(0, 8) < 4)
+    elif CASE == "pointers":
+        tl.load(at, boundary_check=(0,))
+    elif CASE == "padding of pointers":
+        tl.load(at, padding_option="zero")
+    elif CASE == "store pointers":
+        tl.store(at, 1.0, boundary_check=(0,))
+    elif CASE == "store mask":
+        tl.store(tile, tl.load(tile), mask=tl.arange(0, 8) < 4)
+    elif CASE == "no such axis":
+        tl.load(tile, boundary_check=(2,))
+    elif CASE == "twice":
+        tl.load(tile, boundary_check=(0, 0))
+    elif CASE == "padding":
+        tl.load(tile, boundary_check=(0,), padding_option="one")
+    elif CASE == "type":
+        tl.store(tile, tl.load(tile).to(tl.float16))
+    elif CASE == "shape":
+        tl.store(tile, tl.sum(tl.load(tile), 1))
+    elif CASE == "length":
+        tl.make_block_ptr(x, (8, 8), (8, 1), (0, 0), (8,), (1, 0))
+    elif CASE == "order":
+        tl.make_block_ptr(x, (8, 8), (8, 1), (0, 0), (8, 8), (1, 1))
+    elif CASE == "base":
+        tl.make_block_ptr(at, (8, 8), (8, 1), (0, 0), (8, 8), (1, 0))
+    elif CASE == "float":
+        tl.make_block_ptr(x, (8, 8), (8, 1), (0, 0.5), (8, 8), (1, 0))
+    elif CASE == "size":
+        tl.make_block_ptr(x, (8, 8), (8, 1), (0, 0), (8, 7), (1, 0))
+
+
+# What the course says; Triton refuses the same, in words of its own.
+WRONG = {
+    "mask": "boundary_check, not mask or other",
+    "pointers": "plain pointers take mask and other",
+    "padding of pointers": "plain pointers take mask and other",
+    "store pointers": "plain pointers take mask and other",
+    "store mask": "boundary_check, not mask or other",
+    "no such axis": r"axes from 0 to 1, got \[2\]",
+    "twice": r"axes from 0 to 1, got \[0, 0\]",
+    "padding": 'must be "", "zero" or "nan", got \'one\'',
+    "type": "a value of fp16 for a tile of fp32",
+    "shape": r"a value of shape \[8\] for a tile of \[8, 8\]",
+    "length": "same length, got 2, 2, 2, 1, 2",
+    "order": r"permutation of 0 to 1, got \[1, 1\]",
+    "base": "base must be a pointer, got <",
+    "float": "made of integers, got fp32",
+    "size": "power of 2",
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_is_refused_in_words(case, whose):
+    if whose == "Triton's" and case == "store pointers":
+        pytest.xfail("Triton ignores boundary_check there")
+    words = WRONG[case] if whose == "the course's" else "stopped at line"
+    with pytest.raises(KernelError, match=words):
+        trace_tiles(wrong, (1,), torch.zeros(8, 8), case)
+
+
+def test_nan_is_no_integer():
+    numbers = (8,), (1,), (0,), (0,), (1,)
+    with pytest.raises(KernelError, match="nan"):
+        x = torch.zeros(8, dtype=torch.int32)
+        trace_tiles(copy_tile, (1,), x, x.clone(), *numbers, (8,), (0,), (0,), "nan")
+
+
+@triton.jit
+def unmoved(x, out, K, BLOCK: tl.constexpr):
+    tile = tl.make_block_ptr(x, (K,), (1,), (0,), (BLOCK,), (0,))
+    tl.advance(tile, (BLOCK,))
+    tl.store(out + tl.arange(0, BLOCK), tl.load(tile))
+
+
+def test_a_result_of_advance_must_be_used():
+    x = torch.empty(64, device="meta")
+    with pytest.raises(NotCompiled, match=r"tl\.advance is not being used"):
+        tile_code(unmoved, x, x, 64, BLOCK=16)

@@ -43,9 +43,12 @@ class BlockPointer:
 
 
 # As with Triton's own, a pointer to a tile: `acc.to(tile.dtype.element_ty)` is a usual cast.
-BlockPointer.dtype = property(
-    lambda self: tl.pointer_type(tl.block_type(self.base.dtype.element_ty, self.block_shape.value))
-)
+def dtype_of(pointer):
+    tile = tl.block_type(pointer.base.dtype.element_ty, list(pointer.block_shape.value))
+    return tl.pointer_type(tile)
+
+
+BlockPointer.dtype = property(dtype_of)
 
 
 @core.builtin
@@ -155,8 +158,8 @@ def padding_of(padding: str, dtype) -> float | None:
 def fitting(value, pointer):
     """Return a value to store. Raises ValueError for another shape or type than the tile's."""
     shape, dtype = list(pointer.block_shape.value), pointer.base.type.element_ty
-    if value.type.is_block() and value.type.get_block_shapes() != shape:
-        raise ValueError(f"a value of shape {value.type.get_block_shapes()} for a tile of {shape}")
+    if value.type.is_block() and listed(value.shape) != shape:
+        raise ValueError(f"a value of shape {listed(value.shape)} for a tile of {shape}")
     if value.dtype != dtype:
         raise ValueError(f"a value of {value.dtype} for a tile of {dtype}: convert it with .to")
     return value
