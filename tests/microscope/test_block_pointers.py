@@ -144,6 +144,17 @@ def test_a_store_writes_what_numpy_says(case):
         assert x[place] == mine
 
 
+def test_they_are_supplied_where_they_lack_and_nowhere_else(monkeypatch):
+    own = {name: getattr(tl, name) for name in NAMES}
+    block_pointers.supply()
+    assert own == {name: getattr(tl, name) for name in NAMES}
+    for name in NAMES:
+        monkeypatch.setattr(tl, name, None)
+    monkeypatch.delattr(tl, "advance")
+    block_pointers.supply()
+    assert all(getattr(tl, name) is getattr(block_pointers, name) for name in NAMES)
+
+
 # In a kernel
 
 
