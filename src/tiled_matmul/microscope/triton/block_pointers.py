@@ -6,8 +6,8 @@ it to what every Triton has: a tile of plain pointers, and a mask for the axes i
 Shapes, strides and corners are 64-bit integers, as in Triton's own block pointers.
 
 Importing `tiled_matmul.microscope.triton`, which every rung, trace and exercise in Triton does,
-puts these functions into `triton.language` if that lacks them, and changes nothing otherwise. Only
-`x if condition else y` cannot choose between two of them in a kernel; an `if` statement can.
+puts these functions into `triton.language` if that lacks them, and changes nothing otherwise. As
+with Triton's own, compiled code chooses between two by an `if` statement, not by `x if … else y`.
 Triton's cache on disk does not notice changes in this file: `TRITON_ALWAYS_COMPILE=1` does.
 """
 
@@ -99,7 +99,8 @@ def load(
     else:
         need_no_mask(mask, other)
         pointer, mask = elements(pointer, boundary_check, _semantic)
-        other = None if mask is None else padding_of(padding, pointer.dtype.element_ty)
+        other = padding_of(padding, pointer.dtype.element_ty)
+        other = None if mask is None else other
     hints = {"cache_modifier": cache_modifier, "eviction_policy": eviction_policy}
     return core.load(pointer, mask, other, volatile=volatile, **hints, _semantic=_semantic)
 
@@ -165,9 +166,9 @@ def fitting(value, pointer):
     return value
 
 
-def need_no_check(*options) -> None:
+def need_no_check(boundary_check, padding: str = "") -> None:
     """Raise ValueError if plain pointers come with what only a block pointer takes."""
-    if any(listed(option) for option in options):
+    if listed(boundary_check) or padding:
         raise ValueError(
             "only a block pointer knows its matrix and takes boundary_check and padding_option; "
             "plain pointers take mask and other"
@@ -183,7 +184,7 @@ def need_no_mask(*options) -> None:
 def listed(values) -> list:
     """Return a tuple, a list or one value as a list of tensors and Python's constants."""
     values = core._unwrap_if_constexpr(values)
-    values = values if isinstance(values, list | tuple | Axes | str) else [values]
+    values = values if isinstance(values, list | tuple | Axes) else [values]
     return [core._unwrap_if_constexpr(value) for value in values]
 
 
