@@ -62,8 +62,8 @@ TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
 .PHONY: help book pdf test test-long test-answers test-browser lab serve grade doctor test-gpu notebooks-gpu bench \
-	bench-bfloat16 bench-drawn counters search sanitize gpu-refresh wheelhouse test-copy test-colab clean online \
-	chapters-exist gpu-tests-exist
+	bench-bfloat16 bench-drawn counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
+	newest-lock clean online chapters-exist gpu-tests-exist
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -186,9 +186,20 @@ test-copy: online $(READY) ## `make test` and `make book` in a learner's copy
 		$(MAKE) --no-print-directory -C $$copy -o .venv/.installed test book && rm -rf $$copy
 
 test-colab: online .venv-colab/.installed chapters-exist ## the CPU tests with Colab's versions
-	$(SIMULATED) .venv-colab/bin/python -m pytest $(TEST_JOBS) tests
-	$(SIMULATED) $(QUICK) .venv-colab/bin/python -m pytest -c tests/notebooks/nbval.ini --rootdir=. \
+	$(call test-with,.venv-colab)
+
+test-newest: online .venv-newest/.installed chapters-exist ## the CPU tests with the newest versions
+	$(call test-with,.venv-newest)
+
+newest-lock: online ## resolve the newest versions anew, into requirements-newest.lock
+	$(PYTHON) tools/newest.py requirements-newest.lock
+
+# $(1) the folder of an environment.
+define test-with
+	$(SIMULATED) $(1)/bin/python -m pytest $(TEST_JOBS) tests
+	$(SIMULATED) $(QUICK) $(1)/bin/python -m pytest -c tests/notebooks/nbval.ini --rootdir=. \
 		$(NOTEBOOK_JOBS) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
+endef
 
 clean: ## remove what was built; .venv and wheelhouse stay
 	rm -rf _build _artifacts .site .pytest_cache .ruff_cache .hypothesis
@@ -239,6 +250,9 @@ endef
 
 .venv-colab/.installed: requirements-colab.lock requirements-cuda.lock requirements-sandbox.lock pyproject.toml
 	$(call set-up,.venv-colab,requirements-colab.lock)
+
+.venv-newest/.installed: requirements-newest.lock requirements-cuda.lock requirements-sandbox.lock pyproject.toml
+	$(call set-up,.venv-newest,requirements-newest.lock)
 
 .site/.installed: $(WHEELS) tools/wheelhouse.py
 	@$(PYTHON) tools/wheelhouse.py install wheelhouse .site

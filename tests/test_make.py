@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 from tiled_matmul import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+NEWEST_OWN = {"triton"}
 COLAB_OWN = {"cuda-core", "llvmlite", "numba", "numba-cuda", "numpy", "triton"}
 
 
@@ -66,11 +67,12 @@ def test_the_lock_holds_what_the_project_declares():
 
 def test_the_lock_is_complete():
     """Every need of every locked package is locked too, with a version that the need allows."""
-    names = "requirements.lock", "requirements-colab.lock"
+    names = "requirements.lock", "requirements-colab.lock", "requirements-newest.lock"
     locks = [wheelhouse.read_lock(ROOT / name) for name in names]
-    numba = importlib.metadata.version("numba")
-    locked = next((lock for lock in locks if lock["numba"] == numba), None)
-    assert locked, f"no lock was installed here: numba is {numba}"
+    here = {canonicalize_name(d.name): d.version for d in importlib.metadata.distributions()}
+    own = {name: here[name] for name in ("numba", "triton") if name in here}  # one is for Linux
+    locked = next((lock for lock in locks if own.items() <= lock.items()), None)
+    assert locked, f"no lock was installed here: {own}"
     for name in ("cuda", "browser"):
         locked = wheelhouse.read_lock(ROOT / f"requirements-{name}.lock") | locked
     needs = {}
@@ -91,6 +93,24 @@ def test_colabs_lock_differs_only_where_colab_does():
     colab = wheelhouse.read_lock(ROOT / "requirements-colab.lock")
     assert lock.keys() == colab.keys()
     assert {name for name in lock if lock[name] != colab[name]} == COLAB_OWN
+
+
+def test_the_newest_lock_differs_only_where_something_newer_works():
+    lock = wheelhouse.read_lock(ROOT / "requirements.lock")
+    newest = wheelhouse.read_lock(ROOT / "requirements-newest.lock")
+    assert lock.keys() == newest.keys()
+    assert {name for name in lock if lock[name] != newest[name]} == NEWEST_OWN
+
+
+def test_what_is_tried_anew_has_no_upper_bound_and_is_locked_without_a_mark():
+    newest = load_tool("newest")
+    lines = newest.wanted(PYPROJECT["project"])
+    bounds = {Requirement(line).name: str(Requirement(line).specifier) for line in lines}
+    assert not [name for name in newest.OPEN if "<" in bounds[name]]
+    assert "<" in bounds["jsonschema"] and "jupyterlab" in bounds
+    found = [{"name": "torch", "version": "2.13.0+cpu"}, {"name": "Jinja2", "version": "3.1"}]
+    report = {"install": [{"metadata": each} for each in found]}
+    assert newest.pins(report) == ["jinja2==3.1", "torch==2.13.0"]
 
 
 # Wheelhouse
@@ -185,7 +205,7 @@ def test_help_names_every_target():
     done = run("make")
     assert done.returncode == 0, done.stderr
     targets = "book test lab serve test-gpu notebooks-gpu bench counters search sanitize wheelhouse"
-    for target in [*targets.split(), "test-colab"]:
+    for target in [*targets.split(), "test-colab", "test-newest"]:
         assert f"make {target} " in done.stdout
 
 
@@ -240,7 +260,9 @@ def test_gpu_tests_share_the_gpu_but_for_those_that_need_it_alone(checkout):
     assert '-m "gpu and alone" -n 0 tests/test_x.py' in alone
 
 
-@pytest.mark.parametrize("target", ["test", "book", "lab", "wheelhouse", "test-colab"])
+@pytest.mark.parametrize(
+    "target", ["test", "book", "lab", "wheelhouse", "test-colab", "test-newest"]
+)
 def test_offline_is_refused_where_a_network_is_needed(checkout, target):
     done = run("make", "-n", target, "OFFLINE=1", cwd=checkout)
     assert done.returncode == 2

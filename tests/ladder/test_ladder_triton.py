@@ -679,15 +679,6 @@ def test_elsewhere_descriptors_take_its_place(capability, dtype, kernel, monkeyp
 # --- Triton's versions ----------------------------------------------------------------------------
 
 
-def test_without_block_pointers_the_way_on_is_told(monkeypatch):
-    import triton.language as tl
-
-    monkeypatch.delattr(tl, "advance")
-    with pytest.raises(RuntimeError, match=r"has no block pointers; .*triton>=3\.6,<3\.9"):
-        launcher("triton_block_pointers")(*operands("5x6x7"))
-    launcher("triton_swizzled")(*operands("5x6x7"))
-
-
 def test_no_launch_warns_and_other_warnings_pass():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -25,6 +25,9 @@ WIDTHS = (0, 16, 32, 64, 128, 256)
 # Registers of a thread that multiplies, by the number of groups, and of one that copies.
 REGISTERS = {1: 240, 2: 240, 3: 160}
 FEW = gl.constexpr(24)
+# Triton 3.8 gave these two shorter names, and 3.9 took the longer ones away.
+async_load = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared
+async_store = getattr(tma, "async_store", None) or tma.async_copy_shared_to_global
 
 
 @dataclass(frozen=True)
@@ -178,9 +181,9 @@ def corner(tile, M, N, TILE: gl.constexpr, ORDER: gl.constexpr):  # noqa: N803
 def start_copy(source, row, column, arrived, to, TRANSPOSED: gl.constexpr):  # noqa: N803
     """Start the copy of the tile at (row, column), which counts at the barrier `arrived`."""
     if TRANSPOSED:
-        tma.async_copy_global_to_shared(source, [column, row], arrived, to)
+        async_load(source, [column, row], arrived, to)
     else:
-        tma.async_copy_global_to_shared(source, [row, column], arrived, to)
+        async_load(source, [row, column], arrived, to)
 
 
 @gluon.jit
@@ -205,9 +208,9 @@ def store(sums, c, row, column, piece, TRANSPOSED: gl.constexpr):  # noqa: N803
         to.store(sums.to(c.dtype))
         fence_async_shared()
         if TRANSPOSED:
-            tma.async_copy_shared_to_global(c, [column, row], piece)
+            async_store(c, [column, row], piece)
         else:
-            tma.async_copy_shared_to_global(c, [row, column], piece)
+            async_store(c, [row, column], piece)
     else:
         HALF: gl.constexpr = sums.shape[1] // 2  # noqa: N806
         near, far = sums.reshape((sums.shape[0], 2, HALF)).permute(0, 2, 1).split()

@@ -39,15 +39,6 @@ def grouped(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):  # noqa: N803
     return group * GROUP_M + within % rows, within // rows
 
 
-def need_block_pointers() -> None:
-    """Raise RuntimeError if this Triton has no block pointers: 3.9 or later."""
-    if not hasattr(tl, "advance"):
-        raise RuntimeError(
-            f"Triton {triton.__version__} has no block pointers; 3.9 removed them. "
-            'Install "triton>=3.6,<3.9", or use tensor descriptors, as triton_descriptors does'
-        )
-
-
 def check_blocks(block: Any, num_warps: Any = 4, num_stages: Any = 1) -> None:
     """Raise TypeError or ValueError unless Triton can multiply such tiles.
 

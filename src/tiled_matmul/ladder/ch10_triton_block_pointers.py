@@ -17,7 +17,6 @@ from tiled_matmul.kit.programs import (
     check_blocks,
     cover,
     launch,
-    need_block_pointers,
     precision,
     without_notice,
 )
@@ -57,10 +56,9 @@ def matmul(a, b, out=None, *, block=BLOCK, num_warps=4, num_stages=3):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two from 16.
-    Raises RuntimeError where Triton has no block pointers (3.9 and later), TypeError or ValueError
-    as `tensor_operands`, `check_blocks`, `cover` and `launch` do.
+    Raises TypeError or ValueError as `tensor_operands`, `check_blocks`, `cover` and `launch` do.
+    Triton 3.9 removed block pointers; from there on the course supplies them (`block_pointers`).
     """
-    need_block_pointers()
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     check_blocks(block, num_warps, num_stages)
     grid = (cover(n, block[1]), cover(m, block[0], "y"))

@@ -28,7 +28,7 @@ RANGES: dict[str, tuple[str, str | None]] = {
     "numba": ("0.61", None),
     "numba-cuda": ("0.22", None),
     "torch": ("2.11", "2.15"),
-    "triton": ("3.6", "3.9"),
+    "triton": ("3.6", "3.10"),
 }
 OTHERS = ("matplotlib", "rich", "threadpoolctl", "nbval", "jupyter-book")
 PYTHON = (3, 11)
@@ -190,9 +190,6 @@ def _versions(facts: Facts) -> list[Assessment]:
         elif package == "numpy" and _release(version) >= _release("2.5"):
             text = f"{version} lacks row_stack, which numba-cuda calls at the first launch"
             findings.append(Assessment("error", package, text, fix))
-        elif package == "triton" and _release(version) >= _release("3.9"):
-            text = f"{version} has no block pointers, which chapter 10 is about"
-            findings.append(Assessment("error", package, text, fix))
         elif not _release(low) <= _release(version) < (_release(high) if high else (10**6,)):
             text = f"{version} is outside the range that the course was written for ({requirement})"
             findings.append(Assessment("error", package, text, fix))
@@ -248,7 +245,7 @@ def _triton(facts: Facts) -> list[Assessment]:
     if version is None:
         text = "is not installed; chapters 10 to 14 need it"
         if facts.on_linux:
-            return [Assessment("error", "triton", text, 'pip install "triton>=3.6,<3.9"')]
+            return [Assessment("error", "triton", text, 'pip install "triton>=3.6,<3.10"')]
         return [Assessment("warning", "triton", f"{text}, and it exists for Linux only")]
     interpreted = facts.backend == "simulator"
     old = _release(version)[:2] == (3, 6) and numpy and _release(numpy) >= _release("2.4")

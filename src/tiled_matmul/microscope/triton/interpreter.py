@@ -4,7 +4,7 @@ The kernel gets addresses with large gaps between the arrays, so that even a str
 attributed to its array. Memory is accessed only after the record has determined which elements
 exist. The interpreter's changes to `triton.language` are undone after the run, and kernels are
 rewritten in a separate name space, so that a process with a GPU can still compile them. The module
-uses private names of `triton.runtime.interpreter`, which exist in Triton 3.6 to 3.8.
+uses private names of `triton.runtime.interpreter`, which exist in Triton 3.6 to 3.9.
 """
 
 from __future__ import annotations

@@ -1,0 +1,60 @@
+"""Write a lock of the newest versions that fit together: `tools/newest.py FILE`.
+
+The ranges are those of pyproject.toml, but the upper bounds of OPEN are dropped: what lies beyond
+them is to be tried. pip resolves; nothing is installed. The lock is for the machine that it was
+written on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+OPEN = ("numba", "numba-cuda", "numpy", "torch", "triton")
+EXTRAS = ("book", "test", "lab")
+
+
+def wanted(project: dict) -> list[str]:
+    """Return the requirements of a project and its EXTRAS, those of OPEN without upper bounds."""
+    lines = project["dependencies"] + sum((project["optional-dependencies"][x] for x in EXTRAS), [])
+    return [re.sub(r",<[\d.]+", "", x) if re.split(r"[<>=]", x)[0] in OPEN else x for x in lines]
+
+
+def pins(report: dict) -> list[str]:
+    """Return the lines of a lock for a report of `pip install --report`.
+
+    A build's own mark, as in 2.13.0+cpu, is left out: the index of the next machine may have
+    another build.
+    """
+    found = {}
+    for item in report["install"]:
+        name = re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower()
+        found[name] = f"{name}=={item['metadata']['version'].partition('+')[0]}"
+    return [found[name] for name in sorted(found)]
+
+
+def resolved(requirements: list[str]) -> dict:
+    """Return pip's report. Raises CalledProcessError, after pip's message, if nothing fits."""
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
+    command += ["--report", "-", "-c", str(ROOT / "requirements-cuda.lock"), *requirements]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def main(lock: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    # The extra brings CUDA's compiler to a machine without a GPU.
+    lines = [re.sub(r"^numba-cuda(?=[<>=])", "numba-cuda[cu13]", x) for x in wanted(project)]
+    made = pins(resolved(lines))
+    made = [re.sub(r"^numba-cuda(?==)", "numba-cuda[cu13]", line) for line in made]
+    head = "# The newest versions, as `make newest-lock` resolved them, for `make test-newest`.\n"
+    lock.write_text(head + "\n".join(made) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
