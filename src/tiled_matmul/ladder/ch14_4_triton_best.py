@@ -4,8 +4,10 @@
 for the clocks of the busiest multiprocessor, and takes the candidate with the fewest. So a C of few
 tiles with a long K is cut along K, one that just misses a wave gets tiles of two widths, and all
 large ones go to persistent programs. What a model cannot know, stages and groups, was found by a
-search on one H200. A C of few columns is made as its transpose, of few rows. On GPUs without
-hardware that copies tiles, smaller tiles go by pointers.
+search on one H200. A C of few columns is made as its transpose, of few rows. Then `chosen` looks
+whether a small tile is faster, or one whose rows are read by pointers where no descriptor fits
+them: their costs were measured. On GPUs without hardware that copies tiles, smaller tiles go by
+pointers.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import Choice, candidates, options, split_k
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.measured import THIN, Product, faster, modelled
 from tiled_matmul.kit.plans import remembered
-from tiled_matmul.kit.programs import SMALL
+from tiled_matmul.kit.programs import SMALL, describable
 from tiled_matmul.models.roofline import step_clocks
 
 DTYPES = ("float16", "bfloat16", "float32")
@@ -66,12 +69,28 @@ def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> floa
     return waves * (START + loop) + parts
 
 
+@cache
+def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
+    """Return what `pick` says, or a tile of `kit.measured` where that takes less time."""
+    m, n, k = product.m, product.n, product.k
+    choice = pick(m, n, k, product.multiprocessors, capability, bytes_each)
+    if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
+        return choice
+    if min(m, n) <= SHORT:
+        made = product.turned() if choice.turned else product
+        return faster(choice, THIN.microseconds(made, choice.options["splits"]), product)
+    took = clocks(choice, m, n, k, product.multiprocessors)
+    return faster(choice, modelled(choice, took, product), product)
+
+
 def choice_for(a, b, out=None) -> Choice:
     """Return what `matmul` takes for these operands. Raises as `tensor_operands` does."""
-    m, n, k, _ = tensor_operands(a, b, out, DTYPES, strided=True)
+    m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     gpu = select().gpu
     capability = (9, 0) if gpu is None else gpu.capability
-    return pick(m, n, k, multiprocessors(), capability, a.element_size())
+    named = {"a": a, "b": b, "c": out}
+    uneven = "".join(x for x, y in named.items() if not (describable(y) or describable(y.T)))
+    return chosen(Product(m, n, k, multiprocessors(), uneven), capability, a.element_size())
 
 
 @remembered

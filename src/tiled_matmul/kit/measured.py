@@ -1,0 +1,135 @@
+"""Candidates of `triton_best` whose costs were measured: small tiles, and rows read by pointers.
+
+The model of clocks knows `wgmma` and descriptors. It does not know products whose tiles are done
+before a pipeline is full, nor rows that no descriptor fits: those are read by pointers, or copied
+first. The numbers of TILES were fitted by `tools/survey.py` to times of drawn products on an H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from triton import cdiv
+
+from tiled_matmul.kit.candidates import MOST_SPLITS, Choice, options
+
+# Of an H200: bytes in a microsecond that a product reads and writes at most, and that a copy moves;
+# microseconds of a copy's and of split-K's second kernel; the model's clocks in a microsecond.
+BYTES_A_US, COPIED_A_US, COPY_US, SECOND_US, CLOCKS_A_US = 3.0e6, 1.5e6, 3.0, 2.5, 1130
+# Where rows are even a tile must promise so much of the model's time, as neither is exact; and no
+# multiprocessor may have more than so many programs of a tile, where large tiles share more.
+SURE, MOST_PROGRAMS = 0.8, 12
+COPY_C = ("triton_persistent", "triton_gluon")  # rungs that store C by descriptors
+POINTERS = "triton_swizzled"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A rung, its tile, and what it costs on an H200 in microseconds.
+
+    Programs run side by side on a multiprocessor, up to `resident`. One takes `start`, and for each
+    block of K `latency`, or `share` for each that runs there if that is longer. Blocks take
+    `uneven` times as long where rows do not begin at multiples of 16 bytes.
+    """
+
+    module: str
+    block: tuple[int, int, int]
+    warps: int
+    stages: int
+    start: float
+    latency: float
+    share: float
+    resident: int
+    uneven: float = 1.0
+
+    def microseconds(self, product: Product, splits: int = 1) -> float:
+        """Return about how long a product takes, with K in `splits` parts."""
+        m, n, k = product.m, product.n, product.k
+        rows, columns, depth = self.block
+        programs = cdiv(cdiv(m, rows) * cdiv(n, columns) * splits, product.multiprocessors)
+        laps, rest = divmod(programs, self.resident)
+        step = laps * max(self.latency, self.resident * self.share)
+        step += max(self.latency, rest * self.share) if rest else 0
+        pointers = self.module == POINTERS
+        step *= self.uneven if pointers and product.uneven else 1
+        took = self.start * (laps + (rest > 0)) + cdiv(cdiv(k, depth), splits) * step
+        took = max(took, 2 * (m * k + k * n + m * n) / BYTES_A_US)
+        if splits > 1:
+            took += SECOND_US + 8 * splits * m * n / BYTES_A_US
+        return took if pointers else took + product.copies
+
+    def choices(self, product: Product) -> Iterator[tuple[Choice, float]]:
+        """Yield what this rung could do, each with its microseconds."""
+        own = options(self.block, self.warps, self.stages)
+        if self.module != "triton_split_k":
+            yield Choice(self.module, own), self.microseconds(product)
+            return
+        tiles = cdiv(product.m, self.block[0]) * cdiv(product.n, self.block[1])
+        most = min(MOST_SPLITS, 2 * product.multiprocessors // tiles)
+        most = min(most, cdiv(product.k, self.block[2]) // 2)
+        for splits in range(2, most + 1):
+            yield Choice(self.module, own | {"splits": splits}), self.microseconds(product, splits)
+
+
+@dataclass(frozen=True)
+class Product:
+    """C (M, N) with K products each, 16-bit, on a GPU with so many multiprocessors.
+
+    `uneven` are the names of those of a, b and out whose rows no descriptor fits.
+    """
+
+    m: int
+    n: int
+    k: int
+    multiprocessors: int
+    uneven: str = ""
+
+    @property
+    def copies(self) -> float:
+        """The microseconds in which rows of a and b are copied so that a descriptor fits them."""
+        sizes = {"a": self.m * self.k, "b": self.k * self.n}
+        return sum(
+            COPY_US + 4 * size / COPIED_A_US for x, size in sizes.items() if x in self.uneven
+        )
+
+    def turned(self) -> Product:
+        """Return the product whose C is the transpose of this one's."""
+        swapped = self.uneven.translate(str.maketrans("ab", "ba"))
+        return replace(self, m=self.n, n=self.m, uneven=swapped)
+
+
+TILES = (
+    Costs("triton_swizzled", (16, 16, 256), 4, 3, 2.1, 0.91, 0.57, 6, 1.22),
+    Costs("triton_swizzled", (32, 32, 128), 4, 4, 2.33, 0.68, 0.46, 4, 1.42),
+    Costs("triton_swizzled", (64, 64, 64), 4, 4, 2.53, 0.57, 0.42, 3, 1.53),
+    Costs("triton_swizzled", (128, 128, 64), 8, 3, 3.31, 1.23, 0.21, 1, 1.31),
+    Costs("triton_descriptors", (16, 64, 128), 4, 4, 2.71, 0.37, 0.37, 4),
+    Costs("triton_descriptors", (64, 16, 128), 4, 4, 2.62, 0.36, 0.36, 3),
+    Costs("triton_descriptors", (128, 64, 64), 4, 4, 3.04, 0.31, 0.31, 2),
+    Costs("triton_split_k", (16, 64, 128), 4, 4, 2.47, 0.34, 0.32, 2),
+    Costs("triton_split_k", (64, 32, 128), 4, 4, 0.89, 0.30, 0.29, 1),
+)
+# What chapter 14 takes for C of few rows; its costs say whether one of TILES is faster.
+THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 3.51, 0.36, 0.15, 1)
+
+
+def modelled(choice: Choice, clocks: float, product: Product) -> float:
+    """Return the microseconds of a choice that the model gives so many clocks."""
+    m, n, k = product.m, product.n, product.k
+    took = max(clocks / CLOCKS_A_US, 2 * (m * k + k * n + m * n) / BYTES_A_US) + product.copies
+    if choice.module in COPY_C and "c" in product.uneven:
+        took += COPY_US + 4 * m * n / COPIED_A_US
+    return took
+
+
+def faster(choice: Choice, took: float, product: Product) -> Choice:
+    """Return a choice that takes `took` microseconds, or one of TILES if that is surely faster."""
+    least, best = took * (1 if product.uneven else SURE), choice
+    for tile in TILES:
+        tiles = cdiv(product.m, tile.block[0]) * cdiv(product.n, tile.block[1])
+        if tiles <= MOST_PROGRAMS * product.multiprocessors:
+            for other, microseconds in tile.choices(product):
+                if microseconds < least:
+                    least, best = microseconds, other
+    return best
