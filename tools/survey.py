@@ -182,20 +182,22 @@ def measured(tile: Any, taken: Iterable[Any], multiprocessors: int) -> list[tupl
 
 def fit(path: Path) -> None:
     """Print the costs that fit a file's times."""
-    from tiled_matmul.kit.measured import THIN, TILES
-    from tiled_matmul.machine.device import H200
+    from tiled_matmul.kit.measured import POINTERS, THIN, TILES
+    from tiled_matmul.machine.device import lookup
     from tiled_matmul.measure import drawn
 
-    _, _, taken = drawn.load(path)
+    _, origin, taken = drawn.load(path)
+    multiprocessors = lookup(origin["gpu"]).sms
     for tile in (*TILES, THIN):
-        rows = measured(tile, taken, H200.sms)
+        rows = measured(tile, taken, multiprocessors)
         if len(rows) < LEAST:
             raise ValueError(f"{path} has {len(rows)} times of {tile.module} {tile.block}")
         best, mistake = fitted(tile, rows)
         costs = ", ".join(f"{getattr(best, name):.2f}" for name in ("start", "latency", "share"))
+        uneven = f", {best.uneven:.2f}" if tile.module == POINTERS else ""
         print(
             f'Costs("{tile.module}", {tile.block}, {tile.warps}, {tile.stages}, {costs}, '
-            f"{best.resident}, {best.uneven:.2f}),  # of {len(rows)}: {math.exp(mistake) - 1:.0%}"
+            f"{best.resident}{uneven}),  # of {len(rows)}: {math.exp(mistake) - 1:.0%}"
         )
 
 

@@ -19,7 +19,7 @@ from tiled_matmul.kit.candidates import MOST_SPLITS, Choice, options
 BYTES_A_US, COPIED_A_US, COPY_US, SECOND_US, CLOCKS_A_US = 3.0e6, 1.5e6, 3.0, 2.5, 1130
 # Where rows are even a tile must promise so much of the model's time, as neither is exact; and no
 # multiprocessor may have more than so many programs of a tile, where large tiles share more.
-SURE, MOST_PROGRAMS = 0.8, 12
+SURE, MOST_PROGRAMS = 0.78, 12
 COPY_C = ("triton_persistent", "triton_gluon")  # rungs that store C by descriptors
 POINTERS = "triton_swizzled"
 
@@ -100,18 +100,18 @@ class Product:
 
 
 TILES = (
-    Costs("triton_swizzled", (16, 16, 256), 4, 3, 2.1, 0.91, 0.57, 6, 1.22),
-    Costs("triton_swizzled", (32, 32, 128), 4, 4, 2.33, 0.68, 0.46, 4, 1.42),
-    Costs("triton_swizzled", (64, 64, 64), 4, 4, 2.53, 0.57, 0.42, 3, 1.53),
-    Costs("triton_swizzled", (128, 128, 64), 8, 3, 3.31, 1.23, 0.21, 1, 1.31),
-    Costs("triton_descriptors", (16, 64, 128), 4, 4, 2.71, 0.37, 0.37, 4),
-    Costs("triton_descriptors", (64, 16, 128), 4, 4, 2.62, 0.36, 0.36, 3),
-    Costs("triton_descriptors", (128, 64, 64), 4, 4, 3.04, 0.31, 0.31, 2),
-    Costs("triton_split_k", (16, 64, 128), 4, 4, 2.47, 0.34, 0.32, 2),
-    Costs("triton_split_k", (64, 32, 128), 4, 4, 0.89, 0.30, 0.29, 1),
+    Costs("triton_swizzled", (16, 16, 256), 4, 3, 2.26, 0.79, 0.52, 6, 1.35),
+    Costs("triton_swizzled", (32, 32, 128), 4, 4, 2.35, 0.66, 0.45, 4, 1.40),
+    Costs("triton_swizzled", (64, 64, 64), 4, 4, 2.26, 0.60, 0.40, 2, 1.51),
+    Costs("triton_swizzled", (128, 128, 64), 8, 3, 3.61, 1.20, 0.30, 1, 1.31),
+    Costs("triton_descriptors", (16, 64, 128), 4, 4, 2.56, 0.31, 0.32, 4),
+    Costs("triton_descriptors", (64, 16, 128), 4, 4, 2.50, 0.27, 0.31, 3),
+    Costs("triton_descriptors", (128, 64, 64), 4, 4, 2.88, 0.27, 0.32, 2),
+    Costs("triton_split_k", (16, 64, 128), 4, 4, 1.69, 0.26, 0.30, 2),
+    Costs("triton_split_k", (64, 32, 128), 4, 4, 1.70, 0.27, 0.28, 2),
 )
-# What chapter 14 takes for C of few rows; its costs say whether one of TILES is faster.
-THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 3.51, 0.36, 0.15, 1)
+# What `pick` takes for a C of few rows; its costs say whether one of TILES is faster.
+THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 1.60, 0.40, 0.45, 2)
 
 
 def modelled(choice: Choice, clocks: float, product: Product) -> float:
