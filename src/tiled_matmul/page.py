@@ -17,6 +17,7 @@ NAMES = {
     "kit.constants": "with_constants",
     "kit.intrinsics": "commit_copies copy_async copy_async4 load4 store4 wait_copies",
     "kit.launch": "covering_grid launch multiprocessors",
+    "kit.plans": "paused",
     "kit.programs": "cover describe grouped launched made_describable",
     "kit.tile_view": "copy_tile_async tile",
     "kit.unroll": "unroll unrolled",

@@ -211,3 +211,18 @@ def test_the_keys_are_the_documented_ones():
 def test_every_results_file_of_the_checkout_loads():
     for path in results.RESULTS.glob("*.json"):
         assert results.load(path), f"{path} holds no record"
+
+
+def test_times_of_the_host_are_read_by_rung(tmp_path):
+    path = tmp_path / "host.json"
+    assert results.host_us(path) == {}
+    path.write_text('{"size": 64, "host": {"triton_best": {"us": 19.5, "spread": 0.1}}}')
+    assert results.host_us(path) == {"triton_best": 19.5}
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"host": {"a": 3}}', '{"host": {"a": {"us": 0}}}'])
+def test_a_file_with_no_times_of_the_host_is_refused(tmp_path, text):
+    path = tmp_path / "host.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"host\.json"):
+        results.host_us(path)

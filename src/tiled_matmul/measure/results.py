@@ -187,6 +187,24 @@ def reference() -> list[Record]:
     return load(RESULTS / "h200.json")
 
 
+def host_us(path: Path = RESULTS / "host" / "h200.json") -> dict[str, float]:
+    """Return the microseconds of the host for a call, by rung, as `tools/host_time.py` wrote them.
+
+    The library is "torch.matmul". Without the file there are none. Raises ValueError if it holds
+    anything else.
+    """
+    if not path.exists():
+        return {}
+    try:
+        times = {name: one["us"] for name, one in read_json(path)["host"].items()}
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} holds no times of the host: {error!r}") from error
+    wrong = {name: us for name, us in times.items() if not (_is_number(us) and us > 0)}
+    if wrong:
+        raise ValueError(f"{path}: times must be positive numbers, got {wrong}")
+    return times
+
+
 def ladder_record(records: Iterable[Any], rung: Any) -> Any:
     """Return the record that pages show of a rung, or None without one.
 
