@@ -119,10 +119,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         print(f"{name:24} {one['us']:11.1f} {one['spread']:8.0%} {seconds}")
     if given.out is not None:
+        from tiled_matmul.files import replace_text
         from tiled_matmul.measure.provenance import provenance
 
         record = {"provenance": provenance("gpu"), "size": given.size, "host": taken}
-        given.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(given.out, json.dumps(record, indent=1) + "\n")
     return 0
 
 
