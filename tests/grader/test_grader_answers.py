@@ -76,6 +76,7 @@ def workers():
         yield of
 
 
+@pytest.mark.timeout(1800)  # all answers to an exercise, and several seeds
 @pytest.mark.parametrize("name", EXERCISES)
 def test_no_right_answer_fails_and_no_wrong_one_passes(name, workers):
     one, faults = exercise(name), []

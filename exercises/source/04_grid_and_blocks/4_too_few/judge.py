@@ -58,9 +58,13 @@ def _extent(case: Case) -> tuple[int, int]:
 
 
 def _own(case: Case) -> int:
-    """Return how many elements of C a thread has at most."""
+    """Return how many elements of C a thread has at most, whichever axis of the grid goes down C.
+
+    Where x goes down, another count says what is wrong with that.
+    """
     rows, columns = _extent(case)
-    return cover(case.m, rows) * cover(case.n, columns)
+    swapped = cover(case.m, columns) * cover(case.n, rows)
+    return max(cover(case.m, rows) * cover(case.n, columns), swapped)
 
 
 def _carried(anew: bool):
