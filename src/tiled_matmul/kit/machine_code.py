@@ -41,8 +41,7 @@ def machine_code(kernel: Any, arguments: Sequence) -> Code:
     from numba import cuda
 
     gpu = torch.cuda.current_device()
-    if not hasattr(_thread, "gpu") or _thread.gpu != gpu:
-        _thread.context, _thread.gpu = cuda.current_context(gpu), gpu  # a new thread has none yet
+    _enter(gpu)
     is_tensor = [isinstance(x, torch.Tensor) for x in arguments]
     passed = [
         cuda.as_cuda_array(x, sync=False) if tensor else x
@@ -62,8 +61,17 @@ def machine_code(kernel: Any, arguments: Sequence) -> Code:
             code = kept(asked, (), make, cache())
         else:
             code = make()
-        _codes[key] = Code(code)
+        _codes[key] = Code(code, gpu)
     return _codes[key]
+
+
+def _enter(gpu: int) -> None:
+    """Make a GPU's context this thread's own: a new thread has none yet."""
+    if getattr(_thread, "gpu", None) != gpu:
+        from numba import cuda
+
+        cuda.current_context(gpu)
+        _thread.gpu = gpu
 
 
 def _description(kernel: Any, signature: tuple, capability: tuple[int, int]) -> bytes:
@@ -81,11 +89,12 @@ def _description(kernel: Any, signature: tuple, capability: tuple[int, int]) -> 
 
 
 class Code:
-    """A kernel on the current GPU."""
+    """A kernel on a GPU, which is the current one."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: bytes, gpu: int) -> None:
         from cuda.bindings import driver
 
+        self.gpu = gpu
         self.module = _checked(driver.cuModuleLoadData(code))
         (self.function,) = _checked(driver.cuModuleEnumerateFunctions(1, self.module))
 
@@ -98,7 +107,7 @@ class Launch:
     """
 
     def __init__(self, code: Code, grid: tuple, block: tuple, arguments: Sequence) -> None:
-        self.function, self.module = code.function, code.module
+        self.function, self.module, self.gpu = code.function, code.module, code.gpu
         self.sizes = (*(*grid, 1, 1)[:3], *(*block, 1, 1)[:3])
         self.values: list = []
         self.slots: list[int] = []
@@ -117,6 +126,7 @@ class Launch:
         """Launch with these addresses, on a stream of the current GPU."""
         from cuda.bindings import driver
 
+        _enter(self.gpu)
         # Of this call's own: another thread may launch the same kernel now.
         here, places = (ctypes.c_int64 * len(addresses))(*addresses), self.places.copy()
         first = ctypes.addressof(here)

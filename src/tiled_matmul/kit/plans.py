@@ -127,7 +127,8 @@ def _kind(x: torch.Tensor) -> tuple:
 
 def _note(plan: Plan, launcher: Callable, a: Any, b: Any, out: Any, options: dict) -> Any:
     """Run the launcher, and note in the plan what it does. Its exceptions pass through."""
-    made = a.new_empty((a.shape[0], b.shape[1])) if out is None and a.ndim == b.ndim == 2 else out
+    fit = a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0]  # else the launcher says what is wrong
+    made = a.new_empty((a.shape[0], b.shape[1])) if out is None and fit else out
     draft = Plan([a, b, made], [])
     _noted.plan = draft
     try:
