@@ -30,7 +30,7 @@ RESIDENT = (1, 2, 3, 4, 6)
 STEPS = (1.5, 1.15, 1.04)  # factors by which the fit changes a cost
 START = {"start": 2.5, "latency": 0.6, "share": 0.3, "uneven": 1.4}
 ROOM = 4  # a tile is not tried where it is so many times as long as C, or C has too many of it
-MOST_PROGRAMS = 24  # small tiles for each multiprocessor
+TRIED_PROGRAMS = 24  # small tiles for each multiprocessor
 
 
 def product_of(drawn: Any, multiprocessors: int) -> Any:
@@ -52,8 +52,8 @@ def tried(drawn: Any, multiprocessors: int) -> Iterator[tuple[str, Any]]:
     product = product_of(drawn, multiprocessors)
     for tile in (*TILES, THIN):
         rows, columns, _ = tile.block
-        tiles = math.ceil(product.m / rows) * math.ceil(product.n / columns)
-        small = rows * columns < 4096 and tiles > MOST_PROGRAMS * multiprocessors
+        many = tile.tiles(product) > TRIED_PROGRAMS * multiprocessors
+        small = rows * columns < 4096 and many
         if rows < ROOM * product.m and columns < ROOM * product.n and not small:
             for choice, _ in tile.choices(product):
                 yield name_of(tile, choice), choice

@@ -144,13 +144,14 @@ def _folded(x: Any) -> bool:
 
 def _overlap(x: Any, y: Any) -> bool:
     """Return whether the address ranges of two matrices, first to last element, overlap."""
-    ends = [z.data_ptr() + _span(z) * z.element_size() for z in (x, y)]
+    ends = [z.data_ptr() + span_bytes(z) for z in (x, y)]
     return max(x.data_ptr(), y.data_ptr()) < min(ends)
 
 
-def _span(x: Any) -> int:
-    """Return the number of elements from a matrix's first to its last address, both included."""
-    return 1 + sum(stride * (size - 1) for stride, size in zip(x.stride(), x.shape, strict=True))
+def span_bytes(x: Any) -> int:
+    """Return the bytes from a tensor's first to its last element, both included."""
+    last = sum(stride * (size - 1) for stride, size in zip(x.stride(), x.shape, strict=True))
+    return (last + 1) * x.element_size()
 
 
 def _name(array: Any) -> str:

@@ -43,11 +43,15 @@ class Costs:
     resident: int
     uneven: float = 1.0
 
+    def tiles(self, product: Product) -> int:
+        """Return how many tiles C has."""
+        return cdiv(product.m, self.block[0]) * cdiv(product.n, self.block[1])
+
     def microseconds(self, product: Product, splits: int = 1) -> float:
         """Return about how long a product takes, with K in `splits` parts."""
         m, n, k = product.m, product.n, product.k
-        rows, columns, depth = self.block
-        programs = cdiv(cdiv(m, rows) * cdiv(n, columns) * splits, product.multiprocessors)
+        depth = self.block[2]
+        programs = cdiv(self.tiles(product) * splits, product.multiprocessors)
         laps, rest = divmod(programs, self.resident)
         step = laps * max(self.latency, self.resident * self.share)
         step += max(self.latency, rest * self.share) if rest else 0
@@ -65,8 +69,7 @@ class Costs:
         if self.module != "triton_split_k":
             yield Choice(self.module, own), self.microseconds(product)
             return
-        tiles = cdiv(product.m, self.block[0]) * cdiv(product.n, self.block[1])
-        most = min(MOST_SPLITS, 2 * product.multiprocessors // tiles)
+        most = min(MOST_SPLITS, 2 * product.multiprocessors // self.tiles(product))
         most = min(most, cdiv(product.k, self.block[2]) // 2)
         for splits in range(2, most + 1):
             yield Choice(self.module, own | {"splits": splits}), self.microseconds(product, splits)
@@ -127,8 +130,7 @@ def faster(choice: Choice, took: float, product: Product) -> Choice:
     """Return a choice that takes `took` microseconds, or one of TILES if that is surely faster."""
     least, best = took * (1 if product.uneven else SURE), choice
     for tile in TILES:
-        tiles = cdiv(product.m, tile.block[0]) * cdiv(product.n, tile.block[1])
-        if tiles <= MOST_PROGRAMS * product.multiprocessors:
+        if tile.tiles(product) <= MOST_PROGRAMS * product.multiprocessors:
             for other, microseconds in tile.choices(product):
                 if microseconds < least:
                     least, best = microseconds, other

@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from tiled_matmul.kit.arguments import span_bytes
+
 ALIGNED = 16  # bytes: what Triton compiles for, and what a descriptor needs
 MOST_PLANS = 4096  # of one launcher, then it begins anew
 TENSORS = (torch.Tensor, torch.nn.Parameter)
@@ -136,15 +138,9 @@ def _note(plan: Plan, launcher: Callable, a: Any, b: Any, out: Any, options: dic
     finally:
         _noted.plan = None
     if draft.steps and result is made:
-        plan.spans = tuple(map(_span, (a, b, made)))
+        plan.spans = tuple(map(span_bytes, (a, b, made)))
         plan.steps = draft.steps
     return result
-
-
-def _span(x: torch.Tensor) -> int:
-    """Return the bytes from a matrix's first to its last element, both included."""
-    last = sum(stride * (size - 1) for stride, size in zip(x.stride(), x.shape, strict=True))
-    return (last + 1) * x.element_size()
 
 
 @contextmanager

@@ -124,8 +124,7 @@ def describe(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
 
 def made_describable(tensor: Any) -> Any:
     """Return the matrix if a descriptor fits it or its transpose, else an aligned copy."""
-    fits = describable(tensor) or describable(tensor.T)
-    return tensor if fits else aligned_copy(tensor)
+    return tensor if either_way(tensor) else aligned_copy(tensor)
 
 
 def describable(tensor: Any) -> bool:
@@ -134,6 +133,11 @@ def describable(tensor: Any) -> bool:
     size = tensor.element_size()
     long_enough = row >= tensor.shape[1] and row * size % ALIGNED == 0
     return column == 1 and long_enough and tensor.data_ptr() % ALIGNED == 0
+
+
+def either_way(tensor: Any) -> bool:
+    """Return whether a descriptor fits the matrix or its transpose."""
+    return describable(tensor) or describable(tensor.T)
 
 
 def aligned_copy(tensor: Any) -> Any:

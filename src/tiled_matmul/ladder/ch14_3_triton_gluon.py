@@ -41,7 +41,7 @@ from tiled_matmul.kit.programs import (
     aligned_like,
     check_group,
     cover,
-    describable,
+    either_way,
     launch,
     made_describable,
 )
@@ -174,7 +174,7 @@ def matmul(
     if not can_run(a):
         triton_descriptors.matmul(a, b, c)
         return out
-    to = c if describable(c) or describable(c.T) else aligned_like(c)
+    to = c if either_way(c) else aligned_like(c)
     b = made_describable(b)  # once, for both widths
     a_tiles, a_transposed = described(a, tile.rows, tile.k)
     b_tiles, b_transposed = described(b, tile.k, tile.wide)

@@ -24,7 +24,7 @@ from tiled_matmul.kit.candidates import Choice, candidates, options, split_k
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.measured import THIN, Product, faster, modelled
 from tiled_matmul.kit.plans import remembered
-from tiled_matmul.kit.programs import SMALL, describable
+from tiled_matmul.kit.programs import SMALL, either_way
 from tiled_matmul.models.roofline import step_clocks
 
 DTYPES = ("float16", "bfloat16", "float32")
@@ -89,7 +89,7 @@ def choice_for(a, b, out=None) -> Choice:
     gpu = select().gpu
     capability = (9, 0) if gpu is None else gpu.capability
     named = {"a": a, "b": b, "c": out}
-    uneven = "".join(x for x, y in named.items() if not (describable(y) or describable(y.T)))
+    uneven = "".join(x for x, y in named.items() if not either_way(y))
     return chosen(Product(m, n, k, multiprocessors(), uneven), capability, a.element_size())
 
 

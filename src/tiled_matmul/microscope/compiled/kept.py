@@ -41,20 +41,21 @@ def kept(
 ) -> Any:
     """Return `make()`, or what an earlier call with the same question returned.
 
-    A `folder` is used instead of the one that the variable names; nothing is kept where none can
-    be made.
-
     `asked` describes the question; of the modules to which a pickle refers, the sources count too.
     `tools` are the paths of the programs that compile. Another process with the same question waits
-    for the first. Exceptions, raised or returned, are not kept.
+    for the first. Exceptions, raised or returned, are not kept. A `folder` is used instead of the
+    one that the variable names; where it cannot be made, nothing is kept.
     """
-    if folder is None and not os.environ.get(FOLDER):
+    own = folder is not None
+    if not own and not os.environ.get(FOLDER):
         return make()
     folder = folder or Path(os.environ[FOLDER])
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a home that is not there or cannot be written
-        return make()
+    except OSError:
+        if own:  # in a home that is not there or cannot be written
+            return make()
+        raise
     digest = hashlib.sha256(repr(circumstances(asked, tools)).encode()).hexdigest()
     entry = folder / f"{digest}.gz"
     with open(entry.with_suffix(".lock"), "w") as lock:
