@@ -1,6 +1,6 @@
-"""Run: every way of multiplying matrices that the course climbs, and the only list of them.
+"""Run: every way of multiplying matrices that the course climbs, and the only lists of them.
 
-May import: the kit and what lies below it. Front doors: `LADDER`, `rung`.
+May import: the kit and what lies below it. Front doors: `LADDER`, `LAYER`, `rung`.
 
 A rung is a module with `matmul(a, b, out=None)`: it checks its operands, allocates, launches and
 returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch tensors. The files are
@@ -210,14 +210,18 @@ LADDER: tuple[Rung, ...] = (
     _triton("gluon", "tiles of 192×192, in Gluon", 14, after="triton_persistent"),
     _triton("best", "the rung that fits the shape", 14),
 )
+# What a layer asks for besides a product: these have arguments and baselines of their own, so they
+# are not steps of the climb.
+LAYER: tuple[Rung, ...] = (
+)
 # fmt: on
 
 
 def rung(name: str) -> Rung:
     """Return the rung of that name. Raises ValueError that names the nearest, or lists them all."""
-    names = [candidate.name for candidate in LADDER]
-    if name in names:
-        return LADDER[names.index(name)]
-    near = get_close_matches(str(name), names, cutoff=0.6)
-    known = f"the nearest are {', '.join(near)}" if near else f"the ladder has {', '.join(names)}"
+    rungs = {candidate.name: candidate for candidate in (*LADDER, *LAYER)}
+    if name in rungs:
+        return rungs[name]
+    near = get_close_matches(str(name), rungs, cutoff=0.6)
+    known = f"the nearest are {', '.join(near)}" if near else f"the ladder has {', '.join(rungs)}"
     raise ValueError(f"unknown rung {name!r}; {known}")
