@@ -28,52 +28,74 @@ REPLAYS, SAMPLE_MS, MOST_LAUNCHES = 5, 0.3, 40  # of a graph; its launches take 
 LEAST = 20  # times that a tile's costs are fitted to
 RESIDENT = (1, 2, 3, 4, 6)
 STEPS = (1.5, 1.15, 1.04)  # factors by which the fit changes a cost
-START = {"start": 2.5, "latency": 0.6, "share": 0.3, "uneven": 1.4}
-ROOM = 4  # a tile is not tried where it is so many times as long as C, or C has too many of it
-TRIED_PROGRAMS = 24  # small tiles for each multiprocessor
+START = {"start": 2.5, "latency": 0.6, "share": 0.3, "pairs": 1.2, "odd": 1.6}
+MOST, MODELLED = 14, 4  # choices that are timed at a product
 
 
 def product_of(drawn: Any, multiprocessors: int) -> Any:
     """Return a drawn product as the rule sees it."""
-    from tiled_matmul.kit.measured import Product
+    from tiled_matmul.kit.measured import GRAIN, Product
 
     m, n, k = drawn.m, drawn.n, drawn.k
     # The lengths of the rows, as they lie in memory; a, b and out are dense.
-    rows = {"a": m if drawn.layout[0] == "t" else k, "b": k if drawn.layout[1] == "t" else n}
-    rows["c"] = n
-    uneven = "".join(name for name, length in rows.items() if length % 8)
-    return Product(m, n, k, multiprocessors, uneven)
+    rows = m if drawn.layout[0] == "t" else k, k if drawn.layout[1] == "t" else n, n
+    return Product(m, n, k, multiprocessors, tuple(math.gcd(GRAIN, length) for length in rows))
 
 
 def tried(drawn: Any, multiprocessors: int) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each tile and splits that is timed at a product, with its Choice."""
+    """Yield the name of each tile and splits that is timed at a product, with its Choice.
+
+    Of those that the costs so far hold for the fastest there are MOST, each tile with two splits.
+    """
     from tiled_matmul.kit.measured import THIN, TILES
 
     product = product_of(drawn, multiprocessors)
+    found = []
     for tile in (*TILES, THIN):
-        rows, columns, _ = tile.block
-        many = tile.tiles(product) > TRIED_PROGRAMS * multiprocessors
-        small = rows * columns < 4096 and many
-        if rows < ROOM * product.m and columns < ROOM * product.n and not small:
-            for choice, _ in tile.choices(product):
-                yield name_of(tile, choice), choice
+        each = sorted(tile.choices(product), key=lambda pair: pair[1])
+        single = [pair for pair in each if pair[0].options.get("splits", 1) == 1]
+        split = [pair for pair in each if pair[0].options.get("splits", 1) > 1]
+        found += [
+            (took, name_of(tile, choice), choice) for choice, took in (*single[:1], *split[:2])
+        ]
+    for _, name, choice in sorted(found, key=lambda each: each[:2])[:MOST]:
+        yield name, choice
+    yield from modelled(product)
+
+
+def modelled(product: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the choices that the model of clocks holds for the fastest, as `tried` does."""
+    from tiled_matmul.kit.candidates import candidates
+    from tiled_matmul.ladder.triton_best import SHORT, clocks
+
+    sizes = product.m, product.n, product.k, product.multiprocessors
+    if min(sizes[:2]) > SHORT:
+        for choice in sorted(candidates(*sizes), key=lambda each: clocks(each, *sizes))[:MODELLED]:
+            yield str(choice), choice
 
 
 def name_of(tile: Any, choice: Any) -> str:
     splits = choice.options.get("splits")
     block = "×".join(map(str, tile.block))
-    return f"{tile.module} {block}" + (f" /{splits}" if splits else "")
+    return f"{tile.module} {block}" + (f" /{splits}" if splits else "") + " turned" * choice.turned
+
+
+def made(choice: Any, a: Any, b: Any, out: Any = None) -> None:
+    """Multiply as the choice says."""
+    from tiled_matmul.ladder import rung
+
+    if choice.turned:
+        a, b, out = b.T, a.T, None if out is None else out.T
+    rung(choice.module).matmul(a, b, out=out, **choice.options)
 
 
 def compile_for(drawn: Any, multiprocessors: int) -> None:
     """Launch everything once, so that the disk has its code."""
     import torch
 
-    from tiled_matmul.ladder import rung
-
     a, b = operands(drawn)
     for _, choice in tried(drawn, multiprocessors):
-        rung(choice.module).matmul(a, b, **choice.options)
+        made(choice, a, b, torch.empty((drawn.m, drawn.n), dtype=a.dtype, device="cuda"))
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
 
@@ -114,7 +136,7 @@ def times_of(drawn: Any, multiprocessors: int) -> Any:
     out = torch.empty((drawn.m, drawn.n), dtype=a.dtype, device="cuda")
     calls = {BASELINE: torch.matmul, "triton_best": rung("triton_best").matmul}
     for name, choice in tried(drawn, multiprocessors):
-        calls[name] = partial(rung(choice.module).matmul, **choice.options)
+        calls[name] = partial(made, choice)
     ms = {name: milliseconds(partial(call, a, b, out=out)) for name, call in calls.items()}
     return Taken(drawn, ms, {})
 
@@ -176,7 +198,8 @@ def measured(tile: Any, taken: Iterable[Any], multiprocessors: int) -> list[tupl
         product = product_of(each.product, multiprocessors)
         for choice, _ in tile.choices(product):
             if (ms := each.ms.get(name_of(tile, choice))) is not None:
-                rows.append((product, choice.options.get("splits", 1), ms * 1e3))
+                seen = product.turned() if choice.turned else product
+                rows.append((seen, choice.options.get("splits", 1), ms * 1e3))
     return rows
 
 
@@ -193,11 +216,12 @@ def fit(path: Path) -> None:
         if len(rows) < LEAST:
             raise ValueError(f"{path} has {len(rows)} times of {tile.module} {tile.block}")
         best, mistake = fitted(tile, rows)
-        costs = ", ".join(f"{getattr(best, name):.2f}" for name in ("start", "latency", "share"))
-        uneven = f", {best.uneven:.2f}" if tile.module == POINTERS else ""
+        names = ("start", "latency", "share")
+        costs = ", ".join(f"{getattr(best, name):.2f}" for name in names)
+        grains = f", {best.pairs:.2f}, {best.odd:.2f}" if tile.module == POINTERS else ""
         print(
             f'Costs("{tile.module}", {tile.block}, {tile.warps}, {tile.stages}, {costs}, '
-            f"{best.resident}{uneven}),  # of {len(rows)}: {math.exp(mistake) - 1:.0%}"
+            f"{best.resident}{grains}),  # of {len(rows)}: {math.exp(mistake) - 1:.0%}"
         )
 
 

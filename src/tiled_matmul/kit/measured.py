@@ -21,7 +21,8 @@ BYTES_A_US, COPIED_A_US, COPY_US, SECOND_US, CLOCKS_A_US = 3.0e6, 1.5e6, 3.0, 2.
 # multiprocessor may have more than so many programs of a tile, where large tiles share more.
 SURE, MOST_PROGRAMS = 0.78, 12
 COPY_C = ("triton_persistent", "triton_gluon")  # rungs that store C by descriptors
-POINTERS = "triton_swizzled"
+POINTERS, SPLIT = "triton_uneven", ("triton_uneven", "triton_split_k")
+GRAIN = 8  # 16-bit elements in the 16 bytes that a descriptor's rows are aligned to
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Costs:
     """A rung, its tile, and what it costs on an H200 in microseconds.
 
     Programs run side by side on a multiprocessor, up to `resident`. One takes `start`, and for each
-    block of K `latency`, or `share` for each that runs there if that is longer. Blocks take
-    `uneven` times as long where rows do not begin at multiples of 16 bytes.
+    block of K `latency`, or `share` for each that runs there if that is longer. Blocks take `pairs`
+    times as long where rows begin at multiples of two or four elements, `odd` times elsewhere.
     """
 
     module: str
@@ -41,7 +42,8 @@ class Costs:
     latency: float
     share: float
     resident: int
-    uneven: float = 1.0
+    pairs: float = 1.0
+    odd: float = 1.0
 
     def tiles(self, product: Product) -> int:
         """Return how many tiles C has."""
@@ -56,7 +58,8 @@ class Costs:
         step = laps * max(self.latency, self.resident * self.share)
         step += max(self.latency, rest * self.share) if rest else 0
         pointers = self.module == POINTERS
-        step *= self.uneven if pointers and product.uneven else 1
+        if pointers:
+            step *= {GRAIN: 1.0, 1: self.odd}.get(min(product.grains[:2]), self.pairs)
         took = self.start * (laps + (rest > 0)) + cdiv(cdiv(k, depth), splits) * step
         took = max(took, 2 * (m * k + k * n + m * n) / BYTES_A_US)
         if splits > 1:
@@ -64,71 +67,83 @@ class Costs:
         return took if pointers else took + product.copies
 
     def choices(self, product: Product) -> Iterator[tuple[Choice, float]]:
-        """Yield what this rung could do, each with its microseconds."""
+        """Yield what this rung could do, as it lies and turned, each with its microseconds."""
         own = options(self.block, self.warps, self.stages)
-        if self.module != "triton_split_k":
-            yield Choice(self.module, own), self.microseconds(product)
-            return
-        most = min(MOST_SPLITS, 2 * product.multiprocessors // self.tiles(product))
-        most = min(most, cdiv(product.k, self.block[2]) // 2)
-        for splits in range(2, most + 1):
-            yield Choice(self.module, own | {"splits": splits}), self.microseconds(product, splits)
+        for turned in (False, True)[: 1 + (self.block[0] != self.block[1])]:
+            made = product.turned() if turned else product
+            if self.module != "triton_split_k":
+                yield Choice(self.module, own, turned), self.microseconds(made)
+            if self.module in SPLIT:
+                most = min(MOST_SPLITS, 2 * product.multiprocessors // self.tiles(made))
+                most = min(most, cdiv(product.k, self.block[2]) // 2)
+                for splits in range(2, most + 1):
+                    took = self.microseconds(made, splits)
+                    yield Choice(self.module, own | {"splits": splits}, turned), took
 
 
 @dataclass(frozen=True)
 class Product:
     """C (M, N) with K products each, 16-bit, on a GPU with so many multiprocessors.
 
-    `uneven` are the names of those of a, b and out whose rows no descriptor fits.
+    `grains` are those of a, b and out: GRAIN where a descriptor fits its rows, else the largest of
+    4, 2 and 1 that divides their length and distance.
     """
 
     m: int
     n: int
     k: int
     multiprocessors: int
-    uneven: str = ""
+    grains: tuple[int, int, int] = (GRAIN, GRAIN, GRAIN)
 
     @property
     def copies(self) -> float:
         """The microseconds in which rows of a and b are copied so that a descriptor fits them."""
-        sizes = {"a": self.m * self.k, "b": self.k * self.n}
-        return sum(
-            COPY_US + 4 * size / COPIED_A_US for x, size in sizes.items() if x in self.uneven
-        )
+        sizes = (self.m * self.k, self.k * self.n)
+        pairs = zip(sizes, self.grains[:2], strict=True)
+        return sum(COPY_US + 4 * size / COPIED_A_US for size, grain in pairs if grain < GRAIN)
+
+    @property
+    def even(self) -> bool:
+        """Does a descriptor fit a, b and out?"""
+        return min(self.grains) == GRAIN
 
     def turned(self) -> Product:
         """Return the product whose C is the transpose of this one's."""
-        swapped = self.uneven.translate(str.maketrans("ab", "ba"))
-        return replace(self, m=self.n, n=self.m, uneven=swapped)
+        a, b, c = self.grains
+        return replace(self, m=self.n, n=self.m, grains=(b, a, c))
 
 
 TILES = (
-    Costs("triton_swizzled", (16, 16, 256), 4, 3, 2.26, 0.79, 0.52, 6, 1.35),
-    Costs("triton_swizzled", (32, 32, 128), 4, 4, 2.35, 0.66, 0.45, 4, 1.40),
-    Costs("triton_swizzled", (64, 64, 64), 4, 4, 2.26, 0.60, 0.40, 2, 1.51),
-    Costs("triton_swizzled", (128, 128, 64), 8, 3, 3.61, 1.20, 0.30, 1, 1.31),
-    Costs("triton_descriptors", (16, 64, 128), 4, 4, 2.56, 0.31, 0.32, 4),
-    Costs("triton_descriptors", (64, 16, 128), 4, 4, 2.50, 0.27, 0.31, 3),
-    Costs("triton_descriptors", (128, 64, 64), 4, 4, 2.88, 0.27, 0.32, 2),
-    Costs("triton_split_k", (16, 64, 128), 4, 4, 1.69, 0.26, 0.30, 2),
-    Costs("triton_split_k", (64, 32, 128), 4, 4, 1.70, 0.27, 0.28, 2),
+    Costs("triton_uneven", (64, 64, 32), 4, 1, 2.76, 0.25, 0.20, 6, 1.15, 1.66),
+    Costs("triton_uneven", (32, 32, 128), 4, 4, 2.60, 0.37, 0.28, 4, 1.95, 3.10),
+    Costs("triton_uneven", (64, 16, 128), 4, 4, 2.88, 0.30, 0.34, 4, 1.95, 3.05),
+    Costs("triton_uneven", (64, 64, 64), 4, 4, 2.88, 0.31, 0.25, 3, 1.95, 2.60),
+    Costs("triton_uneven", (64, 128, 64), 4, 4, 3.18, 0.39, 0.35, 2, 2.42, 13.86),
+    Costs("triton_uneven", (128, 128, 32), 8, 4, 3.90, 0.30, 0.30, 2, 1.86, 2.63),
+    Costs("triton_descriptors", (64, 16, 128), 4, 4, 3.14, 0.27, 0.33, 6),
+    Costs("triton_descriptors", (64, 64, 128), 4, 4, 3.26, 0.40, 0.43, 2),
+    Costs("triton_descriptors", (128, 64, 64), 4, 4, 3.61, 0.27, 0.33, 3),
+    Costs("triton_descriptors", (128, 128, 64), 8, 4, 3.90, 0.42, 0.30, 1),
+    Costs("triton_split_k", (64, 32, 128), 4, 4, 3.11, 0.33, 0.32, 2),
+    Costs("triton_split_k", (64, 128, 128), 4, 4, 3.26, 0.60, 0.67, 2),
+    Costs("triton_split_k", (128, 128, 64), 8, 4, 2.99, 0.40, 0.43, 2),
 )
 # What `pick` takes for a C of few rows; its costs say whether one of TILES is faster.
-THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 1.60, 0.40, 0.45, 2)
+THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 3.26, 0.53, 0.57, 2)
 
 
 def modelled(choice: Choice, clocks: float, product: Product) -> float:
     """Return the microseconds of a choice that the model gives so many clocks."""
     m, n, k = product.m, product.n, product.k
     took = max(clocks / CLOCKS_A_US, 2 * (m * k + k * n + m * n) / BYTES_A_US) + product.copies
-    if choice.module in COPY_C and "c" in product.uneven:
+    if choice.module in COPY_C and product.grains[2] < GRAIN:
         took += COPY_US + 4 * m * n / COPIED_A_US
     return took
 
 
 def faster(choice: Choice, took: float, product: Product) -> Choice:
     """Return a choice that takes `took` microseconds, or one of TILES if that is surely faster."""
-    least, best = took * (1 if product.uneven else SURE), choice
+    least, best = took * (SURE if product.even else 1), choice
     for tile in TILES:
         if tile.tiles(product) <= MOST_PROGRAMS * product.multiprocessors:
             for other, microseconds in tile.choices(product):

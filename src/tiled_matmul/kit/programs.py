@@ -141,7 +141,9 @@ def either_way(tensor: Any) -> bool:
 
 
 def aligned_copy(tensor: Any) -> Any:
-    """Return a copy of the matrix whose rows begin at multiples of 16 bytes."""
+    """Return a copy of the matrix whose rows, or columns as in its own, are aligned to 16 bytes."""
+    if tensor.stride(0) < tensor.stride(1):  # a copy that transposes takes several times as long
+        return aligned_copy(tensor.T).T
     return plans.copied(aligned_like(tensor), tensor)
 
 

@@ -22,9 +22,10 @@ from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import Choice, candidates, options, split_k
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.measured import THIN, Product, faster, modelled
+from tiled_matmul.kit.measured import GRAIN, THIN, Product, faster, modelled
 from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.programs import SMALL, either_way
+from tiled_matmul.ladder.triton_uneven import lie
 from tiled_matmul.models.roofline import step_clocks
 
 DTYPES = ("float16", "bfloat16", "float32")
@@ -60,13 +61,27 @@ def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> floa
     widths = columns if isinstance(columns, tuple) else (columns,)
     if choice.options.get("down"):
         m, n = n, m
-    splits = choice.options.get("splits", 1)
-    waves = cdiv(cdiv(m, rows) * cdiv(n, sum(widths)) * splits, multiprocessors)
-    loop = cdiv(cdiv(k, depth), splits) * step_clocks(rows, widths, depth).longer
+    splits, steps = choice.options.get("splits", 1), cdiv(k, depth)
+    tiles, step = cdiv(m, rows) * cdiv(n, sum(widths)), step_clocks(rows, widths, depth).longer
+    waves = cdiv(tiles * splits, multiprocessors)
+    loop = cdiv(steps, splits) * step
+    if choice.module == "triton_stream_k":
+        whole = max(0, waves - 2)
+        shared = tiles - whole * multiprocessors
+        parts = 2 * 4 * rows * columns * (multiprocessors + min(shared, multiprocessors))
+        share = cdiv(shared * steps, multiprocessors) * step + SEAM
+        return START + whole * (loop + SEAM) + share + parts / PARTS_A_CLOCK + SECOND
     if choice.module in STAY:
         return START + waves * (loop + SEAM)
     parts = 2 * 4 * splits * m * n / PARTS_A_CLOCK + SECOND if splits > 1 else 0
     return waves * (START + loop) + parts
+
+
+def grain(x) -> int:
+    """Return a matrix's grain, as `Product` wants it."""
+    if either_way(x):
+        return GRAIN
+    return min(GRAIN // 2, lie(x)[1]) if 1 in x.stride() else 1
 
 
 @cache
@@ -88,9 +103,8 @@ def choice_for(a, b, out=None) -> Choice:
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     gpu = select().gpu
     capability = (9, 0) if gpu is None else gpu.capability
-    named = {"a": a, "b": b, "c": out}
-    uneven = "".join(x for x, y in named.items() if not either_way(y))
-    return chosen(Product(m, n, k, multiprocessors(), uneven), capability, a.element_size())
+    grains = tuple(map(grain, (a, b, out)))
+    return chosen(Product(m, n, k, multiprocessors(), grains), capability, a.element_size())
 
 
 @remembered

@@ -1,0 +1,151 @@
+"""Rows that begin anywhere: read by pointers and not copied first; K is cut where C is small.
+
+A descriptor needs rows that begin at multiples of 16 bytes. With 1111 columns they do not, and the
+rungs below copy such a matrix: it is read, written and read again. What changed: tiles come by
+pointers again, with split-K. A matrix has a GRAIN, the largest of 8, 4, 2 and 1 that divides the
+length of its rows and their distance: so many elements are loaded at once, as their address is a
+multiple of their size. Copies past the registers, and so a pipeline, need 4 bytes. Of odd rows
+elements pass through registers one by one; there AHEAD loads the next tile before this one is
+multiplied. Source: NVIDIA, PTX, "cp.async" (4, 8 or 16 bytes, aligned).
+"""
+
+from math import gcd
+
+import torch
+import triton
+import triton.language as tl
+
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.plans import copied, remembered, scratch
+from tiled_matmul.kit.programs import (
+    aligned_copy,
+    aligned_like,
+    can_overlap,
+    check_blocks,
+    check_group,
+    check_steps,
+    cover,
+    grouped,
+    launch,
+    precision,
+    usual,
+)
+from tiled_matmul.ladder.triton_split_k import SUMMED, sum_parts_kernel
+
+BLOCK = (64, 128, 64)
+WARPS = 4
+GROUP_M = 8
+GRAIN = 8  # 16-bit elements that a thread can load at once
+DTYPES = ("float16", "bfloat16", "float32")
+
+
+@triton.jit
+def places(x, pitch, rows, columns, GRAIN: tl.constexpr, BY_COLUMNS: tl.constexpr):  # noqa: N803
+    """Return the addresses of elements of a matrix whose rows, or columns, are `pitch` apart."""
+    long = (pitch // GRAIN * GRAIN).to(tl.int64)  # is the pitch, and shows that GRAIN divides it
+    if BY_COLUMNS:
+        return x + (rows.to(tl.int64)[:, None] + columns.to(tl.int64)[None, :] * long)
+    return x + (rows.to(tl.int64)[:, None] * long + columns.to(tl.int64)[None, :])
+
+
+@triton.jit
+def within(rows, columns, M, N, GRAIN: tl.constexpr, BY_COLUMNS: tl.constexpr):  # noqa: N803
+    """Return which elements an M×N matrix has. GRAIN divides M if it lies BY_COLUMNS, else N."""
+    if BY_COLUMNS:
+        return (rows[:, None] < M // GRAIN * GRAIN) & (columns[None, :] < N)
+    return (rows[:, None] < M) & (columns[None, :] < N // GRAIN * GRAIN)
+
+
+@triton.jit(do_not_specialize=["M", "N", "K", "a_pitch", "b_pitch", "c_pitch", "splits"])
+def triton_uneven_kernel(
+    a, b, c, M, N, K, a_pitch, b_pitch, c_pitch, splits,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    PRECISION: tl.constexpr, GROUP_M: tl.constexpr, OVERLAP: tl.constexpr,
+    A_GRAIN: tl.constexpr, A_BY_COLUMNS: tl.constexpr, A_AHEAD: tl.constexpr,
+    B_GRAIN: tl.constexpr, B_BY_COLUMNS: tl.constexpr, B_AHEAD: tl.constexpr,
+    C_GRAIN: tl.constexpr, C_BY_COLUMNS: tl.constexpr,
+):  # fmt: skip
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    tile, split = tl.program_id(0) % (tiles_m * tiles_n), tl.program_id(0) // (tiles_m * tiles_n)
+    tile_m, tile_n = grouped(tile, tiles_m, tiles_n, GROUP_M)
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
+    m, n = tile_m * BLOCK_M + tl.arange(0, BLOCK_M), tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    k, step = split * BLOCK_K + tl.arange(0, BLOCK_K), splits * BLOCK_K
+    a_at = places(a, a_pitch, m, k, A_GRAIN, A_BY_COLUMNS)
+    b_at = places(b, b_pitch, k, n, B_GRAIN, B_BY_COLUMNS)
+    a_step = step * (a_pitch // A_GRAIN * A_GRAIN if A_BY_COLUMNS else 1)
+    b_step = step * (1 if B_BY_COLUMNS else b_pitch // B_GRAIN * B_GRAIN)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    if A_AHEAD:
+        a_next = tl.load(a_at, mask=within(m, k, M, K, A_GRAIN, A_BY_COLUMNS), other=0.0)
+    if B_AHEAD:
+        b_next = tl.load(b_at, mask=within(k, n, K, N, B_GRAIN, B_BY_COLUMNS), other=0.0)
+    for _ in range(split * BLOCK_K, K, step):
+        if A_AHEAD:
+            a_values, k_a = a_next, k + step
+            a_at += a_step
+            a_next = tl.load(a_at, mask=within(m, k_a, M, K, A_GRAIN, A_BY_COLUMNS), other=0.0)
+        else:
+            a_values = tl.load(a_at, mask=within(m, k, M, K, A_GRAIN, A_BY_COLUMNS), other=0.0)
+            a_at += a_step
+        if B_AHEAD:
+            b_values, k_b = b_next, k + step
+            b_at += b_step
+            b_next = tl.load(b_at, mask=within(k_b, n, K, N, B_GRAIN, B_BY_COLUMNS), other=0.0)
+        else:
+            b_values = tl.load(b_at, mask=within(k, n, K, N, B_GRAIN, B_BY_COLUMNS), other=0.0)
+            b_at += b_step
+        acc = tl.dot(a_values, b_values, acc, input_precision=PRECISION)
+        k += step
+    part = c + split.to(tl.int64) * M * N
+    to = places(part, c_pitch, m, n, C_GRAIN, C_BY_COLUMNS)
+    mask = within(m, n, M, N, C_GRAIN, C_BY_COLUMNS)
+    tl.store(to, acc.to(c.dtype.element_ty), mask=mask)
+
+
+def lie(x: torch.Tensor) -> tuple[int, int, bool]:
+    """Return (pitch, GRAIN, BY_COLUMNS) of a matrix with a stride of 1."""
+    by_columns = x.stride(0) == 1 and (x.stride(1) > 1 or x.shape[1] == 1)
+    pitch, length = (x.stride(1), x.shape[0]) if by_columns else (x.stride(0), x.shape[1])
+    return pitch, gcd(GRAIN, pitch, length), by_columns
+
+
+@remembered
+def matmul(
+    a, b, out=None, *, block=None, group_m=GROUP_M, splits=1, num_warps=None, num_stages=4,
+    ahead=True,
+):  # fmt: skip
+    """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
+
+    Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
+    more; None takes BLOCK where it fits (see `usual`). `group_m` is how many tiles a group has
+    along M; `splits` how many parts K is cut into: more than one take 4 · splits bytes for each
+    element of C. `ahead` loads odd rows a tile ahead. A matrix without a stride of 1 is copied.
+    Raises TypeError or ValueError as `tensor_operands`, `check_blocks`, `check_group`,
+    `check_steps` and `launch` do.
+    """
+    m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
+    block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS))
+    check_blocks(block, num_warps, num_stages)
+    check_group(group_m, cover(n, block[1]))
+    positive("splits", splits)
+    a, b = (x if 1 in x.stride() else aligned_copy(x) for x in (a, b))
+    check_steps((*block[:2], block[2] * splits), a, b)
+    overlap = splits > 1 and can_overlap()
+    if splits > 1:
+        c = scratch(splits * m, n, dtype=torch.float32, device=out.device)
+    else:
+        c = out if 1 in out.stride() else aligned_like(out)
+    (a_pitch, *a_lies), (b_pitch, *b_lies), (c_pitch, *c_lies) = lie(a), lie(b), lie(c[:m])
+    switches = (precision(a), group_m, overlap)
+    switches += (*a_lies, ahead and a_lies[0] == 1, *b_lies, ahead and b_lies[0] == 1, *c_lies)
+    sizes = (m, n, k, a_pitch, b_pitch, c_pitch, splits)
+    grid = (cover(m, block[0]) * cover(n, block[1]) * splits,)
+    options = {"num_warps": num_warps, "num_stages": num_stages}
+    launch(triton_uneven_kernel, grid, a, b, c, *sizes, *block, *switches, **options)
+    if splits > 1:
+        total = (c, out, m * n, n, *out.stride(), splits, SUMMED, overlap)
+        launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, launch_pdl=bool(overlap))
+        return out
+    return out if c is out else copied(out, c)
