@@ -1,10 +1,10 @@
 """Time the tiles of `kit.measured` at drawn shapes, and fit their costs to the times.
 
     python tools/survey.py take --out FILE [--seed 2] [--count 480] [--seconds 500]
-    python tools/survey.py fit FILE
+    python tools/survey.py fit FILE [--seconds 120]
 
-`take` needs a GPU: worker processes compile first. `fit` prints a row of TILES for each tile, with
-the mean error, as a factor.
+`take` needs a GPU: worker processes compile first. `fit` changes the costs in TILES so that the
+tile which promises the least time is more often the fastest, and prints a row for each tile.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import argparse
 import math
 import multiprocessing
 import os
+import random
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,10 @@ from typing import Any
 from any_shape import operands
 
 WORKERS = 15
+COSTS = ("start", "latency", "share", "pairs", "odd")
 REPLAYS, SAMPLE_MS, MOST_LAUNCHES = 5, 0.3, 40  # of a graph; its launches take SAMPLE_MS
-LEAST = 20  # times that a tile's costs are fitted to
-RESIDENT = (1, 2, 3, 4, 6)
-STEPS = (1.5, 1.15, 1.04)  # factors by which the fit changes a cost
-START = {"start": 2.5, "latency": 0.6, "share": 0.3, "pairs": 1.2, "odd": 1.6}
+STEPS = (0.7, 0.87, 0.95, 0.98, 1.02, 1.05, 1.15, 1.4)  # by which the fit changes a cost
+MISSED = 0.15  # what a wrong time counts for in the fit, where a wrong choice counts 1
 MOST, MODELLED = 14, 4  # choices that are timed at a product
 
 
@@ -47,11 +47,11 @@ def tried(drawn: Any, multiprocessors: int) -> Iterator[tuple[str, Any]]:
 
     Of those that the costs so far hold for the fastest there are MOST, each tile with two splits.
     """
-    from tiled_matmul.kit.measured import THIN, TILES
+    from tiled_matmul.kit.measured import TILES
 
     product = product_of(drawn, multiprocessors)
     found = []
-    for tile in (*TILES, THIN):
+    for tile in TILES:
         each = sorted(tile.choices(product), key=lambda pair: pair[1])
         single = [pair for pair in each if pair[0].options.get("splits", 1) == 1]
         split = [pair for pair in each if pair[0].options.get("splits", 1) > 1]
@@ -165,64 +165,127 @@ def take(out: Path, seed: int, count: int, seconds: float) -> None:
     print(f"{len(taken)} of {count} products in {time.monotonic() - began:.0f} s")
 
 
-def error(tile: Any, rows: Sequence[tuple]) -> float:
-    """Return the mean distance of the logarithms of the tile's times and those measured."""
-    gaps = [abs(math.log(tile.microseconds(p, splits) / us)) for p, splits, us in rows]
-    return sum(gaps) / len(gaps)
+@dataclass
+class Seen:
+    """Times of a tile: the products, as it sees them, and what it took."""
+
+    index: list[int]  # of the product in the file
+    products: list[Any]
+    splits: list[int]
+    us: list[float]
+
+    def predicted(self, tile: Any) -> list[float]:
+        return [tile.microseconds(*each) for each in zip(self.products, self.splits, strict=True)]
 
 
-def fitted(tile: Any, rows: Sequence[tuple]) -> tuple[Any, float]:
-    """Return the tile with the costs that fit best, and their error."""
-    found = []
-    for resident in RESIDENT:
-        best = replace(tile, resident=resident, **START)
-        least = error(best, rows)
-        for step in STEPS:
-            better = True
-            while better:
-                better = False
-                for name in START:
-                    for factor in (step, 1 / step):
-                        other = replace(best, **{name: getattr(best, name) * factor})
-                        if (mistake := error(other, rows)) < least - 1e-5:
-                            best, least, better = other, mistake, True
-        found.append((least, resident, best))
-    least, _, best = min(found)
-    return best, least
+def seen(tile: Any, taken: Sequence[Any], multiprocessors: int) -> Seen:
+    """Return the times of a tile, except where the rule would not look at it."""
+    from tiled_matmul.kit.measured import MOST_PROGRAMS
 
-
-def measured(tile: Any, taken: Iterable[Any], multiprocessors: int) -> list[tuple]:
-    """Return (product, splits, microseconds) of a tile's times."""
-    rows = []
-    for each in taken:
+    found = Seen([], [], [], [])
+    for index, each in enumerate(taken):
         product = product_of(each.product, multiprocessors)
+        if tile.tiles(product) > MOST_PROGRAMS * multiprocessors:
+            continue
         for choice, _ in tile.choices(product):
             if (ms := each.ms.get(name_of(tile, choice))) is not None:
-                seen = product.turned() if choice.turned else product
-                rows.append((seen, choice.options.get("splits", 1), ms * 1e3))
-    return rows
+                found.index.append(index)
+                found.products.append(product.turned() if choice.turned else product)
+                found.splits.append(choice.options.get("splits", 1))
+                found.us.append(ms * 1e3)
+    return found
 
 
-def fit(path: Path) -> None:
-    """Print the costs that fit a file's times."""
-    from tiled_matmul.kit.measured import POINTERS, THIN, TILES
-    from tiled_matmul.machine.device import lookup
-    from tiled_matmul.measure import drawn
+class Survey:
+    """The times of a file, and how well given costs of TILES decide between them."""
 
-    _, origin, taken = drawn.load(path)
-    multiprocessors = lookup(origin["gpu"]).sms
-    for tile in (*TILES, THIN):
-        rows = measured(tile, taken, multiprocessors)
-        if len(rows) < LEAST:
-            raise ValueError(f"{path} has {len(rows)} times of {tile.module} {tile.block}")
-        best, mistake = fitted(tile, rows)
-        names = ("start", "latency", "share")
-        costs = ", ".join(f"{getattr(best, name):.2f}" for name in names)
-        grains = f", {best.pairs:.2f}, {best.odd:.2f}" if tile.module == POINTERS else ""
-        print(
-            f'Costs("{tile.module}", {tile.block}, {tile.warps}, {tile.stages}, {costs}, '
-            f"{best.resident}{grains}),  # of {len(rows)}: {math.exp(mistake) - 1:.0%}"
-        )
+    def __init__(self, path: Path) -> None:
+        from tiled_matmul.ladder.triton_best import SHORT, clocks, pick  # isort: skip
+        from tiled_matmul.kit.measured import SURE, TILES
+        from tiled_matmul.kit.measured import modelled as microseconds
+        from tiled_matmul.machine.device import lookup
+        from tiled_matmul.measure import drawn
+
+        _, origin, taken = drawn.load(path)
+        many = lookup(origin["gpu"]).sms
+        self.taken, self.tiles = taken, list(TILES)
+        self.seen = [seen(tile, taken, many) for tile in self.tiles]
+        # What the model of clocks picks: its microseconds as promised, and as measured.
+        self.picked: dict[int, tuple[float, float]] = {}
+        for index, each in enumerate(taken):
+            product = product_of(each.product, many)
+            sizes = product.m, product.n, product.k, many
+            if min(sizes[:2]) > SHORT:
+                choice = pick(*sizes)
+                promised = microseconds(choice, clocks(choice, *sizes), product)
+                promised *= SURE if product.even else 1
+                self.picked[index] = promised, each.ms[str(choice)] * 1e3
+        self.least = [math.inf] * len(taken)
+        for each in self.seen:
+            for index, us in zip(each.index, each.us, strict=True):
+                self.least[index] = min(self.least[index], us)
+        for index, (_, us) in self.picked.items():
+            self.least[index] = min(self.least[index], us)
+
+    def taken_us(self, predicted: Sequence[Sequence[float]]) -> list[float]:
+        """Return what each product takes if the choice that promises the least is taken."""
+        promised = [(math.inf, math.inf)] * len(self.taken)
+        for index, pair in self.picked.items():
+            promised[index] = pair
+        for each, guesses in zip(self.seen, predicted, strict=True):
+            for index, guess, us in zip(each.index, guesses, each.us, strict=True):
+                if guess < promised[index][0]:
+                    promised[index] = guess, us
+        return [us for _, us in promised]
+
+    def lost(self, predicted: Sequence[Sequence[float]]) -> list[float]:
+        """Return for each product how many times as long as the best the choice takes."""
+        took = self.taken_us(predicted)
+        pairs = zip(took, self.least, strict=True)
+        return [us / least for us, least in pairs if least < math.inf]
+
+    def wrong(self, predicted: Sequence[Sequence[float]]) -> float:
+        """Return how wrong the costs are: mostly what is lost, and a little how far they miss."""
+        lost = [math.log(each) for each in self.lost(predicted)]
+        far = [
+            abs(math.log(guess / us))
+            for each, guesses in zip(self.seen, predicted, strict=True)
+            for guess, us in zip(guesses, each.us, strict=True)
+        ]
+        return sum(lost) / len(lost) + MISSED * sum(far) / len(far)
+
+
+def better(survey: Survey, seconds: float) -> None:
+    """Change the costs of the survey's tiles, one at a time, as long as they get less wrong."""
+    numbers = random.Random(0)
+    predicted = [each.predicted(tile) for each, tile in zip(survey.seen, survey.tiles, strict=True)]
+    least, began = survey.wrong(predicted), time.monotonic()
+    while time.monotonic() - began < seconds:
+        place = numbers.randrange(len(survey.tiles))
+        name = numbers.choice(COSTS)
+        now = getattr(survey.tiles[place], name)
+        other = replace(survey.tiles[place], **{name: round(now * numbers.choice(STEPS), 2)})
+        guesses = survey.seen[place].predicted(other)
+        tried = [*predicted[:place], guesses, *predicted[place + 1 :]]
+        if (wrong := survey.wrong(tried)) < least:
+            survey.tiles[place], predicted, least = other, tried, wrong
+
+
+def fit(path: Path, seconds: float) -> None:
+    """Print costs that decide better on a file's times, beginning with those that there are."""
+    survey = Survey(path)
+    from tiled_matmul.kit.measured import POINTERS
+
+    better(survey, seconds)
+    for tile in survey.tiles:
+        names = [*COSTS[:3], "resident", *(COSTS[3:] if tile.module == POINTERS else ())]
+        costs = ", ".join(str(getattr(tile, name)) for name in names)
+        print(f'Costs("{tile.module}", {tile.block}, {tile.warps}, {tile.stages}, {costs}),')
+    guesses = [each.predicted(tile) for each, tile in zip(survey.seen, survey.tiles, strict=True)]
+    lost = survey.lost(guesses)
+    best = sum(each == 1 for each in lost) / len(lost)
+    mean = math.exp(sum(map(math.log, lost)) / len(lost))
+    print(f"the best is chosen for {best:.0%}; choices take {mean:.3f} times as long as the best")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -236,10 +299,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     taking.add_argument("--seconds", type=float, default=500, help="begin no shape after this")
     fitting = commands.add_parser("fit", help="print the costs that fit the times")
     fitting.add_argument("file", type=Path)
+    fitting.add_argument("--seconds", type=float, default=120, help="how long (120)")
     chosen = vars(parser.parse_args(arguments))
     os.environ.setdefault("TILED_MATMUL_BACKEND", "gpu")
     command = chosen.pop("command")
-    take(**chosen) if command == "take" else fit(chosen["file"])
+    take(**chosen) if command == "take" else fit(chosen["file"], chosen["seconds"])
     return 0
 
 

@@ -12,7 +12,6 @@ from triton import cdiv
 
 MOST_SPLITS = 16
 SPLIT = ((64, 64, 128), (64, 128, 128))  # tiles that go with parts of K
-STREAM = (((128, 256, 64), 3), ((256, 128, 64), 3), ((128, 128, 64), 4))  # tiles, and stages
 # (rows, widths, stages) for `triton_two_widths`
 TWO_WIDTHS = (
     (64, (256, 32), 4),
@@ -57,8 +56,6 @@ def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]
         yield Choice("triton_gluon", chosen)
         if rows != sum(widths):
             yield Choice("triton_gluon", chosen | {"down": True})
-    for block, stages in () if large else STREAM:
-        yield Choice("triton_stream_k", options(block, 8, stages))
     for block in SPLIT:
         tiles = cdiv(m, block[0]) * cdiv(n, block[1])
         for splits in range(2, min(MOST_SPLITS, multiprocessors // tiles) + 1):

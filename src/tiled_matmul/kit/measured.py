@@ -2,7 +2,8 @@
 
 The model of clocks knows `wgmma` and descriptors. It does not know products whose tiles are done
 before a pipeline is full, nor rows that no descriptor fits: those are read by pointers, or copied
-first. The numbers of TILES were fitted by `tools/survey.py` to times of drawn products on an H200.
+first. The numbers of TILES were found by `tools/survey.py`, which looks for those that decide best
+between times of drawn products on an H200.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from triton import cdiv
 
 from tiled_matmul.kit.candidates import MOST_SPLITS, Choice, options
 
-# Of an H200: bytes in a microsecond that a product reads and writes at most, and that a copy moves;
-# microseconds of a copy's and of split-K's second kernel; the model's clocks in a microsecond.
-BYTES_A_US, COPIED_A_US, COPY_US, SECOND_US, CLOCKS_A_US = 3.0e6, 1.5e6, 3.0, 2.5, 1130
+# Of an H200: bytes in a microsecond that a product reads and writes at most, that tiles get from
+# the L2, and that a copy moves; microseconds of a copy's and of split-K's second kernel; the
+# model's clocks in a microsecond.
+BYTES_A_US, L2_A_US, COPIED_A_US = 3.5e6, 6.4e6, 1.76e6
+COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 2.6, 1130
 # Where rows are even a tile must promise so much of the model's time, as neither is exact; and no
 # multiprocessor may have more than so many programs of a tile, where large tiles share more.
-SURE, MOST_PROGRAMS = 0.78, 12
+SURE, MOST_PROGRAMS = 0.96, 12
 COPY_C = ("triton_persistent", "triton_gluon")  # rungs that store C by descriptors
 POINTERS, SPLIT = "triton_uneven", ("triton_uneven", "triton_split_k")
 GRAIN = 8  # 16-bit elements in the 16 bytes that a descriptor's rows are aligned to
@@ -61,7 +64,10 @@ class Costs:
         if pointers:
             step *= {GRAIN: 1.0, 1: self.odd}.get(min(product.grains[:2]), self.pairs)
         took = self.start * (laps + (rest > 0)) + cdiv(cdiv(k, depth), splits) * step
-        took = max(took, 2 * (m * k + k * n + m * n) / BYTES_A_US)
+        loaded = m * k * cdiv(n, self.block[1]) + k * n * cdiv(m, self.block[0])
+        took = max(
+            took, 2 * (m * k + k * n + m * n) / BYTES_A_US, self.start + 2 * loaded / L2_A_US
+        )
         if splits > 1:
             took += SECOND_US + 8 * splits * m * n / BYTES_A_US
         return took if pointers else took + product.copies
@@ -113,23 +119,24 @@ class Product:
         return replace(self, m=self.n, n=self.m, grains=(b, a, c))
 
 
+# What `pick` takes for a C of few rows.
+THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 3.97, 0.57, 0.48, 3)
 TILES = (
-    Costs("triton_uneven", (64, 64, 32), 4, 1, 2.76, 0.25, 0.20, 6, 1.15, 1.66),
-    Costs("triton_uneven", (32, 32, 128), 4, 4, 2.60, 0.37, 0.28, 4, 1.95, 3.10),
-    Costs("triton_uneven", (64, 16, 128), 4, 4, 2.88, 0.30, 0.34, 4, 1.95, 3.05),
-    Costs("triton_uneven", (64, 64, 64), 4, 4, 2.88, 0.31, 0.25, 3, 1.95, 2.60),
-    Costs("triton_uneven", (64, 128, 64), 4, 4, 3.18, 0.39, 0.35, 2, 2.42, 13.86),
-    Costs("triton_uneven", (128, 128, 32), 8, 4, 3.90, 0.30, 0.30, 2, 1.86, 2.63),
-    Costs("triton_descriptors", (64, 16, 128), 4, 4, 3.14, 0.27, 0.33, 6),
-    Costs("triton_descriptors", (64, 64, 128), 4, 4, 3.26, 0.40, 0.43, 2),
-    Costs("triton_descriptors", (128, 64, 64), 4, 4, 3.61, 0.27, 0.33, 3),
-    Costs("triton_descriptors", (128, 128, 64), 8, 4, 3.90, 0.42, 0.30, 1),
-    Costs("triton_split_k", (64, 32, 128), 4, 4, 3.11, 0.33, 0.32, 2),
-    Costs("triton_split_k", (64, 128, 128), 4, 4, 3.26, 0.60, 0.67, 2),
-    Costs("triton_split_k", (128, 128, 64), 8, 4, 2.99, 0.40, 0.43, 2),
+    Costs("triton_uneven", (64, 64, 32), 4, 1, 2.71, 0.25, 0.2, 4, 1.35, 1.66),
+    Costs("triton_uneven", (32, 32, 128), 4, 4, 2.73, 0.45, 0.35, 3, 1.44, 2.87),
+    Costs("triton_uneven", (64, 16, 128), 4, 4, 2.59, 0.35, 0.31, 2, 2.55, 4.67),
+    Costs("triton_uneven", (64, 64, 64), 4, 4, 2.94, 0.3, 0.25, 2, 2.16, 2.6),
+    Costs("triton_uneven", (64, 128, 64), 4, 4, 2.94, 0.36, 0.37, 2, 2.81, 15.75),
+    Costs("triton_uneven", (128, 128, 32), 8, 4, 4.43, 0.22, 0.3, 2, 1.86, 2.76),
+    Costs("triton_descriptors", (64, 16, 128), 4, 4, 4.3, 0.27, 0.31, 5),
+    Costs("triton_descriptors", (64, 64, 128), 4, 4, 4.13, 0.4, 0.45, 2),
+    Costs("triton_descriptors", (128, 64, 64), 4, 4, 4.67, 0.27, 0.36, 4),
+    Costs("triton_descriptors", (128, 128, 64), 8, 4, 4.44, 0.42, 0.3, 1),
+    Costs("triton_split_k", (64, 32, 128), 4, 4, 4.33, 0.35, 0.35, 5),
+    Costs("triton_split_k", (64, 128, 128), 4, 4, 3.57, 0.72, 0.7, 1),
+    Costs("triton_split_k", (128, 128, 64), 8, 4, 3.36, 0.56, 0.56, 1),
+    THIN,
 )
-# What `pick` takes for a C of few rows; its costs say whether one of TILES is faster.
-THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 3.26, 0.53, 0.57, 2)
 
 
 def modelled(choice: Choice, clocks: float, product: Product) -> float:

@@ -209,7 +209,6 @@ LADDER: tuple[Rung, ...] = (
     _triton("two_widths", "tiles of 288 rows", 14, after="triton_descriptors"),
     _triton("gluon", "tiles of 192×192, in Gluon", 14, after="triton_persistent"),
     _triton("uneven", "rows that begin anywhere", 14, after="triton_split_k"),
-    _triton("stream_k", "equal shares of the steps along K", 14, after="triton_persistent"),
     _triton("best", "the rung that fits the shape", 14),
 )
 # What a layer asks for besides a product: these have arguments and baselines of their own, so they

@@ -61,16 +61,9 @@ def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> floa
     widths = columns if isinstance(columns, tuple) else (columns,)
     if choice.options.get("down"):
         m, n = n, m
-    splits, steps = choice.options.get("splits", 1), cdiv(k, depth)
-    tiles, step = cdiv(m, rows) * cdiv(n, sum(widths)), step_clocks(rows, widths, depth).longer
-    waves = cdiv(tiles * splits, multiprocessors)
-    loop = cdiv(steps, splits) * step
-    if choice.module == "triton_stream_k":
-        whole = max(0, waves - 2)
-        shared = tiles - whole * multiprocessors
-        parts = 2 * 4 * rows * columns * (multiprocessors + min(shared, multiprocessors))
-        share = cdiv(shared * steps, multiprocessors) * step + SEAM
-        return START + whole * (loop + SEAM) + share + parts / PARTS_A_CLOCK + SECOND
+    splits = choice.options.get("splits", 1)
+    waves = cdiv(cdiv(m, rows) * cdiv(n, sum(widths)) * splits, multiprocessors)
+    loop = cdiv(cdiv(k, depth), splits) * step_clocks(rows, widths, depth).longer
     if choice.module in STAY:
         return START + waves * (loop + SEAM)
     parts = 2 * 4 * splits * m * n / PARTS_A_CLOCK + SECOND if splits > 1 else 0
