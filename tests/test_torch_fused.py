@@ -169,7 +169,9 @@ def test_vmap_and_torch_func(activation):
         assert_close(torch.vmap(f, (0, 0, 1, 0))(x, weights, biases, residual), right)
         each = torch.vmap(f, (None, 0, None, None))(x[0], weights, None, None)
         assert_close(each[3], wanted(x[0], weight, None, activation, None))
-        assert torch.vmap(f, (0, None, 1, 0))(x[:0], weight, biases[:, :0], residual[:0]).numel() == 0
+        assert (
+            torch.vmap(f, (0, None, 1, 0))(x[:0], weight, biases[:, :0], residual[:0]).numel() == 0
+        )
 
     def loss(function):
         return lambda w: (function(x, w, bias, activation, residual) ** 2).sum()
@@ -251,7 +253,9 @@ def test_the_kernel_for_gpus_is_the_fused_rung(activation):
         x, weight, bias, residual = inputs(lead, 24, 18, dtype=torch.float16, grad=True)
         y = fused._on_gpu(x, weight, bias, activation, residual)
         assert not y.requires_grad
-        assert_close(y, fused._reference(x, weight, bias, activation, residual), atol=4e-3, rtol=2e-3)
+        assert_close(
+            y, fused._reference(x, weight, bias, activation, residual), atol=4e-3, rtol=2e-3
+        )
     empty = inputs((0,), 24, 18, dtype=torch.float16)
     assert fused._on_gpu(*empty[:3], activation, empty[3]).shape == (0, 18)
 
