@@ -42,6 +42,15 @@ GELU_0, GELU_1, GELU_2, GELU_3, GELU_4, GELU_5, GELU_6 = map(
 
 
 @triton.jit
+def gelu(x):
+    """Return GELU of x, float32, in half the instructions of erf."""
+    t = tl.minimum(tl.abs(x), 6.0)
+    q = ((GELU_6 * t + GELU_5) * t + GELU_4) * t + GELU_3
+    q = ((q * t + GELU_2) * t + GELU_1) * t + GELU_0
+    return tl.where(x < 0, 0.0, x) - t * tl.exp2(q)
+
+
+@triton.jit
 def activated(x, ACTIVATION: tl.constexpr):
     """Return the activation of x, float32."""
     if ACTIVATION == "relu":
@@ -53,13 +62,7 @@ def activated(x, ACTIVATION: tl.constexpr):
     elif ACTIVATION == "gelu_erf":
         x = 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))
     elif ACTIVATION == "gelu":
-        t = tl.minimum(tl.abs(x), 6.0)
-        q = GELU_6 * t + GELU_5
-        q = q * t + GELU_4
-        q = q * t + GELU_3
-        q = q * t + GELU_2
-        q = q * t + GELU_1
-        x = tl.where(x < 0, 0.0, x) - t * tl.exp2(q * t + GELU_0)
+        x = gelu(x)
     return x
 
 
