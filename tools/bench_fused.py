@@ -1,12 +1,12 @@
 """Time layers with a fused epilogue against torch, and count their bytes, into results/fused/.
 
-    python tools/bench_fused.py --out FILE [--seconds 100] [--workers 8] [--compiled 2] [--anew]
+    python tools/bench_fused.py --out FILE [--seconds 100] [--workers 8] [--tuned 2] [--anew]
 
-A layer is activation(x · wᵀ + bias) + residual. The baselines are torch's functions one after
-another, and at AT_COMPILED `torch.compile` of them: by default, and for the first --compiled of
-them tuned (max-autotune). After --seconds no further layer is begun, and a second call goes on
-where FILE ends, if its GPU, versions and commit are the same. First, --workers processes compile
-what will be timed. Then come a transformer block, and the bytes that `ncu` counts if it is there.
+A layer is activation(x · wᵀ + bias) + residual. The baseline is torch's functions one after
+another. First, --workers processes compile what will be timed. Then come a transformer block, the
+bytes that `ncu` counts if it is there, and the layers; last, at AT_COMPILED, `torch.compile` of
+them, by default and for the first --tuned of them with max-autotune. After --seconds nothing more
+is begun, and another call goes on where FILE ends, if GPU, versions and commit are the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ ROWS = 256  # of C that are checked, from the first to the last
 SHORT_MS, MOST_LAUNCHES = 0.3, 20
 SAME = ("gpu", "versions", "commit")
 COMPILED, TUNED = "torch.compile", "max-autotune"
-AT_COMPILED = ((8192, 8192, 2048), (16384, 4096, 64), (64, 4096, 11008), (300, 5000, 3000))
+AT_COMPILED = ((8192, 8192, 2048), (16384, 4096, 64), (64, 4096, 11008), (1024, 1024, 1024))
+AT_STEPS = ("GELU + residual", "GELU")
 COUNTED = ((8192, 8192, 2048), (16384, 4096, 64))
 METRICS = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 BLOCKS = {"8192 tokens, width 2048": (8, 1024, 2048), "256 tokens, width 512": (1, 256, 512)}
@@ -120,15 +121,6 @@ def take(case: Any, modes: Sequence[str]) -> Any:
         {name: timing.median_ms for name, timing in timings.items()},
         {name: timing.spread for name, timing in timings.items()},
     )
-
-
-def modes_of(case: Any, tuned: int) -> tuple[str, ...]:
-    """Return which of torch's compiled layers are measured there."""
-    shape = (case.m, case.n, case.k)
-    if case.steps == "bias" or shape not in AT_COMPILED or case.weight == "n":
-        return ()
-    best = case.steps == "GELU + residual" and AT_COMPILED.index(shape) < tuned
-    return (COMPILED, TUNED) if best else (COMPILED,)
 
 
 def blocks() -> dict[str, dict[str, float]]:
@@ -242,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--seconds", type=float, default=100, help="begin no layer after this (100)"
     )
     parser.add_argument("--workers", type=int, default=8, help="processes that compile first (8)")
-    parser.add_argument("--compiled", type=int, default=2, help="layers tuned by torch (2)")
+    parser.add_argument("--tuned", type=int, default=2, help="layers that torch tunes (2)")
     parser.add_argument("--anew", action="store_true", help="replace FILE instead of going on")
     parser.add_argument("--compile", type=int, nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--launch", nargs=4, help=argparse.SUPPRESS)
@@ -297,11 +289,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for case in to_do:
         if left() <= 0:
             break
-        taken.append(take(case, modes_of(case, chosen.compiled)))
-        ms = taken[-1].ms
-        print(f"{case}: {ms[fused.TORCH] * 1e3:.1f} us, " + ", ".join(
-            f"{taken[-1].ratio(name):.3f} of {name}" for name in ms if name != fused.OURS
-        ), flush=True)  # fmt: skip
+        taken.append(take(case, ()))
+        ms = taken[-1].ms[fused.TORCH] * 1e3
+        print(f"{case}: {ms:.1f} us, {taken[-1].ratio():.3f} of torch", flush=True)
+        store()
+    rows = more.setdefault("compiled", {})
+    wanted = [fused.Case(*shape, steps) for steps in AT_STEPS for shape in AT_COMPILED]
+    for i, (case, name) in enumerate(zip(wanted, map(str, wanted), strict=True)):
+        if name in rows or left() <= 0:
+            continue
+        rows[name] = dict(take(case, (COMPILED, TUNED) if i < chosen.tuned else (COMPILED,)).ms)
+        ratios = (f"{ms / rows[name][fused.OURS]:.3f} of {x}" for x, ms in rows[name].items())
+        print(f"{name}: {', '.join(ratios)}", flush=True)
         store()
     store()
     print(f"{len(taken)} layers in {chosen.out}; {len(to_do) + len(known) - len(taken)} are left")
