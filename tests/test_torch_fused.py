@@ -96,7 +96,10 @@ def test_a_wider_residual_gives_the_dtype():
     assert narrow.dtype == torch.float32
 
 
-@every_activation
+@pytest.mark.parametrize(
+    "activation",
+    [None, "gelu", *(pytest.param(name, marks=pytest.mark.long) for name in NAMES[2:])],
+)
 def test_opcheck(activation):
     for grad in (False, True):
         for lead, k, n in (((2, 3), 4, 5), ((), 1, 1), ((3,), 0, 5)):
@@ -142,7 +145,7 @@ def test_a_gradient_lies_in_memory_as_its_weight_does():
 # --- the rest of PyTorch --------------------------------------------------------------------------
 
 
-@every_activation
+@pytest.mark.parametrize("activation", [None, "gelu"])
 def test_compiled_whole_with_sizes_that_change(activation):
     compiled = torch.compile(linear, fullgraph=True, backend="aot_eager", dynamic=True)
     for lead in ((3,), (7,), (5,)):

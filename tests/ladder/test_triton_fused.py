@@ -111,6 +111,7 @@ def test_every_activation_with_and_without_other_steps(activation):
             checked(a, b, activation=activation, **steps, tiling=tiling)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_dtypes_of_inputs_of_what_is_added_and_of_the_result(dtype):
     a, b, _ = operands(20, 24, 40, dtype)
@@ -122,6 +123,7 @@ def test_dtypes_of_inputs_of_what_is_added_and_of_the_result(dtype):
         assert triton_fused.matmul(a, b, tiling=SMALL["pointers"]).dtype == dtype
 
 
+@pytest.mark.sample(3)
 @every_tiling
 def test_matrices_that_lie_otherwise(name):
     def columns(x):
@@ -142,6 +144,7 @@ def test_matrices_that_lie_otherwise(name):
     checked(a, b, **one, tiling=SMALL[name])
 
 
+@pytest.mark.sample(3)
 @every_tiling
 def test_out_may_be_a_view_and_what_lies_around_it_stays(name):
     a, b, beside = operands()
