@@ -182,6 +182,11 @@ def launch(shape: tuple[int, ...], steps: str) -> None:
             torch.cuda.cudart().cudaProfilerStop()
 
 
+def number(text: str) -> float:
+    """Return a number of `ncu`'s, which has commas between its thousands."""
+    return float(text.replace(",", ""))
+
+
 def counted(shape: tuple[int, ...], steps: str) -> list[dict]:
     """Return each kernel of a layer of torch and of the fused one, with the bytes of memory."""
     command = ["ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"]
@@ -199,8 +204,8 @@ def counted(shape: tuple[int, ...], steps: str) -> list[dict]:
     return [
         {
             "kernel": row["Kernel Name"][:60],
-            "read": float(row[METRICS[0]]),
-            "written": float(row[METRICS[1]]),
+            "read": number(row[METRICS[0]]),
+            "written": number(row[METRICS[1]]),
         }
         for row in rows
     ]
