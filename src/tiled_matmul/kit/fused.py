@@ -50,8 +50,10 @@ class Tiling:
         given = {"turned": choice.turned} | choice.options
         if choice.module == "triton_persistent":
             return cls(**given, resident=1, flatten=True, pieces=2, described=True)
-        if choice.module in ("triton_descriptors", "triton_split_k", "triton_swizzled"):
-            return cls(**given, pointers=choice.module == "triton_swizzled")
+        if choice.module in ("triton_swizzled", "triton_uneven"):
+            return cls(**given, pointers=True)
+        if choice.module in ("triton_descriptors", "triton_split_k"):
+            return cls(**given)
         raise ValueError(f"the fused kernel has no tiles like those of {choice}")
 
     def fitting(self, bytes_each: int, beside: int) -> Tiling:

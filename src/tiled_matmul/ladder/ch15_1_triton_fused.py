@@ -20,9 +20,9 @@ from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import candidates
 from tiled_matmul.kit.fused import Tiling, activation_of, beside_tile, number, operand
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.measured import Product
+from tiled_matmul.kit.measured import GRAIN, Product
 from tiled_matmul.kit.plans import remembered, scratch
-from tiled_matmul.kit.programs import can_overlap, cover, either_way, grouped, launch, precision
+from tiled_matmul.kit.programs import can_overlap, cover, grouped, launch, precision
 from tiled_matmul.ladder import triton_best
 
 GROUP_M = 16
@@ -201,8 +201,8 @@ def tiling_for(a, b, out, residual=None) -> Tiling:
     """Return the Tiling that `matmul` takes for these operands."""
     gpu = select().gpu
     capability = (9, 0) if gpu is None else gpu.capability
-    uneven = "".join(name for name, x in (("a", a), ("b", b)) if not either_way(x))
-    product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), uneven)
+    grains = triton_best.grain(a), triton_best.grain(b), GRAIN  # C needs no descriptor
+    product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), grains)
     tiling = chosen(product, capability, a.element_size())
     beside = out.element_size() + (0 if residual is None else residual.element_size())
     return tiling.fitting(a.element_size(), beside)
