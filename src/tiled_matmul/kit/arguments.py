@@ -24,7 +24,7 @@ def numpy_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[in
         _check_layout(name, array, array.flags.c_contiguous, array.strides)
     if out is None:
         return m, n, k, np.empty((m, n), a.dtype)
-    _check_out(a, out, (m, n))
+    _check_out(out, (m, n), a.dtype)
     _check_layout("out", out, out.flags.c_contiguous, out.strides)
     if not out.flags.writeable:
         raise ValueError("out is read-only; it must be writable")
@@ -41,6 +41,7 @@ def tensor_operands(
     *,
     column_major: bool = False,
     strided: bool = False,
+    out_dtype: Any = None,
 ) -> tuple[int, int, int, Any]:
     """Return (M, N, K, out) for a GPU rung; `out` is allocated, uninitialised, if it is None.
 
@@ -48,7 +49,8 @@ def tensor_operands(
     of the same dtype from `dtypes`, without gradients, on the back end's device (cuda; cpu in the
     simulators). `out` must overlap neither input. With `column_major`, a and b may also be
     transposes of row-major tensors. With `strided`, all three may be any views, but no two elements
-    of out may share an address. Raises TypeError or ValueError otherwise.
+    of out may share an address. With `out_dtype`, a torch dtype that `dtypes` names, out has that
+    one. Raises TypeError or ValueError otherwise.
     """
     import torch
 
@@ -71,9 +73,16 @@ def tensor_operands(
         transposed = column_major and tensor.T.is_contiguous()
         contiguous = strided or transposed or tensor.is_contiguous()
         _check_layout(name, tensor, contiguous, tensor.stride(), column_major)
+    if out_dtype is not None and (
+        not isinstance(out_dtype, torch.dtype) or _name_of(out_dtype) not in dtypes
+    ):
+        raise TypeError(f"out_dtype must be None or one of {', '.join(dtypes)}; got {out_dtype!r}")
+    wanted = a.dtype if out_dtype is None else out_dtype
     if out is None:
-        return m, n, k, a.new_empty((m, n))
-    _check_out(a, out, (m, n))
+        return m, n, k, a.new_empty((m, n), dtype=wanted)
+    _check_out(out, (m, n), wanted, "the inputs are" if out_dtype is None else "out_dtype is")
+    if out.device != a.device:
+        raise ValueError(f"a lies on {a.device} and out on {out.device}")
     if not strided:
         _check_layout("out", out, out.is_contiguous(), out.stride())
     elif _folded(out):
@@ -84,6 +93,30 @@ def tensor_operands(
     if _overlap(out, a) or _overlap(out, b):
         raise ValueError("out shares memory with an input; pass a separate tensor")
     return m, n, k, out
+
+
+def beside(name: str, tensor: Any, shape: tuple[int, ...], out: Any, dtypes: tuple) -> None:
+    """Check a tensor that an epilogue reads beside out, of any strides; None is left out.
+
+    It has a dtype from `dtypes` and no gradient, lies on out's device and shares no memory with it.
+    Raises TypeError or ValueError otherwise.
+    """
+    import torch
+
+    if tensor is None:
+        return
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name} must be a torch tensor or None, got {type(tensor).__name__}")
+    if tuple(tensor.shape) != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {tuple(tensor.shape)}")
+    if _name(tensor) not in dtypes:
+        raise TypeError(f"{name} has dtype {_name(tensor)}; this rung takes {', '.join(dtypes)}")
+    if tensor.device != out.device:
+        raise ValueError(f"{name} lies on {tensor.device} and out on {out.device}")
+    if tensor.requires_grad:
+        raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
+    if _overlap(out, tensor):
+        raise ValueError(f"out shares memory with {name}; pass a separate tensor")
 
 
 def positive(name: str, value: Any, limit: int | None = None) -> int:
@@ -118,11 +151,13 @@ def _sizes(a: Any, b: Any, dtypes: tuple) -> tuple[int, int, int]:
     return int(a.shape[0]), int(b.shape[1]), int(a.shape[1])
 
 
-def _check_out(a: Any, out: Any, shape: tuple[int, int]) -> None:
+def _check_out(
+    out: Any, shape: tuple[int, int], dtype: Any, wanted: str = "the inputs are"
+) -> None:
     if tuple(out.shape) != shape:
         raise ValueError(f"out has shape {tuple(out.shape)}, the product has {shape}")
-    if out.dtype != a.dtype:
-        raise TypeError(f"out is {_name(out)}, the inputs are {_name(a)}")
+    if out.dtype != dtype:
+        raise TypeError(f"out is {_name(out)}, {wanted} {_name_of(dtype)}")
 
 
 def _check_layout(
@@ -155,4 +190,8 @@ def span_bytes(x: Any) -> int:
 
 
 def _name(array: Any) -> str:
-    return str(array.dtype).removeprefix("torch.")
+    return _name_of(array.dtype)
+
+
+def _name_of(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")

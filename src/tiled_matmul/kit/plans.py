@@ -3,7 +3,8 @@
 The first call with operands of a kind runs the launcher with all its checks, and notes what it
 launches. Later calls with operands of that kind fill new addresses into these launches and make
 them. A kind is everything that a launcher may look at: shapes, strides, dtype, device, whether an
-address is a multiple of 16 bytes, and the options. Whether out overlaps an input is looked at each
+address is a multiple of 16 bytes, which operands begin at one address, and the options. Options
+that are tensors, such as a bias, are operands. Whether out overlaps an input is looked at each
 time, from the addresses. What cannot be noted is not remembered: then every call runs the launcher.
 """
 
@@ -41,10 +42,11 @@ class _CannotNote(Exception):
 
 @dataclass
 class Plan:
-    """What a launcher did with a, b and out: its steps, functions of tensors and a stream.
+    """What a launcher did with a, b, out and others: its steps, functions of tensors and a stream.
 
-    The list begins with a, b and out; a step may append one. `spans` are the bytes from the first
-    to the last address of a, b and out. While it is noted, `tensors` holds the first call's own.
+    The list begins with a, b, out and the options that are tensors; a step may append one. `spans`
+    are the bytes from the first to the last address of each. While it is noted, `tensors` holds the
+    first call's own.
     """
 
     tensors: list = field(default_factory=list)
@@ -70,49 +72,56 @@ def remembered(launcher: Callable) -> Callable:
     """Decorate a launcher, `launcher(a, b, out=None, **options)`, to remember its plans.
 
     It runs as it is where it must: for tensors that are not on a GPU, while `withheld`, and inside
-    another launcher whose plan is being noted. A tensor's own GPU is made the current one.
+    another launcher whose plan is being noted. A tensor's own GPU is made the current one. A new
+    out has the option `out_dtype` if there is one, else the dtype of a.
     """
     plans: dict[tuple, Plan] = {}
 
     @wraps(launcher)
     def remembering(a, b, out=None, *others, **options):
-        if others or not _plain(a, b, out) or _noted.plan is not None or _noted.pauses:
+        named = {x: y for x, y in options.items() if isinstance(y, torch.Tensor)}
+        if others or not _plain(a, b, out, *named.values()) or _noted.plan or _noted.pauses:
             return launcher(a, b, out, *others, **options)
         gpu = a.get_device()
         if gpu != torch.cuda.current_device():
             with torch.cuda.device(a.device):
                 return remembering(a, b, out, **options)
-        at_a, at_b = a.data_ptr(), b.data_ptr()
+        inputs = (a, b, *named.values())
+        at = [x.data_ptr() for x in inputs]
         at_out = 0 if out is None else out.data_ptr()
-        near = at_a % ALIGNED == 0, at_b % ALIGNED == 0, at_out % ALIGNED == 0, at_a == at_b
-        key = (_kind(a), _kind(b), out is None or _kind(out), near, repr(options))
+        rest = {x: y for x, y in options.items() if x not in named} if named else options
+        near = [x % ALIGNED == 0 for x in (*at, at_out)]
+        first = [at.index(x) for x in at]  # of those that begin at one address
+        kinds = tuple(map(_kind, inputs))
+        key = kinds, out is None or _kind(out), *near, *first, *named, repr(rest)
         plan = plans.get(key)
         if plan is None:
             if len(plans) >= MOST_PLANS:
                 plans.clear()
             plans[key] = plan = Plan()  # nobody runs it before it is complete
             try:
-                return _note(plan, launcher, a, b, out, options)
+                return _note(plan, launcher, a, b, out, options, list(named.values()))
             except BaseException:
                 plans.pop(key, None)
                 raise
         if plan.steps is None:
             return launcher(a, b, out, **options)
-        span_a, span_b, span_out = plan.spans
         if out is None:
-            out = a.new_empty((a.shape[0], b.shape[1]))
-        elif (at_out < at_a + span_a and at_a < at_out + span_out) or (
-            at_out < at_b + span_b and at_b < at_out + span_out
-        ):
-            return launcher(a, b, out, **options)  # which says what is wrong
-        plan.run([a, b, out], gpu)
+            out = _made(a, b, options)
+        else:
+            end = at_out + plan.spans[2]
+            spans = plan.spans[:2] + plan.spans[3:]
+            for start, span in zip(at, spans, strict=True):
+                if at_out < start + span and start < end:
+                    return launcher(a, b, out, **options)  # which says what is wrong
+        plan.run([a, b, out, *named.values()], gpu)
         return out
 
     remembering.plans = plans
     return remembering
 
 
-def _plain(a: Any, b: Any, out: Any) -> bool:
+def _plain(a: Any, b: Any, out: Any, *others: Any) -> bool:
     """Are these tensors on a GPU, and of no subclass that could do something else?"""
     return (
         type(a) in TENSORS
@@ -120,25 +129,34 @@ def _plain(a: Any, b: Any, out: Any) -> bool:
         and (out is None or type(out) in TENSORS)
         and a.is_cuda
         and a.layout is b.layout is torch.strided
+        and all(type(x) in TENSORS and x.layout is torch.strided for x in others)
     )
+
+
+def _made(a: torch.Tensor, b: torch.Tensor, options: dict) -> torch.Tensor:
+    """Return memory for the product of a and b."""
+    return a.new_empty((a.shape[0], b.shape[1]), dtype=options.get("out_dtype") or a.dtype)
 
 
 def _kind(x: torch.Tensor) -> tuple:
     return x.shape, x.stride(), x.dtype, x.get_device(), x.requires_grad, x.is_neg()
 
 
-def _note(plan: Plan, launcher: Callable, a: Any, b: Any, out: Any, options: dict) -> Any:
+def _note(
+    plan: Plan, launcher: Callable, a: Any, b: Any, out: Any, options: dict, others: list
+) -> Any:
     """Run the launcher, and note in the plan what it does. Its exceptions pass through."""
     fit = a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0]  # else the launcher says what is wrong
-    made = a.new_empty((a.shape[0], b.shape[1])) if out is None and fit else out
-    draft = Plan([a, b, made], [])
+    fit = fit and isinstance(options.get("out_dtype"), torch.dtype | None)
+    made = _made(a, b, options) if out is None and fit else out
+    draft = Plan([a, b, made, *others], [])
     _noted.plan = draft
     try:
         result = launcher(a, b, made, **options)
     finally:
         _noted.plan = None
     if draft.steps and result is made:
-        plan.spans = tuple(map(span_bytes, (a, b, made)))
+        plan.spans = tuple(map(span_bytes, (a, b, made, *others)))
         plan.steps = draft.steps
     return result
 

@@ -213,6 +213,7 @@ LADDER: tuple[Rung, ...] = (
 # What a layer asks for besides a product: these have arguments and baselines of their own, so they
 # are not steps of the climb.
 LAYER: tuple[Rung, ...] = (
+    _triton("fused", "bias, activation and residual in the store", 15, after="triton_persistent"),
 )
 # fmt: on
 

@@ -1,0 +1,95 @@
+"""What a launcher with an epilogue needs besides the others': its tiling, and ways to a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tiled_matmul.kit.arguments import positive
+from tiled_matmul.kit.candidates import Choice
+from tiled_matmul.kit.programs import check_blocks, check_group, cover, describable, describe
+
+ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
+PIECES = (1, 2, 4)
+FEWEST_COLUMNS = 16  # of a piece
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How C is cut into tiles, and who makes them.
+
+    `block`, `num_warps`, `num_stages` and `group_m` are those of the other rungs. K is cut into
+    `splits` parts. `resident` programs stay on each multiprocessor and take tile after tile, in
+    one loop of tiles and steps if `flatten`; with 0 each tile has a program of its own. A tile is
+    finished in `pieces` of its columns. Rows of a and b are read by descriptors, or with `pointers`
+    by pointers; those of C and the residual by descriptors if `described` and one fits. With
+    `turned`, the transpose of C is made from those of b and a.
+    """
+
+    block: tuple[int, int, int]
+    num_warps: int = 4
+    num_stages: int = 3
+    group_m: int = 8
+    splits: int = 1
+    resident: int = 0
+    flatten: bool = False
+    pieces: int = 1
+    pointers: bool = False
+    described: bool = False
+    turned: bool = False
+
+    @classmethod
+    def of(cls, choice: Choice) -> Tiling:
+        """Return how the fused kernel does what one of the other rungs does.
+
+        Raises ValueError for a rung that cuts C otherwise.
+        """
+        given = {"turned": choice.turned} | choice.options
+        if choice.module == "triton_persistent":
+            return cls(**given, resident=1, flatten=True, pieces=2, described=True)
+        if choice.module in ("triton_descriptors", "triton_split_k", "triton_swizzled"):
+            return cls(**given, pointers=choice.module == "triton_swizzled")
+        raise ValueError(f"the fused kernel has no tiles like those of {choice}")
+
+    def check(self, m: int, n: int) -> None:
+        """Raise TypeError or ValueError unless C (M, N) can be cut so."""
+        check_blocks(self.block, self.num_warps, self.num_stages)
+        check_group(self.group_m, cover(m if self.turned else n, self.block[1]))
+        positive("splits", self.splits)
+        if self.resident != 0 or type(self.resident) is not int:
+            positive("resident", self.resident)
+        if self.pieces not in PIECES or self.block[1] // self.pieces < FEWEST_COLUMNS:
+            known = ", ".join(map(str, PIECES))
+            raise ValueError(
+                f"pieces must be one of {known}, each of {FEWEST_COLUMNS} columns or more; "
+                f"got {self.pieces!r} of {self.block[1]} columns"
+            )
+
+
+def activation_of(name: Any) -> str | None:
+    """Return the name if it is one of ACTIVATIONS, or None; otherwise raise ValueError."""
+    if name is not None and name not in ACTIVATIONS:
+        raise ValueError(f"activation must be None or one of {', '.join(ACTIVATIONS)}; got {name!r}")
+    return name
+
+
+def number(name: str, value: Any) -> float:
+    """Return a number as a float. Raises TypeError for anything else."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    return float(value)
+
+
+def operand(x: Any, rows: int, columns: int, pointers: bool) -> tuple[Any, str]:
+    """Return (descriptor or matrix, how its tiles are read: "rows", "columns" or "pointers")."""
+    if pointers:
+        return x, "pointers"
+    tiles, transposed = describe(x, rows, columns)
+    return tiles, "columns" if transposed else "rows"
+
+
+def beside_tile(x: Any, rows: int, columns: int, described: bool) -> tuple[Any, str]:
+    """Return the same for a matrix of C's shape, or for None. It is never copied."""
+    if x is None or not described or not describable(x):
+        return x, "pointers"
+    return describe(x, rows, columns)[0], "rows"

@@ -1,0 +1,251 @@
+"""The epilogue fused: bias, activation and residual are applied to a tile before it is stored.
+
+A layer computes activation(scale · a·b + bias) + residual. As kernels of their own, these steps
+load and store C again and again. What changed: the tile's sums are still in registers when its
+product is done, so `finished` computes the whole expression there, and C is stored once. Where K is
+cut into parts, no program has whole sums, so the kernel that adds up the parts finishes them. One
+kernel covers `triton_persistent`, `triton_descriptors` and `triton_split_k`, as `Tiling` says.
+Source: NVIDIA, CUTLASS, "epilogue visitor tree"; Hendrycks and Gimpel 2016 for GELU.
+"""
+
+from functools import cache
+
+import torch
+import triton
+import triton.language as tl
+
+from tiled_matmul.kit.arguments import beside, tensor_operands
+from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.candidates import candidates
+from tiled_matmul.kit.fused import Tiling, activation_of, beside_tile, number, operand
+from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.measured import Product
+from tiled_matmul.kit.plans import remembered, scratch
+from tiled_matmul.kit.programs import can_overlap, cover, either_way, grouped, launch, precision
+from tiled_matmul.ladder import triton_best
+
+ELSEWHERE = ("triton_gluon", "triton_two_widths")  # rungs whose tiles are cut otherwise
+SUMMED = 1024  # elements of C that a program of the second kernel adds up
+DTYPES = ("float16", "bfloat16", "float32")
+# Coefficients of q in GELU(x) = max(x, 0) − t · 2^q(t), t = min(|x|, 6): within 3e-7 of the exact
+# one, as float32's own rounding is, and fewer instructions than erf.
+GELU_0, GELU_1, GELU_2, GELU_3, GELU_4, GELU_5, GELU_6 = map(
+    tl.constexpr,
+    (
+        *(-1.000007390975952, -1.1510945558547974, -0.45902886986732483, -0.053143177181482315),
+        *(0.007949979975819588, -0.0007414309657178819, 3.1220239179674536e-05),
+    ),
+)
+
+
+@triton.jit
+def activated(x, ACTIVATION: tl.constexpr):
+    """Return the activation of x, float32."""
+    if ACTIVATION == "relu":
+        x = tl.where(x < 0, 0.0, x)  # NaN stays
+    elif ACTIVATION == "silu":
+        x = x * tl.sigmoid(x)
+    elif ACTIVATION == "gelu_tanh":  # 0.5 · (1 + tanh u) is sigmoid(2 · u)
+        x = x * tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
+    elif ACTIVATION == "gelu_erf":
+        x = 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))
+    elif ACTIVATION == "gelu":
+        t = tl.minimum(tl.abs(x), 6.0)
+        q = GELU_6 * t + GELU_5
+        q = q * t + GELU_4
+        q = q * t + GELU_3
+        q = q * t + GELU_2
+        q = q * t + GELU_1
+        x = tl.where(x < 0, 0.0, x) - t * tl.exp2(q * t + GELU_0)
+    return x
+
+
+@triton.jit
+def finished(sums, scale, bias, residual, ACTIVATION: tl.constexpr):
+    """Return activation(scale · sums + bias) + residual, in float32. None is left out."""
+    x = sums * scale
+    if bias is not None:
+        x += bias.to(tl.float32)
+    x = activated(x, ACTIVATION)
+    if residual is not None:
+        x += residual.to(tl.float32)
+    return x
+
+
+@triton.jit
+def tile_of(
+    x, row, column, M, N, x_row, x_col,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, BY: tl.constexpr,
+):  # fmt: skip
+    """Return a tile of a matrix: by a descriptor of its rows or columns, or else by pointers."""
+    if BY == "rows":
+        tile = x.load([row, column])
+    elif BY == "columns":
+        tile = x.load([column, row]).T
+    else:
+        m, n = row + tl.arange(0, ROWS)[:, None], column + tl.arange(0, COLUMNS)[None, :]
+        at = x + (m.to(tl.int64) * x_row + n.to(tl.int64) * x_col)
+        tile = tl.load(at, mask=(m < M) & (n < N), other=0.0)
+    return tile
+
+
+@triton.jit
+def finish(
+    sums, top, left, M, N, scale, bias, c, residual, strides,
+    ACTIVATION: tl.constexpr, TURNED: tl.constexpr, PIECES: tl.constexpr,
+    C_BY: tl.constexpr, R_BY: tl.constexpr,
+):  # fmt: skip
+    """Finish the sums of the tile of C at (top, left), and store it in pieces of its columns."""
+    ROWS: tl.constexpr = sums.shape[0]
+    COLUMNS: tl.constexpr = sums.shape[1]
+    if PIECES > 1:
+        HALF: tl.constexpr = COLUMNS // 2
+        pair = tl.permute(tl.reshape(sums, (ROWS, 2, HALF)), (0, 2, 1))
+        near, far = tl.split(pair)
+        finish(near, top, left, M, N, scale, bias, c, residual, strides,
+               ACTIVATION, TURNED, PIECES // 2, C_BY, R_BY)  # fmt: skip
+        finish(far, top, left + HALF, M, N, scale, bias, c, residual, strides,
+               ACTIVATION, TURNED, PIECES // 2, C_BY, R_BY)  # fmt: skip
+    else:
+        m, n = top + tl.arange(0, ROWS), left + tl.arange(0, COLUMNS)
+        bias_step, c_row, c_col, r_row, r_col = strides
+        if bias is not None:
+            if TURNED:
+                bias = tl.load(bias + m.to(tl.int64) * bias_step, mask=m < M, other=0.0)[:, None]
+            else:
+                bias = tl.load(bias + n.to(tl.int64) * bias_step, mask=n < N, other=0.0)[None, :]
+        if residual is not None:
+            residual = tile_of(residual, top, left, M, N, r_row, r_col, ROWS, COLUMNS, R_BY)
+        x = finished(sums, scale, bias, residual, ACTIVATION)
+        if C_BY == "rows":
+            c.store([top, left], x.to(c.dtype))
+        else:
+            at = c + (m.to(tl.int64)[:, None] * c_row + n.to(tl.int64)[None, :] * c_col)
+            tl.store(at, x.to(c.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+@triton.jit
+def triton_fused_kernel(
+    a, b, c, bias, residual, parts, M, N, K, scale,
+    a_row, a_col, b_row, b_col, bias_step, c_row, c_col, r_row, r_col,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    PRECISION: tl.constexpr, GROUP_M: tl.constexpr, SPLITS: tl.constexpr,
+    ACTIVATION: tl.constexpr, TURNED: tl.constexpr, PIECES: tl.constexpr,
+    A_BY: tl.constexpr, B_BY: tl.constexpr, C_BY: tl.constexpr, R_BY: tl.constexpr,
+    FLATTEN: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    tiles = tiles_m * tiles_n
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
+    first, step = tl.program_id(0), tl.num_programs(0)
+    for work in tl.range(first, tiles * SPLITS, step, flatten=FLATTEN):
+        tile, split = (work % tiles, work // tiles) if SPLITS > 1 else (work, 0)
+        tile_m, tile_n = grouped(tile, tiles_m, tiles_n, GROUP_M)
+        top, left = tile_m * BLOCK_M, tile_n * BLOCK_N
+        sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k in range(split * BLOCK_K, K, SPLITS * BLOCK_K):
+            a_tile = tile_of(a, top, k, M, K, a_row, a_col, BLOCK_M, BLOCK_K, A_BY)
+            b_tile = tile_of(b, k, left, K, N, b_row, b_col, BLOCK_K, BLOCK_N, B_BY)
+            sums = tl.dot(a_tile, b_tile, sums, input_precision=PRECISION)
+        if SPLITS > 1:
+            m, n = top + tl.arange(0, BLOCK_M)[:, None], left + tl.arange(0, BLOCK_N)[None, :]
+            at = parts + split.to(tl.int64) * M * N + (m.to(tl.int64) * N + n)
+            tl.store(at, sums, mask=(m < M) & (n < N))
+        else:
+            strides = (bias_step, c_row, c_col, r_row, r_col)
+            finish(sums, top, left, M, N, scale, bias, c, residual, strides,
+                   ACTIVATION, TURNED, PIECES, C_BY, R_BY)  # fmt: skip
+
+
+@triton.jit
+def finish_parts_kernel(
+    parts, c, bias, residual, size, N, scale, bias_step, c_row, c_col, r_row, r_col,
+    SPLITS: tl.constexpr, SUMMED: tl.constexpr, ACTIVATION: tl.constexpr, TURNED: tl.constexpr,
+    OVERLAP: tl.constexpr,
+):  # fmt: skip
+    at = tl.program_id(0).to(tl.int64) * SUMMED + tl.arange(0, SUMMED)
+    m, n = at // N, at % N
+    if bias is not None:
+        bias = tl.load(bias + (m if TURNED else n) * bias_step, mask=at < size, other=0.0)
+    if residual is not None:
+        residual = tl.load(residual + (m * r_row + n * r_col), mask=at < size, other=0.0)
+    if OVERLAP:
+        tl.extra.cuda.gdc_wait()  # until the first kernel has stored all parts
+    total = tl.zeros((SUMMED,), tl.float32)
+    for split in tl.static_range(SPLITS):
+        part = parts + tl.cast(split, tl.int64) * size
+        total += tl.load(part + at, mask=at < size, other=0.0)
+    x = finished(total, scale, bias, residual, ACTIVATION)
+    tl.store(c + (m * c_row + n * c_col), x.to(c.dtype.element_ty), mask=at < size)
+
+
+def tiling_for(a, b) -> Tiling:
+    """Return the Tiling that `matmul` takes for these operands."""
+    gpu = select().gpu
+    capability = (9, 0) if gpu is None else gpu.capability
+    uneven = "".join(name for name, x in (("a", a), ("b", b)) if not either_way(x))
+    product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), uneven)
+    return chosen(product, capability, a.element_size())
+
+
+@cache
+def chosen(product: Product, capability: tuple[int, int], bytes_each: int) -> Tiling:
+    """Return the Tiling of what `triton_best` takes, or else of the best that this kernel can be."""
+    m, n, k, many = product.m, product.n, product.k, product.multiprocessors
+    choice = triton_best.chosen(product, capability, bytes_each)
+    if choice.module in ELSEWHERE:
+        own = [each for each in candidates(m, n, k, many) if each.module not in ELSEWHERE]
+        choice = min(own, key=lambda each: triton_best.clocks(each, m, n, k, many))
+    return Tiling.of(choice)
+
+
+@remembered
+def matmul(
+    a, b, out=None, *, bias=None, activation=None, residual=None, scale=1.0, out_dtype=None,
+    tiling=None,
+):  # fmt: skip
+    """Return activation(scale · a·b + bias) + residual, a (M, K) · b (K, N), as (M, N).
+
+    torch tensors of any strides; a and b of one dtype of DTYPES. `bias` (N,) and `residual` (M, N)
+    are of any of DTYPES, or None; `activation` is one of ACTIVATIONS or None; `scale` is a number.
+    The result has `out_dtype`, that of `out`, or else that of a. All is computed in float32 and
+    rounded once. `tiling` says how C is cut; None takes what `tiling_for` finds for the shape. A
+    matrix of rows that no descriptor fits is read by pointers. Raises TypeError or ValueError as
+    `tensor_operands`, `beside` and `launch` do, for another activation, scale or dtype, and as
+    `Tiling.check` does.
+    """
+    m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True, out_dtype=out_dtype)
+    beside("bias", bias, (n,), out, DTYPES)
+    beside("residual", residual, (m, n), out, DTYPES)
+    activation, scale = activation_of(activation), number("scale", scale)
+    tiling = tiling_for(a, b) if tiling is None else tiling
+    tiling.check(m, n)
+    c, turned = out, tiling.turned
+    if turned:
+        a, b, c, m, n = b.T, a.T, out.T, n, m
+        residual = None if residual is None else residual.T
+    (rows, columns, depth), splits = tiling.block, tiling.splits
+    bias_step = 0 if bias is None else bias.stride(0)
+    strides = (bias_step, *c.stride(), *((0, 0) if residual is None else residual.stride()))
+    a_tiles, a_by = operand(a, rows, depth, tiling.pointers)
+    b_tiles, b_by = operand(b, depth, columns, tiling.pointers)
+    options = {"num_warps": tiling.num_warps, "num_stages": tiling.num_stages}
+    tiles = cover(m, rows) * cover(n, columns) * splits
+    programs = min(tiles, tiling.resident * multiprocessors()) if tiling.resident else tiles
+    piece, described, overlap = columns // tiling.pieces, tiling.described, False
+    (to, c_by), (near, r_by) = (beside_tile(x, rows, piece, described) for x in (c, residual))
+    if splits > 1:
+        parts, overlap = scratch(splits * m * n, dtype=torch.float32, device=out.device), can_overlap()
+        tensors = (c, None, None, parts)
+    else:
+        tensors = (to, bias, near, None)
+    switches = (precision(a), tiling.group_m, splits, activation, turned, tiling.pieces)
+    ways = (a_by, b_by, c_by, r_by, tiling.flatten, overlap)
+    numbers = (m, n, k, scale, *a.stride(), *b.stride(), *strides, *tiling.block)
+    launch(triton_fused_kernel, (programs,), a_tiles, b_tiles, *tensors, *numbers, *switches, *ways, **options)
+    if splits > 1:
+        numbers, switches = (m * n, n, scale, *strides), (splits, SUMMED, activation, turned, overlap)
+        grid = (cover(m * n, SUMMED),)
+        launch(finish_parts_kernel, grid, parts, c, bias, residual, *numbers, *switches, launch_pdl=overlap)
+    return out
