@@ -123,6 +123,8 @@ def kind_of(scalar):
         "fp16": "float16",
         "fp32": "float32",
     }.get(scalar.name, scalar.name)
+
+
 FLOAT8 = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
 
 

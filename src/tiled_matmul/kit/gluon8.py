@@ -65,7 +65,8 @@ class Tile8:
     @property
     def shared_bytes(self) -> int:
         """The bytes of shared memory, but for barriers."""
-        scales = 4 * (self.height + self.wide) if self.mode == BY_BLOCKS.value else 0
+        scales = self.height * (not self.a_square) + self.wide * (not self.b_square)
+        scales *= 4 * (self.mode == BY_BLOCKS.value)
         ring = self.stages * ((self.height + self.wide) * self.k + scales)
         return ring + self.height * self.piece * self.c_bytes
 

@@ -80,7 +80,7 @@ def copy8(work, TILE: gl.constexpr):
 
 @gluon.jit
 def start_product(group: gl.constexpr, step, k, row, left, work, like, TILE: gl.constexpr):
-    """Wait for a block of K, start its product, and return it and a scale that all its sums have."""
+    """Wait for a block of K and start its product; return it and a scale that is for all of it."""
     tensors, buffers, barriers, sizes, steps = work
     a, b, c, scale_a, scale_b = tensors
     a_tiles, b_tiles, a_scales, b_scales, c_pieces = buffers
@@ -205,8 +205,8 @@ def matmul(
     that the ring holds, `group_m` how many tiles a group has along M, `programs` how many run, one
     for each multiprocessor if None. Where no descriptor fits out, the product is made in memory of
     its own and copied. Where `kit.gluon8.can_run` says no, and for scales that only on one side are
-    those of blocks, `triton_fp8` multiplies, in tiles of its own. Raises TypeError or ValueError as `triton_fp8`,
-    `tile8_of`, `check_group` and `launch` do.
+    those of blocks, `triton_fp8` multiplies, in tiles of its own. Raises TypeError or ValueError as
+    `triton_fp8`, `tile8_of`, `check_group` and `launch` do.
     """
     m, n, k, out = float8_operands(a, b, out, out_dtype)
     a_scales = Scales.of("scale_a", scale_a, m, k, out)
@@ -215,13 +215,13 @@ def matmul(
     mode = BY_BLOCKS if by_blocks else FAST if fast else PROMOTED
     squares = a_scales.square, b_scales.square
     tile = tile8_of(block, num_stages, group_m, mode.value, out.element_size(), squares)
+    check_group(group_m, cover(n, tile.width))
     programs = multiprocessors() if programs is None else positive("programs", programs)
     both = a_scales.by_blocks == b_scales.by_blocks and squares != (True, True)
     if not can_run() or not both or not (by_blocks or squares == (False, False)):
         scales = {"scale_a": scale_a, "scale_b": scale_b}
         return triton_fp8.matmul(a, b, out, **scales, fast=fast, block=(64, 128, 128))
     to = out if describable(out) else aligned_like(out)
-    check_group(group_m, cover(n, tile.width))
     arguments = (
         described8(by_k(a), tile.rows, tile.k),
         described8(by_k(b.T), tile.wide, tile.k),
