@@ -171,6 +171,36 @@ def errors(k: int, place: str = "cuda", side: int = SIDE, **tiles: Any) -> Itera
             yield {"k": k, "inputs": name, "mode": mode} | found
 
 
+def against_model(k: int, place: str = "cuda", side: int = 8, **tiles: Any) -> Iterator[dict]:
+    """Yield what a GPU's sums lose beside what `models.narrow_sums` says: mean relative errors.
+
+    `equal` is the share of C's elements that the model predicts to the last bit.
+    """
+    import torch
+
+    from tiled_matmul.ladder import rung
+    from tiled_matmul.models.narrow_sums import narrow_sums
+
+    one = torch.ones(1, 1, device=place)
+    for name, x, w in list(inputs(k, place, side))[:2]:
+        a, b = (each.to(torch.float8_e4m3fn) for each in (x, w))
+        exact = (a.double() @ b.double().T).cpu().numpy()
+        for fast in (True, False):
+            options = {"scale_a": one, "scale_b": one, "fast": fast, "out_dtype": torch.float32}
+            c = rung(RUNG).matmul(a, b.T, **options, **tiles).cpu().numpy()
+            values = a.float().cpu().numpy(), b.float().cpu().numpy().T
+            model = narrow_sums(*values, None if fast else 128)
+            size = abs(exact).mean()
+            yield {
+                "k": k,
+                "inputs": name,
+                "fast": fast,
+                "measured": abs(c - exact).mean() / size,
+                "predicted": abs(model - exact).mean() / size,
+                "equal": float((c == model.astype("float32")).mean()),
+            }
+
+
 # --- the command ----------------------------------------------------------------------------------
 
 
@@ -196,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shapes = SQUARES + UNEVEN
     if given.shapes:
         shapes = [tuple(map(int, each.split("x"))) for each in given.shapes.split(",")]
-    stored = {"provenance": provenance("gpu"), "times": [], "errors": []}
+    stored = {"provenance": provenance("gpu"), "times": [], "errors": [], "model": []}
     if given.out.exists() and not given.anew:
         before = json.loads(given.out.read_text())
         differ = [x for x in SAME if before["provenance"].get(x) != stored["provenance"][x]]
@@ -220,6 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{'×'.join(map(str, job[0]))} {job[1]}: {ratio:.3f}", flush=True)
     if not stored["errors"]:
         stored["errors"] = [each for k in DEEP for each in errors(k)]
+        stored["model"] = [each for k in DEEP for each in against_model(k)]
     replace_text(given.out, json.dumps(stored, indent=1) + "\n")
     for mode in dict.fromkeys(each["mode"] for each in stored["times"]):
         print(f"{mode:20} {mean_ratio(stored['times'], mode):.3f} of torch")
@@ -228,6 +259,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"K {each['k']:6} {each['inputs']:30} {each['mode']:18} "
             f"sums {each['sums']['worst']:.1e}, all {each['all']['worst']:.1e} "
             f"(median {each['all']['median']:.1e})"
+        )
+    for each in stored["model"]:
+        print(
+            f"K {each['k']:6} {each['inputs']:10} {'fast' if each['fast'] else 'promoted':9} "
+            f"measured {each['measured']:.2e}, model {each['predicted']:.2e}, "
+            f"equal {each['equal']:.0%}"
         )
     print(f"{len(stored['times'])} times in {given.out}" + (f"; {left} are left" if left else ""))
     return 0
