@@ -247,7 +247,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         one = take(*job)
         stored["times"].append(one)
         ratio = one["ms"][BASELINE] / one["ms"][RUNG]
-        print(f"{'×'.join(map(str, job[0]))} {job[1]}: {ratio:.3f}", flush=True)
+        took = one["ms"][BASELINE] * 1e3
+        print(f"{'×'.join(map(str, job[0]))} {job[1]}: {ratio:.3f} of {took:.1f} µs", flush=True)
     if not stored["errors"]:
         stored["errors"] = [each for k in DEEP for each in errors(k)]
         stored["model"] = [each for k in DEEP for each in against_model(k)]

@@ -19,7 +19,7 @@ from tiled_matmul.machine.device import shared_limit
 ROWS = 64  # of a group of four warps
 KINDS = {"float8_e4m3fn": gl.float8e4nv, "float8_e5m2": gl.float8e5}
 FAST, PROMOTED, BY_BLOCKS = (gl.constexpr(mode) for mode in range(3))
-SPARE = 40  # registers of a thread that hold no sums
+SPARE = 32  # registers of a thread that hold no sums
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Tile8:
     @property
     def piece(self) -> int:
         """The columns that are stored at a time."""
-        return min(128 // self.c_bytes, self.wide)
+        return min((64 if self.groups == MOST_GROUPS else 128) // self.c_bytes, self.wide)
 
     @property
     def shared_bytes(self) -> int:
@@ -81,7 +81,7 @@ class Tile8:
             raise ValueError(
                 f"{self} takes {self.shared_bytes} bytes of shared memory; there are {most}"
             )
-        sums = ROWS * self.wide // 128 * (1 if self.mode == FAST.value else 3)
+        sums = ROWS * self.wide // 128 * (1 if self.mode == FAST.value else 2)
         if sums > self.registers - SPARE:
             raise ValueError(
                 f"{self} has {sums} sums for each thread; {self.registers - SPARE} are possible"
@@ -150,14 +150,6 @@ def make_ring8(tensors, TILE: gl.constexpr):  # noqa: N803
         mbarrier.init(full.index(slot), count=1)  # one warp copies
         mbarrier.init(empty.index(slot), count=GROUPS)
     return (a_tiles, b_tiles, a_scales, b_scales, c_pieces), (full, empty)
-
-
-@gluon.jit
-def depth(K, TILE: gl.constexpr):  # noqa: N803
-    """Return where the loop over K ends. Promoted blocks go in pairs; beyond K all is 0."""
-    if TILE.mode == FAST:
-        return K
-    return gl.cdiv(K, 2 * TILE.k) * 2 * TILE.k
 
 
 @gluon.jit

@@ -19,8 +19,9 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tiled_matmul.kit.arguments import positive
+from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.float8 import SHARED, Scales, by_k, float8_operands, pick
-from tiled_matmul.kit.launch import need_capability
+from tiled_matmul.kit.launch import multiprocessors, need_capability
 from tiled_matmul.kit.plans import remembered, scratch
 from tiled_matmul.kit.programs import (
     can_overlap,
@@ -42,14 +43,16 @@ def scales_of(
 ):  # fmt: skip
     """Return the scales of BLOCK rows from `first` on, with an axis more: one if they share it."""
     if SQUARE and BLOCK <= 128:
-        return tl.load(scales + tl.cast(first // 128, tl.int64) * step)
-    at = first + tl.arange(0, BLOCK)
-    row = at // 128 if SQUARE else at
-    found = tl.load(scales + row.to(tl.int64) * step, mask=at < size, other=0.0)
-    return tl.expand_dims(found, AXIS)
+        found = tl.load(scales + tl.cast(first // 128, tl.int64) * step)
+    else:
+        at = first + tl.arange(0, BLOCK)
+        row = at // 128 if SQUARE else at
+        found = tl.load(scales + row.to(tl.int64) * step, mask=at < size, other=0.0)
+        found = tl.expand_dims(found, AXIS)
+    return found
 
 
-@triton.jit(do_not_specialize=["M", "N", "K", "a_block", "b_block", "SPLITS"])
+@triton.jit(do_not_specialize=["K", "a_block", "b_block", "SPLITS"])
 def triton_fp8_kernel(
     a, b, c, scale_a, scale_b, M, N, K, a_row, a_block, b_row, b_block, c_part, c_row, c_col,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
@@ -109,7 +112,9 @@ def matmul(
     b_scales = Scales.of("scale_b", scale_b, n, k, out)
     by_blocks = a_scales.by_blocks or b_scales.by_blocks
     if block is None:
-        choice = pick(m, n, k, by_blocks, fast)
+        gpu = select().gpu
+        capability = (9, 0) if gpu is None else gpu.capability
+        choice = pick(m, n, k, a_scales, b_scales, fast, multiprocessors(), capability)
         launcher = import_module(f"{__package__}.{choice.module}").matmul
         scaled = {"scale_a": scale_a, "scale_b": scale_b, "fast": fast}
         return launcher(a, b, out, **scaled, **choice.options)

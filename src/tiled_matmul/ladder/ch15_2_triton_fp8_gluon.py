@@ -1,9 +1,10 @@
-"""8-bit floats in Gluon: one sum is promoted while the next one is made.
+"""8-bit floats in Gluon: while one group of warps promotes its sums, others multiply.
 
-Warps, buffers and barriers are those of `triton_gluon`. What changed: a thread has three sets of
-sums. Tensor cores fill one with a block of K while the thread adds the other, of the block before,
-to the third, in full float32. So the promotion takes no time of the tensor cores'. Scales of blocks
-travel through the ring with their tiles, and are multiplied as the sum is added.
+Warps, buffers and barriers are those of `triton_gluon`. What changed: a thread has two sets of
+sums. Tensor cores fill one with a block of K, and then the thread adds it to the other, in full
+float32. Groups of warps are rarely at the same point, so meanwhile the tensor cores work for
+another group; that is why three groups share a tile. Scales of rows travel through the ring with
+their tiles, so no thread waits for them.
 
 This needs a GPU of compute capability 9.0. Elsewhere, and for scales of other kinds,
 `triton_fp8` runs in its place.
@@ -28,7 +29,6 @@ from tiled_matmul.kit.gluon8 import (
     PROMOTED,
     can_run,
     copied_scales,
-    depth,
     described8,
     end_scales,
     make_ring8,
@@ -41,7 +41,7 @@ from tiled_matmul.kit.plans import copied, remembered
 from tiled_matmul.kit.programs import aligned_like, check_group, cover, describable, launch
 from tiled_matmul.ladder import triton_fp8
 
-BLOCK = (128, 128)
+BLOCK = (192, 128)
 STAGES = 5
 GROUP_M = 8
 DTYPES = ("float8_e4m3fn", "float8_e5m2")
@@ -62,7 +62,7 @@ def copy8(work, TILE: gl.constexpr):
     step = 0
     for tile in range(gl.program_id(0), tiles_of(M, N, TILE), gl.num_programs(0)):
         top, left = corner(tile, M, N, TILE, TILE)
-        for k in range(0, depth(K, TILE), TILE.k):
+        for k in range(0, K, TILE.k):
             slot, lap = step % TILE.stages, step // TILE.stages
             mbarrier.wait(empty.index(slot), lap % 2 ^ 1)
             arrived = full.index(slot)
@@ -79,46 +79,22 @@ def copy8(work, TILE: gl.constexpr):
 
 
 @gluon.jit
-def start_product(group: gl.constexpr, step, k, row, left, work, like, TILE: gl.constexpr):
-    """Wait for a block of K and start its product; return it and a scale that is for all of it."""
+def scales_of(group: gl.constexpr, slot, k, row, left, acc, work, TILE: gl.constexpr):
+    """Return what the sums of a block of K are multiplied by."""
     tensors, buffers, barriers, sizes, steps = work
     a, b, c, scale_a, scale_b = tensors
     a_tiles, b_tiles, a_scales, b_scales, c_pieces = buffers
-    full, empty = barriers
-    M, N, K = sizes
     a_row, a_block, b_row, b_block = steps
-    slot, block = step % TILE.stages, (k // TILE.k).to(gl.int64)
-    shared = 1.0
-    if TILE.mode == BY_BLOCKS and TILE.a_square:
-        shared = gl.load(scale_a + row // 128 * a_row + block * a_block, mask=k < K, other=0.0)
-    if TILE.mode == BY_BLOCKS and TILE.b_square:
-        shared = gl.load(scale_b + left // 128 * b_row + block * b_block, mask=k < K, other=0.0)
-    mbarrier.wait(full.index(slot), step // TILE.stages % 2)
-    a_tile = a_tiles.index(slot * TILE.groups + group)
-    b_tile = b_tiles.index(slot).permute((1, 0))
-    return warpgroup_mma(a_tile, b_tile, like, use_acc=False, is_async=True), shared
-
-
-@gluon.jit
-def promoted(group: gl.constexpr, acc, part, shared, step, there, work, TILE: gl.constexpr):
-    """Return acc and the finished product of a block, if there is one; its buffers are free."""
-    tensors, buffers, barriers, sizes, steps = work
-    a_tiles, b_tiles, a_scales, b_scales, c_pieces = buffers
-    full, empty = barriers
-    slot = (step + TILE.stages) % TILE.stages
-    if TILE.mode == BY_BLOCKS:
-        scale = shared
-        if not TILE.a_square:
-            down = copied_scales(a_scales.index(slot * TILE.groups + group), acc, 1)
-            scale = scale * gl.where(there, down, 0.0)
-        if not TILE.b_square:
-            across = copied_scales(b_scales.index(slot), acc, 0)
-            scale = scale * gl.where(there, across, 0.0)
-        acc += part * scale
+    block = (k // TILE.k).to(gl.int64)
+    if TILE.a_square:
+        down = gl.load(scale_a + row // 128 * a_row + block * a_block)
     else:
-        acc += part
-    mbarrier.arrive(empty.index(slot), pred=there)
-    return acc
+        down = copied_scales(a_scales.index(slot * TILE.groups + group), acc, 1)
+    if TILE.b_square:
+        across = gl.load(scale_b + left // 128 * b_row + block * b_block)
+    else:
+        across = copied_scales(b_scales.index(slot), acc, 0)
+    return down * across
 
 
 @gluon.jit
@@ -134,34 +110,31 @@ def multiply8(group: gl.constexpr, work, TILE: gl.constexpr):
         top, left = corner(tile, M, N, TILE, TILE)
         row = top + group * TILE.rows
         acc = zeros8(TILE.rows, TILE.wide)
-        if TILE.mode == FAST:
-            for k in range(0, depth(K, TILE), TILE.k):
-                slot = step % TILE.stages
-                mbarrier.wait(full.index(slot), step // TILE.stages % 2)
-                a_tile = a_tiles.index(slot * TILE.groups + group)
-                acc = warpgroup_mma(a_tile, b_tiles.index(slot).permute((1, 0)), acc, is_async=True)
+        for k in range(0, K, TILE.k):
+            slot = step % TILE.stages
+            mbarrier.wait(full.index(slot), step // TILE.stages % 2)
+            a_tile = a_tiles.index(slot * TILE.groups + group)
+            b_tile = b_tiles.index(slot).permute((1, 0))
+            if TILE.mode == FAST:
+                acc = warpgroup_mma(a_tile, b_tile, acc, is_async=True)
                 acc = warpgroup_mma_wait(1, deps=[acc])
                 # All products before this one are done: their buffers can be filled again.
                 mbarrier.arrive(empty.index((step + TILE.stages - 1) % TILE.stages), pred=k > 0)
-                step += 1
+            else:
+                none = zeros8(TILE.rows, TILE.wide)
+                part = warpgroup_mma(a_tile, b_tile, none, use_acc=False, is_async=True)
+                if TILE.mode == BY_BLOCKS:
+                    scale = scales_of(group, slot, k, row, left, acc, work, TILE)
+                    part = warpgroup_mma_wait(0, deps=[part])
+                    acc += part * scale
+                else:
+                    part = warpgroup_mma_wait(0, deps=[part])
+                    acc += part
+                mbarrier.arrive(empty.index(slot))
+            step += 1
+        if TILE.mode == FAST:
             acc = warpgroup_mma_wait(0, deps=[acc])
             mbarrier.arrive(empty.index((step + TILE.stages - 1) % TILE.stages))
-        else:
-            none = zeros8(TILE.rows, TILE.wide)
-            odd, odd_shared = none, 0.0
-            for k in range(0, depth(K, TILE), 2 * TILE.k):
-                even, shared = start_product(group, step, k, row, left, work, none, TILE)
-                odd, even = warpgroup_mma_wait(1, deps=[odd, even])
-                acc = promoted(group, acc, odd, odd_shared, step - 1, k > 0, work, TILE)
-                behind = k + TILE.k
-                odd, odd_shared = start_product(
-                    group, step + 1, behind, row, left, work, none, TILE
-                )  # fmt: skip
-                even, odd = warpgroup_mma_wait(1, deps=[even, odd])
-                acc = promoted(group, acc, even, shared, step, True, work, TILE)
-                step += 2
-            odd = warpgroup_mma_wait(0, deps=[odd])
-            acc = promoted(group, acc, odd, odd_shared, step - 1, True, work, TILE)
         if TILE.mode != BY_BLOCKS:
             acc *= end_scales(scale_a, row, M, a_row, acc, 1)
             acc *= end_scales(scale_b, left, N, b_row, acc, 0)
