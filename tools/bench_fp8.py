@@ -40,6 +40,7 @@ ROWS = 64  # of C that are checked
 SAME = ("gpu", "versions", "commit")  # of the provenance of one file
 DEEP = (1024, 4096, 16384, 65536)  # K of the errors
 SIDE = 256  # M and N of the errors
+OUTLIERS = (1000, 100_000)
 
 
 def scaled(mode: str, x: Any, w: Any) -> tuple[Any, Any, dict]:
@@ -140,11 +141,12 @@ def inputs(k: int, place: str, side: int = SIDE) -> Iterator[tuple[str, Any, Any
     x, w = (torch.randn(side, k, generator=numbers, device=place) for _ in range(2))
     yield "normal", x, w
     yield "positive", x.abs(), w.abs()
-    row, element = x.clone(), x.clone()
-    row[side // 2] *= 1000
-    element[side // 2, k // 2] = 1000 * x.abs().max()
-    yield "a row 1000 times as large", row, w
-    yield "an element 1000 times as large", element, w
+    for times in OUTLIERS:
+        row, element = x.clone(), x.clone()
+        row[side // 2] *= times
+        element[side // 2, k // 2] = times * x.abs().max()
+        yield f"a row {times:,} times as large", row, w
+        yield f"an element {times:,} times as large", element, w
 
 
 def errors(k: int, place: str = "cuda", side: int = SIDE, **tiles: Any) -> Iterator[dict[str, Any]]:

@@ -10,10 +10,11 @@ import torch
 
 from tiled_matmul.kit import launch, variants
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.float8 import KINDS, dequantised, quantised
+from tiled_matmul.kit.float8 import KINDS, Scales, dequantised, pick, quantised
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.ladder import triton_fp8, triton_fp8_gluon
 from tiled_matmul.machine import backend
+from tiled_matmul.machine.device import shared_limit
 from tiled_matmul.microscope.compiled.triton import tile_codes
 
 ON_GPU = select().on_gpu
@@ -308,6 +309,52 @@ def test_a_fault_in_the_kernel_is_caught(fault):
         assert_right(made, a, b, scales)
 
 
+# --- the rule that picks --------------------------------------------------------------------------
+
+ONE, ROW = Scales(0, 0), Scales(1, 0)
+BLOCKS, SQUARES = Scales(1, 4096), Scales(1, 32, square=True)
+PICKED = [
+    ((8192, 8192, 8192), ROW, ROW, False, "triton_fp8_gluon", {"block": (192, 128)}),
+    ((4096, 4096, 4096), ONE, ONE, False, "triton_fp8_gluon", {"block": (128, 128)}),
+    ((8192, 8192, 8192), ONE, ONE, True, "triton_fp8_gluon", {"block": (128, 256)}),
+    ((8192, 8192, 8192), BLOCKS, SQUARES, True, "triton_fp8_gluon", {"block": (192, 128)}),
+    ((8192, 8192, 8192), BLOCKS, BLOCKS, False, "triton_fp8_gluon", {"block": (128, 128)}),
+    ((8192, 8192, 8192), ROW, BLOCKS, False, "triton_fp8", {"splits": 1}),
+    ((8192, 8192, 128), ROW, SQUARES, False, "triton_fp8", {"splits": 1}),
+    ((16, 7168, 4096), ONE, ONE, False, "triton_fp8", {"block": (64, 16, 128), "turned": True}),
+    ((7168, 16, 4096), ONE, ONE, False, "triton_fp8", {"block": (64, 16, 128), "turned": False}),
+    ((64, 2112, 7168), ONE, ONE, True, "triton_fp8", {"block": (64, 64, 256), "splits": 4}),
+    ((64, 2112, 7168), BLOCKS, SQUARES, True, "triton_fp8", {"block": (64, 64, 128)}),
+    ((512, 512, 16384), ONE, ONE, True, "triton_fp8", {"block": (64, 128, 128), "splits": 4}),
+    ((1024, 1024, 1024), ONE, ONE, True, "triton_fp8", {"block": (64, 128, 128), "splits": 1}),
+    ((1, 1, 1), ONE, ONE, False, "triton_fp8", {"block": (64, 16, 128), "splits": 1}),
+]
+
+
+@pytest.mark.parametrize(("shape", "a", "b", "fast", "module", "options"), PICKED)
+def test_the_rule_picks(shape, a, b, fast, module, options):
+    choice = pick(*shape, a, b, fast, 132)
+    assert choice.module == module and choice.options == choice.options | options
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("capability", [(8, 9), (9, 0), (10, 0), (12, 0)])
+def test_what_the_rule_picks_is_compiled_for_every_gpu_with_float8(capability, monkeypatch):
+    here = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", capability, "13.0"))
+    jobs = {}
+    for shape in ((16, 512, 1024), (512, 512, 1024)):
+        for kinds in (PAIRS[0], PAIRS[2]):
+            a, b, scales = operands(*shape, kinds)
+            with monkeypatch.context() as patch:
+                patch.setattr(triton_fp8, "select", lambda: here)
+                launches = launched(triton_fp8.matmul, a, b, **scales)
+            jobs |= {(shape, kinds, i): job for i, job in enumerate(launches)}
+    for code in tile_codes(jobs, capability).values():
+        assert code.shared_bytes <= shared_limit(capability)
+        assert code.count("tensor cores") or code.name[2] == 1
+        assert code.spilled_bytes <= 64
+
+
 # --- in Gluon -------------------------------------------------------------------------------------
 
 GLUON = [
@@ -315,7 +362,7 @@ GLUON = [
     ("row", "row", False, {}),
     ("1x128", "128x128", False, {}),
     ("128x128", "1x128", False, {}),
-    ("1x128", "1x128", False, {"block": (128, 128), "num_stages": 6}),
+    ("1x128", "1x128", False, {}),
 ]
 
 
@@ -357,7 +404,7 @@ def test_gluon_is_right_in_every_run(kind_a, kind_b, fast, options):
         (
             {"block": (128, 256), "num_stages": 2},
             ValueError,
-            "has 384 sums for each thread; 200 are possible",
+            "has 256 numbers for each thread; 208 are possible",
         ),
         ({"num_stages": 9}, ValueError, "bytes of shared memory; there are 232448"),
         ({"num_stages": 0}, ValueError, "num_stages must be at least 1, got 0"),

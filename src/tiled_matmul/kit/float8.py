@@ -27,7 +27,7 @@ THIN = 64  # rows or columns of a C that has thin tiles
 # Tiles of the kernel in Gluon with their stages, and what an element of C costs beside the first's.
 FAST_COSTS = {((128, 256), 4): 1.0, ((128, 128), 6): 1.06, ((192, 128), 5): 1.02}
 PROMOTED_COSTS = {((192, 128), 5): 1.0, ((128, 128), 6): 1.08}
-BOTH_COSTS = {((128, 128), 6): 1.0, ((192, 64), 6): 1.2}
+ACROSS_COSTS = {((128, 128), 6): 1.0, ((192, 64), 6): 1.2}
 
 
 def quantised(x: Any, kind: str, dtype: Any = torch.float8_e4m3fn) -> tuple[Any, Any]:
@@ -161,8 +161,8 @@ def pick(
         splits = limited((1 if fast or by_blocks else 2) * multiprocessors // tiles, k, SHARED)
         splits = splits if 2 * tiles <= multiprocessors else 1
         return Choice("triton_fp8", {"block": (64, 128, SHARED), "splits": splits})
-    both = by_blocks and not (a.square or b.square)
-    cost = FAST_COSTS if fast and not by_blocks else BOTH_COSTS if both else PROMOTED_COSTS
+    across = by_blocks and not b.square  # columns have scales of their own
+    cost = FAST_COSTS if fast and not by_blocks else ACROSS_COSTS if across else PROMOTED_COSTS
 
     def took(tile: tuple) -> float:
         rows, columns = tile[0]

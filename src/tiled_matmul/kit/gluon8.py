@@ -19,7 +19,7 @@ from tiled_matmul.machine.device import shared_limit
 ROWS = 64  # of a group of four warps
 KINDS = {"float8_e4m3fn": gl.float8e4nv, "float8_e5m2": gl.float8e5}
 FAST, PROMOTED, BY_BLOCKS = (gl.constexpr(mode) for mode in range(3))
-SPARE = 32  # registers of a thread that hold no sums
+SPARE = 32  # registers of a thread that hold neither sums nor scales
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,13 @@ class Tile8:
             raise ValueError(
                 f"{self} takes {self.shared_bytes} bytes of shared memory; there are {most}"
             )
-        sums = ROWS * self.wide // 128 * (1 if self.mode == FAST.value else 2)
-        if sums > self.registers - SPARE:
+        numbers = ROWS * self.wide // 128 * (1 if self.mode == FAST.value else 2)
+        if self.mode == BY_BLOCKS.value and not self.b_square:
+            numbers += self.wide // 4  # scales of columns
+        if numbers > self.registers - SPARE:
             raise ValueError(
-                f"{self} has {sums} sums for each thread; {self.registers - SPARE} are possible"
+                f"{self} has {numbers} numbers for each thread; "
+                f"{self.registers - SPARE} are possible"
             )
 
 

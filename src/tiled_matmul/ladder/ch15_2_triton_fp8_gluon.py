@@ -41,8 +41,8 @@ from tiled_matmul.kit.plans import copied, remembered
 from tiled_matmul.kit.programs import aligned_like, check_group, cover, describable, launch
 from tiled_matmul.ladder import triton_fp8
 
-BLOCK = (192, 128)
-STAGES = 5
+BLOCK = (192, 128), 5  # with the stages of its ring
+ACROSS = (128, 128), 6  # where the scales of columns take registers
 GROUP_M = 8
 DTYPES = ("float8_e4m3fn", "float8_e5m2")
 
@@ -169,16 +169,17 @@ def triton_fp8_gluon_kernel(
 
 @remembered
 def matmul(
-    a, b, out=None, *, scale_a, scale_b, out_dtype=None, fast=False, block=BLOCK,
-    num_stages=STAGES, group_m=GROUP_M, programs=None,
+    a, b, out=None, *, scale_a, scale_b, out_dtype=None, fast=False, block=None,
+    num_stages=None, group_m=GROUP_M, programs=None,
 ):  # fmt: skip
     """Return (a · scale_a) (M, K) · (b · scale_b) (K, N) as (M, N), as `triton_fp8` does.
 
-    `block` is (rows, columns); see `kit.gluon8.tile8_of`. `num_stages` are the blocks of 128 of K
-    that the ring holds, `group_m` how many tiles a group has along M, `programs` how many run, one
-    for each multiprocessor if None. Where no descriptor fits out, the product is made in memory of
-    its own and copied. Where `kit.gluon8.can_run` says no, and for scales that only on one side are
-    those of blocks, `triton_fp8` multiplies, in tiles of its own. Raises TypeError or ValueError as
+    `block` is (rows, columns), see `kit.gluon8.tile8_of`, and `num_stages` are the blocks of 128 of
+    K that the ring holds; None is what BLOCK says, or ACROSS for columns with scales of blocks.
+    `group_m` is how many tiles a group has along M, `programs` how many run, one for each
+    multiprocessor if None. Where no descriptor fits out, the product is made in memory of its own
+    and copied. Where `kit.gluon8.can_run` says no, and for scales that only on one side are those
+    of blocks, `triton_fp8` multiplies, in tiles of its own. Raises TypeError or ValueError as
     `triton_fp8`, `tile8_of`, `check_group` and `launch` do.
     """
     m, n, k, out = float8_operands(a, b, out, out_dtype)
@@ -187,6 +188,9 @@ def matmul(
     by_blocks = a_scales.by_blocks or b_scales.by_blocks
     mode = BY_BLOCKS if by_blocks else FAST if fast else PROMOTED
     squares = a_scales.square, b_scales.square
+    usual_block, usual_stages = ACROSS if by_blocks and not b_scales.square else BLOCK
+    block = usual_block if block is None else block
+    num_stages = usual_stages if num_stages is None else num_stages
     tile = tile8_of(block, num_stages, group_m, mode.value, out.element_size(), squares)
     check_group(group_m, cover(n, tile.width))
     programs = multiprocessors() if programs is None else positive("programs", programs)
