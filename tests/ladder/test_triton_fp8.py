@@ -317,6 +317,7 @@ PICKED = [
     ((8192, 8192, 8192), ROW, ROW, False, "triton_fp8_gluon", {"block": (192, 128)}),
     ((4096, 4096, 4096), ONE, ONE, False, "triton_fp8_gluon", {"block": (128, 128)}),
     ((8192, 8192, 8192), ONE, ONE, True, "triton_fp8_gluon", {"block": (128, 256)}),
+    ((2048, 2048, 2048), ONE, ONE, True, "triton_fp8", {"block": (128, 256, 128)}),
     ((8192, 8192, 8192), BLOCKS, SQUARES, True, "triton_fp8_gluon", {"block": (192, 128)}),
     ((8192, 8192, 8192), BLOCKS, BLOCKS, False, "triton_fp8_gluon", {"block": (128, 128)}),
     ((8192, 8192, 8192), ROW, BLOCKS, False, "triton_fp8", {"splits": 1}),
@@ -383,7 +384,7 @@ def test_gluon_is_compiled_without_spills(kind_a, kind_b, fast, options):
 def test_gluon_is_right_in_every_run(kind_a, kind_b, fast, options):
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("Gluon's wgmma is for 9.0 alone")
-    for shape in ((1, 1, 1), (37, 53, 70), (500, 330, 2100), (1800, 2000, 1992)):
+    for shape in ((1, 1, 1), (37, 53, 70), (40, 50, 300), (500, 330, 2100), (1800, 2000, 1992)):
         a, b, scales = operands(*shape, (kind_a, kind_b))
         made = partial(triton_fp8_gluon.matmul, a, b, **scales, fast=fast, **options)
         c = made(out_dtype=torch.float32)

@@ -114,7 +114,7 @@ class Scales:
                 f"got {tuple(scales.shape)}"
             )
         row, block = (step if size > 1 else 0 for size, step in zip(shape, strides, strict=True))
-        return cls(row, block, shape[0] != rows and shape[0] > 1)
+        return cls(row, block, shape[0] != rows)
 
 
 def float8_operands(a: Any, b: Any, out: Any, out_dtype: Any) -> tuple[int, int, int, Any]:
@@ -161,6 +161,9 @@ def pick(
         splits = limited((1 if fast or by_blocks else 2) * multiprocessors // tiles, k, SHARED)
         splits = splits if 2 * tiles <= multiprocessors else 1
         return Choice("triton_fp8", {"block": (64, 128, SHARED), "splits": splits})
+    if fast and not by_blocks and cdiv(m, 128) * cdiv(n, 256) <= multiprocessors:  # one wave
+        options = {"block": (128, 256, SHARED), "num_warps": 8, "num_stages": 3}
+        return Choice("triton_fp8", options)
     across = by_blocks and not b.square  # columns have scales of their own
     cost = FAST_COSTS if fast and not by_blocks else ACROSS_COSTS if across else PROMOTED_COSTS
 
