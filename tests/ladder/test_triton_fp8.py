@@ -142,6 +142,17 @@ def test_scales_of_any_strides():
         assert torch.equal(matmul(a, b, scale_a=scale, scale_b=one), wanted)
 
 
+def test_a_later_call_reads_its_own_scales():
+    a, b, scales = operands(20, 30, 300, ("1x128", "1x128"))
+    first = matmul(a, b, **scales)
+    for times in (2.0, 4.0):
+        others = {name: scale * times for name, scale in scales.items()}
+        assert torch.equal(matmul(a, b, **others), first * times**2)
+        assert torch.equal(matmul(a, b, **scales), first)
+    swapped = matmul(b.T, a.T, scale_a=scales["scale_b"].T, scale_b=scales["scale_a"].T)
+    assert_right(swapped.T, a, b, scales)
+
+
 # --- special values -------------------------------------------------------------------------------
 
 

@@ -147,7 +147,7 @@ def pick(
     """
     by_blocks = a.by_blocks or b.by_blocks
     if capability != (9, 0):
-        return Choice("triton_fp8", {"block": (64, 128, 64), "num_warps": 4, "num_stages": 3})
+        return Choice("triton_fp8", {"block": (64, 128, 64), "num_warps": 8, "num_stages": 3})
     long, thin = max(m, n), max(16, 2 ** (min(m, n) - 1).bit_length())
     if thin <= THIN:
         depth, stages = (256, 4) if fast and not by_blocks else (128, 8 if thin == 16 else 6)
