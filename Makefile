@@ -62,7 +62,7 @@ TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
 .PHONY: help book pdf test test-long test-answers test-browser lab serve grade doctor test-gpu notebooks-gpu bench \
-	bench-bfloat16 bench-drawn bench-fp8 bench-host counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
+	bench-bfloat16 bench-drawn bench-host bench-fused bench-fp8 counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
 	newest-lock clean online chapters-exist gpu-tests-exist
 
 help: ## this list
@@ -153,6 +153,9 @@ bench-host: $(READY) ## time what a call costs the host, and a first call, into 
 bench-fp8: $(READY) ## time FP8 against torch and measure its errors, into results/fp8/<GPU>.json
 	$(ON_GPU) $(RUN) tools/bench_fp8.py --anew --out results/fp8/$(GPU).json
 
+bench-fused: $(READY) ## time layers with a fused epilogue, into results/fused/<GPU>.json; again goes on
+	$(ON_GPU) $(RUN) tools/bench_fused.py --out results/fused/$(GPU).json
+
 counters: $(READY) ## Nsight Compute's counters of rungs and of access patterns, into results/
 	$(COUNT) ladder --out results/counters/$(GPU).json
 	$(COUNT) ladder --dtype float16 --out results/counters/$(GPU)-float16.json
@@ -173,7 +176,7 @@ sanitize: $(READY) ## memcheck and racecheck of every rung, into results/sanitiz
 gpu-refresh: $(READY) ## all that a GPU machine is asked for; pack it into ARTIFACTS=
 	@mkdir -p "$(ARTIFACTS)/logs"; rm -f "$(ARTIFACTS)"/logs/*.log; \
 	set -o pipefail; status=0; \
-	for step in doctor bench bench-bfloat16 bench-drawn bench-fp8 bench-host counters search notebooks-gpu test-gpu sanitize; do \
+	for step in doctor bench bench-bfloat16 bench-drawn bench-host bench-fused bench-fp8 counters search notebooks-gpu test-gpu sanitize; do \
 		$(ON_GPU) $(MAKE) --no-print-directory $$step 2>&1 \
 			| tee "$(ARTIFACTS)/logs/$$step.log" || { status=1; break; }; \
 	done; \
@@ -213,7 +216,7 @@ clean: ## remove what was built; .venv and wheelhouse stay
 		-exec rm -rf {} +
 
 online:
-	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, bench-drawn, bench-host, counters, \
+	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, bench-drawn, bench-host, bench-fused, counters, \
 		search, sanitize, test-gpu, notebooks-gpu, gpu-refresh))
 
 chapters-exist:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.candidates import Choice
 from tiled_matmul.kit.programs import check_blocks, check_group, cover, describable, describe
+from tiled_matmul.machine.device import shared_limit
 
-ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
+HOPPER = (9, 0)
+BARRIERS = 1024  # bytes of shared memory for more than tiles
+ACTIVATIONS = ("gelu", "gelu_erf", "gelu_tanh", "relu", "silu")
 PIECES = (1, 2, 4)
 FEWEST_COLUMNS = 16  # of a piece
 
@@ -51,6 +54,19 @@ class Tiling:
             return cls(**given, pointers=choice.module == "triton_swizzled")
         raise ValueError(f"the fused kernel has no tiles like those of {choice}")
 
+    def fitting(self, bytes_each: int, beside: int) -> Tiling:
+        """Return this tiling with as many stages as fit into shared memory, if it is `described`.
+
+        A stage holds a tile of a and b, of `bytes_each` an element. Beside the stages there is room
+        for a piece of C and of the residual, of `beside` bytes an element of both together.
+        """
+        rows, columns, depth = self.block
+        stage = bytes_each * (rows + columns) * depth
+        room = shared_limit(HOPPER) - BARRIERS - beside * rows * columns // self.pieces
+        if not self.described or self.num_stages * stage <= room:
+            return self
+        return replace(self, num_stages=max(1, room // stage))
+
     def check(self, m: int, n: int) -> None:
         """Raise TypeError or ValueError unless C (M, N) can be cut so."""
         check_blocks(self.block, self.num_warps, self.num_stages)
@@ -69,7 +85,9 @@ class Tiling:
 def activation_of(name: Any) -> str | None:
     """Return the name if it is one of ACTIVATIONS, or None; otherwise raise ValueError."""
     if name is not None and name not in ACTIVATIONS:
-        raise ValueError(f"activation must be None or one of {', '.join(ACTIVATIONS)}; got {name!r}")
+        raise ValueError(
+            f"activation must be None or one of {', '.join(ACTIVATIONS)}; got {name!r}"
+        )
     return name
 
 

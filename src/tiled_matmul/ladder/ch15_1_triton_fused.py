@@ -8,6 +8,7 @@ kernel covers `triton_persistent`, `triton_descriptors` and `triton_split_k`, as
 Source: NVIDIA, CUTLASS, "epilogue visitor tree"; Hendrycks and Gimpel 2016 for GELU.
 """
 
+from dataclasses import replace
 from functools import cache
 
 import torch
@@ -24,11 +25,13 @@ from tiled_matmul.kit.plans import remembered, scratch
 from tiled_matmul.kit.programs import can_overlap, cover, either_way, grouped, launch, precision
 from tiled_matmul.ladder import triton_best
 
+GROUP_M = 16
+SHORT = Tiling((64, 256, 64), 4, 2, GROUP_M, resident=2, flatten=True, pieces=2, described=True)
 ELSEWHERE = ("triton_gluon", "triton_two_widths")  # rungs whose tiles are cut otherwise
 SUMMED = 1024  # elements of C that a program of the second kernel adds up
 DTYPES = ("float16", "bfloat16", "float32")
-# Coefficients of q in GELU(x) = max(x, 0) − t · 2^q(t), t = min(|x|, 6): within 3e-7 of the exact
-# one, as float32's own rounding is, and fewer instructions than erf.
+# GELU(x) is max(x, 0) − t · Φ(−t) for t = |x|, and Φ(−t) is 2^q(t) for t up to 6, where it is 1e-9.
+# q was fitted so that the largest error is least: 3e-7, as float32's own rounding there is.
 GELU_0, GELU_1, GELU_2, GELU_3, GELU_4, GELU_5, GELU_6 = map(
     tl.constexpr,
     (
@@ -36,6 +39,15 @@ GELU_0, GELU_1, GELU_2, GELU_3, GELU_4, GELU_5, GELU_6 = map(
         *(0.007949979975819588, -0.0007414309657178819, 3.1220239179674536e-05),
     ),
 )
+
+
+@triton.jit
+def gelu(x):
+    """Return GELU of x, float32, in half the instructions of erf."""
+    t = tl.minimum(tl.abs(x), 6.0)
+    q = ((GELU_6 * t + GELU_5) * t + GELU_4) * t + GELU_3
+    q = ((q * t + GELU_2) * t + GELU_1) * t + GELU_0
+    return tl.where(x < 0, 0.0, x) - t * tl.exp2(q)
 
 
 @triton.jit
@@ -50,13 +62,7 @@ def activated(x, ACTIVATION: tl.constexpr):
     elif ACTIVATION == "gelu_erf":
         x = 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))
     elif ACTIVATION == "gelu":
-        t = tl.minimum(tl.abs(x), 6.0)
-        q = GELU_6 * t + GELU_5
-        q = q * t + GELU_4
-        q = q * t + GELU_3
-        q = q * t + GELU_2
-        q = q * t + GELU_1
-        x = tl.where(x < 0, 0.0, x) - t * tl.exp2(q * t + GELU_0)
+        x = gelu(x)
     return x
 
 
@@ -90,30 +96,37 @@ def tile_of(
 
 
 @triton.jit
+def bias_at(bias, at, size, step):
+    """Return the bias of these columns of C, or rows if C is turned."""
+    return tl.load(bias + at.to(tl.int64) * step, mask=at < size, other=0.0)
+
+
+@triton.jit
 def finish(
     sums, top, left, M, N, scale, bias, c, residual, strides,
     ACTIVATION: tl.constexpr, TURNED: tl.constexpr, PIECES: tl.constexpr,
-    C_BY: tl.constexpr, R_BY: tl.constexpr,
+    C_BY: tl.constexpr, R_BY: tl.constexpr, LOADED: tl.constexpr,
 ):  # fmt: skip
     """Finish the sums of the tile of C at (top, left), and store it in pieces of its columns."""
     ROWS: tl.constexpr = sums.shape[0]
     COLUMNS: tl.constexpr = sums.shape[1]
     if PIECES > 1:
         HALF: tl.constexpr = COLUMNS // 2
-        pair = tl.permute(tl.reshape(sums, (ROWS, 2, HALF)), (0, 2, 1))
-        near, far = tl.split(pair)
-        finish(near, top, left, M, N, scale, bias, c, residual, strides,
-               ACTIVATION, TURNED, PIECES // 2, C_BY, R_BY)  # fmt: skip
-        finish(far, top, left + HALF, M, N, scale, bias, c, residual, strides,
-               ACTIVATION, TURNED, PIECES // 2, C_BY, R_BY)  # fmt: skip
+        near, far = tl.split(tl.permute(tl.reshape(sums, (ROWS, 2, HALF)), (0, 2, 1)))
+        near_bias, far_bias = bias, bias
+        if LOADED and not TURNED:
+            near_bias, far_bias = tl.split(tl.permute(tl.reshape(bias, (2, HALF)), (1, 0)))
+        finish(near, top, left, M, N, scale, near_bias, c, residual, strides,
+               ACTIVATION, TURNED, PIECES // 2, C_BY, R_BY, LOADED)  # fmt: skip
+        finish(far, top, left + HALF, M, N, scale, far_bias, c, residual, strides,
+               ACTIVATION, TURNED, PIECES // 2, C_BY, R_BY, LOADED)  # fmt: skip
     else:
         m, n = top + tl.arange(0, ROWS), left + tl.arange(0, COLUMNS)
         bias_step, c_row, c_col, r_row, r_col = strides
         if bias is not None:
-            if TURNED:
-                bias = tl.load(bias + m.to(tl.int64) * bias_step, mask=m < M, other=0.0)[:, None]
-            else:
-                bias = tl.load(bias + n.to(tl.int64) * bias_step, mask=n < N, other=0.0)[None, :]
+            if not LOADED:
+                bias = bias_at(bias, m if TURNED else n, M if TURNED else N, bias_step)
+            bias = bias[:, None] if TURNED else bias[None, :]
         if residual is not None:
             residual = tile_of(residual, top, left, M, N, r_row, r_col, ROWS, COLUMNS, R_BY)
         x = finished(sums, scale, bias, residual, ACTIVATION)
@@ -132,7 +145,7 @@ def triton_fused_kernel(
     PRECISION: tl.constexpr, GROUP_M: tl.constexpr, SPLITS: tl.constexpr,
     ACTIVATION: tl.constexpr, TURNED: tl.constexpr, PIECES: tl.constexpr,
     A_BY: tl.constexpr, B_BY: tl.constexpr, C_BY: tl.constexpr, R_BY: tl.constexpr,
-    FLATTEN: tl.constexpr, OVERLAP: tl.constexpr,
+    FLATTEN: tl.constexpr, OVERLAP: tl.constexpr, LOADED: tl.constexpr,
 ):  # fmt: skip
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     tiles = tiles_m * tiles_n
@@ -154,8 +167,12 @@ def triton_fused_kernel(
             tl.store(at, sums, mask=(m < M) & (n < N))
         else:
             strides = (bias_step, c_row, c_col, r_row, r_col)
-            finish(sums, top, left, M, N, scale, bias, c, residual, strides,
-                   ACTIVATION, TURNED, PIECES, C_BY, R_BY)  # fmt: skip
+            tile_bias = bias
+            if LOADED:  # all at once; beside a residual, a piece's at a time is faster
+                at = top + tl.arange(0, BLOCK_M) if TURNED else left + tl.arange(0, BLOCK_N)
+                tile_bias = bias_at(bias, at, M if TURNED else N, bias_step)
+            finish(sums, top, left, M, N, scale, tile_bias, c, residual, strides,
+                   ACTIVATION, TURNED, PIECES, C_BY, R_BY, LOADED)  # fmt: skip
 
 
 @triton.jit
@@ -180,23 +197,30 @@ def finish_parts_kernel(
     tl.store(c + (m * c_row + n * c_col), x.to(c.dtype.element_ty), mask=at < size)
 
 
-def tiling_for(a, b) -> Tiling:
+def tiling_for(a, b, out, residual=None) -> Tiling:
     """Return the Tiling that `matmul` takes for these operands."""
     gpu = select().gpu
     capability = (9, 0) if gpu is None else gpu.capability
     uneven = "".join(name for name, x in (("a", a), ("b", b)) if not either_way(x))
     product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), uneven)
-    return chosen(product, capability, a.element_size())
+    tiling = chosen(product, capability, a.element_size())
+    beside = out.element_size() + (0 if residual is None else residual.element_size())
+    return tiling.fitting(a.element_size(), beside)
 
 
 @cache
 def chosen(product: Product, capability: tuple[int, int], bytes_each: int) -> Tiling:
-    """Return the Tiling of what `triton_best` takes, or else of the best that this kernel can be."""
+    """Return the Tiling of what `triton_best` takes, or else of the best that this kernel can be.
+
+    A large C with one block of K is bound by its stores: two small programs take turns at them.
+    """
     m, n, k, many = product.m, product.n, product.k, product.multiprocessors
     choice = triton_best.chosen(product, capability, bytes_each)
     if choice.module in ELSEWHERE:
         own = [each for each in candidates(m, n, k, many) if each.module not in ELSEWHERE]
         choice = min(own, key=lambda each: triton_best.clocks(each, m, n, k, many))
+    if choice.module == "triton_persistent":
+        return SHORT if k <= SHORT.block[2] else replace(Tiling.of(choice), group_m=GROUP_M)
     return Tiling.of(choice)
 
 
@@ -209,43 +233,48 @@ def matmul(
 
     torch tensors of any strides; a and b of one dtype of DTYPES. `bias` (N,) and `residual` (M, N)
     are of any of DTYPES, or None; `activation` is one of ACTIVATIONS or None; `scale` is a number.
-    The result has `out_dtype`, that of `out`, or else that of a. All is computed in float32 and
-    rounded once. `tiling` says how C is cut; None takes what `tiling_for` finds for the shape. A
-    matrix of rows that no descriptor fits is read by pointers. Raises TypeError or ValueError as
-    `tensor_operands`, `beside` and `launch` do, for another activation, scale or dtype, and as
-    `Tiling.check` does.
+    The result has `out_dtype`, by default that of a. All is computed in float32 and rounded once.
+    `tiling` says how C is cut; None takes that of `tiling_for`, which is measured on an H200. If
+    its tiles are copied by hardware, an a or b that no descriptor fits is copied first. Raises
+    TypeError or ValueError as `tensor_operands`, `beside`, `Tiling.check` and `launch` do, and for
+    another activation or scale.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True, out_dtype=out_dtype)
     beside("bias", bias, (n,), out, DTYPES)
     beside("residual", residual, (m, n), out, DTYPES)
     activation, scale = activation_of(activation), number("scale", scale)
-    tiling = tiling_for(a, b) if tiling is None else tiling
+    tiling = tiling_for(a, b, out, residual) if tiling is None else tiling
     tiling.check(m, n)
     c, turned = out, tiling.turned
     if turned:
         a, b, c, m, n = b.T, a.T, out.T, n, m
         residual = None if residual is None else residual.T
     (rows, columns, depth), splits = tiling.block, tiling.splits
-    bias_step = 0 if bias is None else bias.stride(0)
-    strides = (bias_step, *c.stride(), *((0, 0) if residual is None else residual.stride()))
     a_tiles, a_by = operand(a, rows, depth, tiling.pointers)
     b_tiles, b_by = operand(b, depth, columns, tiling.pointers)
-    options = {"num_warps": tiling.num_warps, "num_stages": tiling.num_stages}
+    bias_step = 0 if bias is None else bias.stride(0)
+    strides = (bias_step, *c.stride(), *((0, 0) if residual is None else residual.stride()))
     tiles = cover(m, rows) * cover(n, columns) * splits
     programs = min(tiles, tiling.resident * multiprocessors()) if tiling.resident else tiles
-    piece, described, overlap = columns // tiling.pieces, tiling.described, False
-    (to, c_by), (near, r_by) = (beside_tile(x, rows, piece, described) for x in (c, residual))
-    if splits > 1:
-        parts, overlap = scratch(splits * m * n, dtype=torch.float32, device=out.device), can_overlap()
-        tensors = (c, None, None, parts)
+    if splits > 1:  # the first kernel stores parts, the second finishes them
+        overlap = can_overlap()
+        parts = scratch(splits * m * n, dtype=torch.float32, device=out.device)
+        tensors, c_by, r_by, loaded = (c, None, None, parts), "pointers", "pointers", False
     else:
-        tensors = (to, bias, near, None)
-    switches = (precision(a), tiling.group_m, splits, activation, turned, tiling.pieces)
-    ways = (a_by, b_by, c_by, r_by, tiling.flatten, overlap)
+        overlap, piece = False, columns // tiling.pieces
+        c_tiles, c_by = beside_tile(c, rows, piece, tiling.described)
+        r_tiles, r_by = beside_tile(residual, rows, piece, tiling.described)
+        tensors = (c_tiles, bias, r_tiles, None)
+        loaded = bias is not None and residual is None
     numbers = (m, n, k, scale, *a.stride(), *b.stride(), *strides, *tiling.block)
-    launch(triton_fused_kernel, (programs,), a_tiles, b_tiles, *tensors, *numbers, *switches, *ways, **options)
+    switches = (precision(a), tiling.group_m, splits, activation, turned, tiling.pieces)
+    switches += (a_by, b_by, c_by, r_by, tiling.flatten, overlap, loaded)
+    options = {"num_warps": tiling.num_warps, "num_stages": tiling.num_stages}
+    arguments = (a_tiles, b_tiles, *tensors, *numbers, *switches)
+    launch(triton_fused_kernel, (programs,), *arguments, **options)
     if splits > 1:
-        numbers, switches = (m * n, n, scale, *strides), (splits, SUMMED, activation, turned, overlap)
+        arguments = (parts, c, bias, residual, m * n, n, scale, *strides)
+        switches = (splits, SUMMED, activation, turned, overlap)
         grid = (cover(m * n, SUMMED),)
-        launch(finish_parts_kernel, grid, parts, c, bias, residual, *numbers, *switches, launch_pdl=overlap)
+        launch(finish_parts_kernel, grid, *arguments, *switches, launch_pdl=overlap)
     return out

@@ -7,42 +7,44 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tiled_matmul.torch.operator import check_dense, matmul
+from tiled_matmul.torch.fused import ACTIVATIONS, fused_linear
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x (..., K) · weightᵀ + bias as (..., N), as `torch.nn.functional.linear` does.
+def linear(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    activation: str | None = None,
+    residual: Tensor | None = None,
+) -> Tensor:
+    """Return activation(x (..., K) · weightᵀ + bias) + residual as (..., N).
 
-    `weight` is (N, K), `bias` (N,) or None. Dtypes, devices, gradients and autocast are those of
-    `matmul`. The product is rounded to its dtype before the bias is added. Raises TypeError or
-    ValueError for other shapes, and as `matmul` does.
+    With three arguments it is `torch.nn.functional.linear`. On a GPU all steps are one kernel; see
+    `fused_linear` for dtypes, rounding and errors.
     """
-    for name, tensor in (("x", x), ("weight", weight), ("bias", bias)):
-        if tensor is not None or name != "bias":
-            check_dense(name, tensor)
-    if weight.dim() != 2:
-        raise ValueError(f"weight must be (N, K), got shape {tuple(weight.shape)}")
-    n, k = weight.shape
-    if x.dim() == 0 or x.shape[-1] != k:
-        raise ValueError(f"x must be (..., {k}) for weight {(n, k)}, got shape {tuple(x.shape)}")
-    if bias is not None and (bias.shape != (n,) or bias.dtype != weight.dtype):
-        raise ValueError(
-            f"bias must be ({n},) and {weight.dtype}, as weight is; "
-            f"got shape {tuple(bias.shape)} and {bias.dtype}"
-        )
-    rows = x.flatten(0, -2) if x.dim() > 1 else x[None]
-    y = matmul(rows, weight.T)
-    if bias is not None:
-        y = y + bias.to(y.dtype)  # another dtype under autocast only
-    return y.reshape(*x.shape[:-1], n)
+    return fused_linear(x, weight, bias, activation, residual)
 
 
 class Linear(nn.Linear):
     """`nn.Linear` on the course's kernels: same arguments, parameters and `state_dict`."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(
+        self, x: Tensor, activation: str | None = None, residual: Tensor | None = None
+    ) -> Tensor:
         """Return `linear` of x (..., in_features) as (..., out_features)."""
-        return linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias, activation, residual)
+
+
+def through(
+    layer: nn.Module, x: Tensor, activation: str | None = None, residual: Tensor | None = None
+) -> Tensor:
+    """Return activation(layer(x)) + residual, in one kernel if the layer is a Linear."""
+    if isinstance(layer, Linear):
+        return layer(x, activation, residual)
+    y = layer(x)
+    if activation is not None:
+        y = ACTIVATIONS[activation][0](y)
+    return y if residual is None else y + residual
 
 
 def swap(module: nn.Module) -> int:
@@ -72,9 +74,9 @@ class MLP(nn.Module):
         self.up = Linear(width, hidden, **options)
         self.down = Linear(hidden, width, **options)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the block of x (..., width), of the same shape."""
-        return self.down(functional.gelu(self.up(x)))
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """Return the block of x (..., width), of the same shape, plus the residual."""
+        return through(self.down, through(self.up, x, "gelu"), residual=residual)
 
 
 class TransformerBlock(nn.Module):
@@ -98,8 +100,9 @@ class TransformerBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the block of x (batch, tokens, width), of the same shape."""
-        x = x + self.attended(self._attention(self.norm_attention(x)))
-        return x + self.mlp(self.norm_mlp(x))
+        mixed = self._attention(self.norm_attention(x))
+        x = through(self.attended, mixed, residual=x)
+        return self.mlp(self.norm_mlp(x), residual=x)
 
     def _attention(self, x: Tensor) -> Tensor:
         by_head = self.queries_keys_values(x).unflatten(-1, (3, self.heads, -1))

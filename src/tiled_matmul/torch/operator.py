@@ -115,7 +115,7 @@ def _keep(ctx, inputs: tuple, output: Tensor) -> None:
     a, b = inputs
     a_wanted, b_wanted = ctx.needs_input_grad[:2]
     ctx.save_for_backward(a if b_wanted else None, b if a_wanted else None)
-    ctx.by_columns = _by_columns(a), _by_columns(b)
+    ctx.by_columns = by_columns(a), by_columns(b)
 
 
 def _backward(ctx, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -126,12 +126,12 @@ def _backward(ctx, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
     a, b = ctx.saved_tensors
     a_by_columns, b_by_columns = ctx.by_columns
     a_wanted, b_wanted = ctx.needs_input_grad
-    grad_a = _product_by(a_by_columns, grad, b.T) if a_wanted else None
-    grad_b = _product_by(b_by_columns, a.T, grad) if b_wanted else None
+    grad_a = product_by(a_by_columns, grad, b.T) if a_wanted else None
+    grad_b = product_by(b_by_columns, a.T, grad) if b_wanted else None
     return grad_a, grad_b
 
 
-def _product_by(columns: bool, a: Tensor, b: Tensor) -> Tensor:
+def product_by(columns: bool, a: Tensor, b: Tensor) -> Tensor:
     """Return a · b, which lies in memory column by column or row by row.
 
     A gradient lies as its input does: otherwise autograd copies that of every weight.
@@ -139,7 +139,7 @@ def _product_by(columns: bool, a: Tensor, b: Tensor) -> Tensor:
     return multiply(b.T, a.T).T if columns else multiply(a, b)
 
 
-def _by_columns(x: Tensor) -> bool:
+def by_columns(x: Tensor) -> bool:
     return x.stride(0) == 1 and x.stride(1) >= x.shape[0]
 
 
@@ -191,14 +191,14 @@ class _Product(torch.autograd.Function):
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
     """Return a · b, as `matmul` does, for tensors that are known to be dense."""
-    if torch.compiler.is_compiling() or not _differentiated_by_torch_func():
+    if torch.compiler.is_compiling() or not differentiated_by_torch_func():
         return product(a, b)
     if a.device.type != "meta" and torch.is_autocast_enabled(a.device.type):
         a, b = _cast(a, b)  # here, so that _Product keeps what it multiplies
     return _Product.apply(a, b)
 
 
-def _differentiated_by_torch_func() -> bool:
+def differentiated_by_torch_func() -> bool:
     """Is this inside a function of `torch.func`, or of dual numbers? `_Product` takes longer."""
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
