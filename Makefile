@@ -216,7 +216,7 @@ clean: ## remove what was built; .venv and wheelhouse stay
 		-exec rm -rf {} +
 
 online:
-	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, bench-drawn, bench-host, bench-fused, counters, \
+	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, bench-drawn, bench-host, bench-fused, bench-fp8, counters, \
 		search, sanitize, test-gpu, notebooks-gpu, gpu-refresh))
 
 chapters-exist:
