@@ -1,4 +1,4 @@
-"""fixes.py: bfloat16 in Triton's interpreter is what it is on a GPU."""
+"""fixes.py: bfloat16 and float8 in Triton's interpreter are what they are on a GPU."""
 
 import numpy as np
 import pytest
@@ -123,3 +123,36 @@ def kind_of(scalar):
         "fp16": "float16",
         "fp32": "float32",
     }.get(scalar.name, scalar.name)
+
+
+FLOAT8 = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
+
+
+@pytest.mark.parametrize("name", FLOAT8)
+def test_every_float8_is_what_torch_says_in_products_and_in_casts(name):
+    import triton
+    import triton.language as tl
+
+    fixes.apply_fixes()
+
+    @triton.jit
+    def kernel(a, one, product, cast):
+        i, j = tl.arange(0, 256), tl.arange(0, 16)
+        at = i[:, None] * 16 + j[None, :]
+        values = tl.load(a + at)
+        tl.store(product + at, tl.dot(values, tl.load(one + j[:, None] * 16 + j[None, :])))
+        tl.store(cast + at, values.to(tl.float32))
+
+    a, one = torch.zeros(2, 256, 16).to(FLOAT8[name])
+    a[:, 0] = torch.arange(256, dtype=torch.uint8).view(FLOAT8[name])
+    one = one[:16].clone()
+    one[0] = 1.0
+    theirs = a[:, :1].float().expand(256, 16)
+    np.testing.assert_array_equal(fixes.FLOAT8[name], theirs[:, 0].numpy())
+    product, cast = torch.empty(2, 256, 16)
+    with np.errstate(invalid="ignore"):
+        kernel[(1,)](a, one, product, cast)
+    finite = theirs.isfinite()
+    assert torch.equal(product[finite], theirs[finite])
+    assert torch.equal(product.isfinite(), finite)
+    assert torch.equal(cast[:, 0].nan_to_num(7), theirs[:, 0].nan_to_num(7))

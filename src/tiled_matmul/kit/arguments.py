@@ -42,6 +42,8 @@ def tensor_operands(
     column_major: bool = False,
     strided: bool = False,
     out_dtype: Any = None,
+    out_dtypes: tuple = (),
+    mixed: bool = False,
 ) -> tuple[int, int, int, Any]:
     """Return (M, N, K, out) for a GPU rung; `out` is allocated, uninitialised, if it is None.
 
@@ -49,8 +51,9 @@ def tensor_operands(
     of the same dtype from `dtypes`, without gradients, on the back end's device (cuda; cpu in the
     simulators). `out` must overlap neither input. With `column_major`, a and b may also be
     transposes of row-major tensors. With `strided`, all three may be any views, but no two elements
-    of out may share an address. With `out_dtype`, a torch dtype that `dtypes` names, out has that
-    one. Raises TypeError or ValueError otherwise.
+    of out may share an address. With `out_dtype`, a torch dtype that `out_dtypes` names, or else
+    `dtypes`, out has that one. With `mixed`, a and b may be of two of `dtypes`. Raises TypeError or
+    ValueError otherwise.
     """
     import torch
 
@@ -68,15 +71,16 @@ def tensor_operands(
             raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
     if a.device != b.device:
         raise ValueError(f"a lies on {a.device} and b on {b.device}")
-    m, n, k = _sizes(a, b, dtypes)
+    m, n, k = _sizes(a, b, dtypes, mixed)
     for name, tensor in (("a", a), ("b", b)):
         transposed = column_major and tensor.T.is_contiguous()
         contiguous = strided or transposed or tensor.is_contiguous()
         _check_layout(name, tensor, contiguous, tensor.stride(), column_major)
+    known = out_dtypes or dtypes
     if out_dtype is not None and (
-        not isinstance(out_dtype, torch.dtype) or _name_of(out_dtype) not in dtypes
+        not isinstance(out_dtype, torch.dtype) or _name_of(out_dtype) not in known
     ):
-        raise TypeError(f"out_dtype must be None or one of {', '.join(dtypes)}; got {out_dtype!r}")
+        raise TypeError(f"out_dtype must be None or one of {', '.join(known)}; got {out_dtype!r}")
     wanted = a.dtype if out_dtype is None else out_dtype
     if out is None:
         return m, n, k, a.new_empty((m, n), dtype=wanted)
@@ -134,7 +138,7 @@ def check_pad(pad: Any, tile: int) -> int:
     return pad if pad == 0 and type(pad) is int else positive("pad", pad, tile)
 
 
-def _sizes(a: Any, b: Any, dtypes: tuple) -> tuple[int, int, int]:
+def _sizes(a: Any, b: Any, dtypes: tuple, mixed: bool = False) -> tuple[int, int, int]:
     for name, array in (("a", a), ("b", b)):
         if len(array.shape) != 2 or 0 in tuple(array.shape):
             raise ValueError(f"{name} must be 2-D and not empty, got shape {tuple(array.shape)}")
@@ -146,7 +150,7 @@ def _sizes(a: Any, b: Any, dtypes: tuple) -> tuple[int, int, int]:
             f"a {tuple(a.shape)} has {a.shape[1]} columns, b {tuple(b.shape)} has {b.shape[0]} "
             "rows; they must be equal"
         )
-    if a.dtype != b.dtype:
+    if a.dtype != b.dtype and not mixed:
         raise TypeError(f"a is {_name(a)} and b is {_name(b)}; they must have one dtype")
     return int(a.shape[0]), int(b.shape[1]), int(a.shape[1])
 

@@ -24,6 +24,8 @@ from tiled_matmul.kit.arguments import span_bytes
 ALIGNED = 16  # bytes: what Triton compiles for, and what a descriptor needs
 MOST_PLANS = 4096  # of one launcher, then it begins anew
 TENSORS = (torch.Tensor, torch.nn.Parameter)
+# What a product is of, if nothing is said, where no sum would fit the dtype of its factors.
+WIDE = dict.fromkeys((torch.float8_e4m3fn, torch.float8_e5m2), torch.bfloat16)
 
 
 class _Noted(threading.local):
@@ -135,7 +137,8 @@ def _plain(a: Any, b: Any, out: Any, *others: Any) -> bool:
 
 def _made(a: torch.Tensor, b: torch.Tensor, options: dict) -> torch.Tensor:
     """Return memory for the product of a and b."""
-    return a.new_empty((a.shape[0], b.shape[1]), dtype=options.get("out_dtype") or a.dtype)
+    dtype = options.get("out_dtype") or WIDE.get(a.dtype, a.dtype)
+    return a.new_empty((a.shape[0], b.shape[1]), dtype=dtype)
 
 
 def _kind(x: torch.Tensor) -> tuple:

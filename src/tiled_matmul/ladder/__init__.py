@@ -215,6 +215,9 @@ LADDER: tuple[Rung, ...] = (
 # are not steps of the climb.
 LAYER: tuple[Rung, ...] = (
     _triton("fused", "bias, activation and residual in the store", 15, after="triton_persistent"),
+    _triton("fp8", "8-bit floats with scales", 15, dtype="float8_e4m3fn", after="triton_split_k"),
+    _triton("fp8_gluon", "8-bit floats, promoted beside the products, in Gluon", 15,
+            dtype="float8_e4m3fn", after="triton_gluon"),
 )
 # fmt: on
 

@@ -1,7 +1,9 @@
-"""Fixes for Triton's interpreter: bfloat16, Triton 3.6 with a newer numpy, and its slow types.
+"""Fixes for Triton's interpreter: narrow floats, Triton 3.6 with a newer numpy, and its slow types.
 
 The interpreter stores bfloat16 as 16 bits. Up to Triton 3.8, `tl.dot` multiplies those bits as
-integers, and a cast from float32 truncates, where a GPU rounds to nearest. Triton 3.6 converts a
+integers, and a cast from float32 truncates, where a GPU rounds to nearest. It stores float8 as 8
+bits; read as wider numbers, NaN of e4m3 becomes 480, and e5m2's least numbers are halved or lost.
+Triton 3.6 converts a
 1-D array with one element to an int, which numpy 2.4 refuses. And it works out the shape of every
 tensor anew, which was a quarter of the time: here once for each type.
 """
@@ -23,11 +25,15 @@ def apply_fixes() -> None:
     if getattr(InterpreterBuilder, "fixed", False):
         return
     dot, cast = InterpreterBuilder.create_dot, InterpreterBuilder.cast_impl
+    convert = InterpreterBuilder.create_fp_to_fp
 
     def wide(handle: Any) -> Any:
-        if handle.dtype.scalar != tl.bfloat16:
-            return handle
-        return TensorHandle(widened(handle.data), tl.float32)
+        kind = handle.dtype.scalar
+        if kind == tl.bfloat16:
+            return TensorHandle(widened(handle.data), tl.float32)
+        if kind in (tl.float8e4nv, tl.float8e5):
+            return TensorHandle(FLOAT8[kind.name][handle.data], tl.float32)
+        return handle
 
     def create_dot(self: Any, a: Any, b: Any, *rest: Any, **named: Any) -> Any:
         return dot(self, wide(a), wide(b), *rest, **named)
@@ -38,6 +44,11 @@ def apply_fixes() -> None:
             return TensorHandle(narrowed(values), tl.bfloat16)
         return cast(self, wide(handle), kind)
 
+    def create_fp_to_fp(self: Any, handle: Any, kind: Any, rounding: Any) -> Any:
+        values = wide(handle)
+        narrow = kind.scalar.primitive_bitwidth < 16
+        return convert(self, handle, kind, rounding) if narrow else cast_impl(self, values, kind)
+
     def patch_tensor(tensor: Any, scope: Any) -> None:
         patch(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
@@ -45,6 +56,7 @@ def apply_fixes() -> None:
     patch, interpreter._patch_lang_tensor = interpreter._patch_lang_tensor, patch_tensor
     InterpreterBuilder.create_dot = create_dot
     InterpreterBuilder.cast_impl = cast_impl
+    InterpreterBuilder.create_fp_to_fp = create_fp_to_fp
     core = tl.core
     core.block_type.__init__ = once_a_shape(core.block_type.__init__, core.constexpr)
     core.tensor.__init__ = once_a_type(core.tensor.__init__, core.block_type)
@@ -100,6 +112,19 @@ def once_a_name(np_dtype: Callable) -> Callable:
         return known[kind.name]
 
     return get
+
+
+def float8_values() -> dict[str, np.ndarray]:
+    """Return the float32 that each of the 256 bytes means, for both kinds of float8 by name."""
+    byte = np.arange(256)
+    e5m2 = (byte.astype(np.uint16) << 8).view(np.float16).astype(np.float32)
+    exponent, mantissa = byte >> 3 & 15, byte & 7
+    size = np.where(exponent, np.ldexp(8.0 + mantissa, exponent - 10), np.ldexp(1.0 * mantissa, -9))
+    size = np.where(byte % 128 == 127, np.nan, size)  # it has no infinity
+    return {"fp8e5": e5m2, "fp8e4nv": np.where(byte < 128, size, -size).astype(np.float32)}
+
+
+FLOAT8 = float8_values()
 
 
 def widened(bits: np.ndarray) -> np.ndarray:
