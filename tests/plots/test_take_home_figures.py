@@ -1,4 +1,4 @@
-"""The figures of chapter 15 show the sizes and shares that they were given."""
+"""The figures of chapter 16 show the sizes and shares that they were given."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Figures of chapter 15: where gradients flow, the three products of a layer, a block's work."""
+"""Figures of chapter 16: where gradients flow, the three products of a layer, a block's work."""
 
 from __future__ import annotations
 

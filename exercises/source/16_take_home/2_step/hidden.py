@@ -1,4 +1,4 @@
-"""15.2: the cases that learners do not see."""
+"""16.2: the cases that learners do not see."""
 
 from __future__ import annotations
 

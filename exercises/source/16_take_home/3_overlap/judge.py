@@ -1,4 +1,4 @@
-"""15.3, what a launch looks at each time: what is asked for, and how an answer is judged."""
+"""16.3, what a launch looks at each time: what is asked for, and how an answer is judged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _pair(random: np.random.Generator) -> tuple:
 
 
 EXERCISE = Exercise(
-    name="15.3",
+    name="16.3",
     title="what a launch looks at each time",
     points=3,
     entry="shared_bytes",

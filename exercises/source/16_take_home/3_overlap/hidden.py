@@ -1,4 +1,4 @@
-"""15.3: the cases that learners do not see."""
+"""16.3: the cases that learners do not see."""
 
 from __future__ import annotations
 

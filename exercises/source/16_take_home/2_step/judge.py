@@ -1,4 +1,4 @@
-"""15.2, the work of a training step: what is asked for, and how an answer is judged."""
+"""16.2, the work of a training step: what is asked for, and how an answer is judged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _any(random: np.random.Generator) -> tuple:
 
 
 EXERCISE = Exercise(
-    name="15.2",
+    name="16.2",
     title="the work of a training step",
     points=3,
     entry="step_flops",

@@ -1,4 +1,4 @@
-"""15.1, two more products: what is asked for, and how an answer is judged."""
+"""16.1, two more products: what is asked for, and how an answer is judged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _any(random: np.random.Generator) -> tuple:
 
 
 EXERCISE = Exercise(
-    name="15.1",
+    name="16.1",
     title="two more products",
     points=3,
     entry="gradients",
