@@ -3,7 +3,8 @@
 The first call with operands of a kind runs the launcher with all its checks, and notes what it
 launches. Later calls with operands of that kind fill new addresses into these launches and make
 them. A kind is everything that a launcher may look at: shapes, strides, dtype, device, whether an
-address is a multiple of 16 bytes, and the options. Whether out overlaps an input is looked at each
+address is a multiple of 16 bytes, and the options; a launcher that looks at numbers in the GPU's
+memory says so (`every_time`). Whether out overlaps an input is looked at each
 time, from the addresses. What cannot be noted is not remembered: then every call runs the launcher.
 """
 
@@ -13,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -41,15 +42,17 @@ class _CannotNote(Exception):
 
 @dataclass
 class Plan:
-    """What a launcher did with a, b and out: its steps, functions of tensors and a stream.
+    """What a launcher did with a, b, out and more: its steps, functions of tensors and a stream.
 
-    The list begins with a, b and out; a step may append one. `spans` are the bytes from the first
-    to the last address of a, b and out. While it is noted, `tensors` holds the first call's own.
+    The list begins with a, b, out and the options that are tensors; a step may append one. `spans`
+    are the bytes from the first to the last address of each, `shape` is that of out. While it is
+    noted, `tensors` holds the first call's own.
     """
 
     tensors: list = field(default_factory=list)
     steps: list[Callable] | None = None  # None if they cannot be noted
     spans: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
 
     def run(self, tensors: list, gpu: int) -> None:
         """Make the launches with these tensors, on the current stream of this GPU."""
@@ -61,22 +64,37 @@ class Plan:
         """Return which of the tensors begins at this one's address."""
         address = tensor.data_ptr()
         for number, known in enumerate(self.tensors):
-            if known.data_ptr() == address:
+            if known is not None and known.data_ptr() == address:
                 return number
         raise _CannotNote
 
 
-def remembered(launcher: Callable) -> Callable:
+def of_matrices(a: torch.Tensor, b: torch.Tensor) -> tuple | None:
+    """Return the shape of a (M, K) · b (K, N), or None if there is no such product."""
+    fit = a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0]
+    return (a.shape[0], b.shape[1]) if fit else None
+
+
+def remembered(
+    launcher: Callable | None = None, *, tensors: tuple = (), shape: Callable = of_matrices
+) -> Callable:
     """Decorate a launcher, `launcher(a, b, out=None, **options)`, to remember its plans.
 
-    It runs as it is where it must: for tensors that are not on a GPU, while `withheld`, and inside
-    another launcher whose plan is being noted. A tensor's own GPU is made the current one.
+    `tensors` names the options that are tensors, or None, and inputs of the launches. `shape` is a
+    function of a, b and these that returns the shape of a new out, or None if they do not fit.
+
+    The launcher runs as it is where it must: for tensors that are not on a GPU, while `withheld`,
+    and inside another launcher whose plan is being noted. A tensor's own GPU is made the current
+    one.
     """
+    if launcher is None:
+        return partial(remembered, tensors=tensors, shape=shape)
     plans: dict[tuple, Plan] = {}
 
     @wraps(launcher)
     def remembering(a, b, out=None, *others, **options):
-        if others or not _plain(a, b, out) or _noted.plan is not None or _noted.pauses:
+        more = tuple(map(options.get, tensors)) if tensors else ()
+        if others or not _plain(a, b, out, more) or _noted.plan is not None or _noted.pauses:
             return launcher(a, b, out, *others, **options)
         gpu = a.get_device()
         if gpu != torch.cuda.current_device():
@@ -85,34 +103,38 @@ def remembered(launcher: Callable) -> Callable:
         at_a, at_b = a.data_ptr(), b.data_ptr()
         at_out = 0 if out is None else out.data_ptr()
         near = at_a % ALIGNED == 0, at_b % ALIGNED == 0, at_out % ALIGNED == 0, at_a == at_b
-        key = (_kind(a), _kind(b), out is None or _kind(out), near, repr(options))
+        key = (_kind(a), _kind(b), out is None or _kind(out), near)
+        if tensors:
+            named = tuple((name, each) for name, each in options.items() if name not in tensors)
+            key += tuple(x is None or _kind(x) for x in more), _places(a, b, *more), repr(named)
+        else:
+            key += (repr(options),)
         plan = plans.get(key)
         if plan is None:
             if len(plans) >= MOST_PLANS:
                 plans.clear()
             plans[key] = plan = Plan()  # nobody runs it before it is complete
             try:
-                return _note(plan, launcher, a, b, out, options)
+                wanted = shape(a, b, *more) if out is None else None  # None: it says what is wrong
+                made = out if wanted is None else a.new_empty(wanted)
+                return _note(plan, launcher, [a, b, made, *more], options)
             except BaseException:
                 plans.pop(key, None)
                 raise
         if plan.steps is None:
             return launcher(a, b, out, **options)
-        span_a, span_b, span_out = plan.spans
         if out is None:
-            out = a.new_empty((a.shape[0], b.shape[1]))
-        elif (at_out < at_a + span_a and at_a < at_out + span_out) or (
-            at_out < at_b + span_b and at_b < at_out + span_out
-        ):
+            out = a.new_empty(plan.shape)
+        elif _overlaps(plan.spans, at_out, at_a, at_b, more):
             return launcher(a, b, out, **options)  # which says what is wrong
-        plan.run([a, b, out], gpu)
+        plan.run([a, b, out, *more], gpu)
         return out
 
     remembering.plans = plans
     return remembering
 
 
-def _plain(a: Any, b: Any, out: Any) -> bool:
+def _plain(a: Any, b: Any, out: Any, more: tuple) -> bool:
     """Are these tensors on a GPU, and of no subclass that could do something else?"""
     return (
         type(a) in TENSORS
@@ -120,6 +142,10 @@ def _plain(a: Any, b: Any, out: Any) -> bool:
         and (out is None or type(out) in TENSORS)
         and a.is_cuda
         and a.layout is b.layout is torch.strided
+        and all(
+            x is None or (type(x) in TENSORS and x.is_cuda and x.layout is torch.strided)
+            for x in more
+        )
     )
 
 
@@ -127,18 +153,37 @@ def _kind(x: torch.Tensor) -> tuple:
     return x.shape, x.stride(), x.dtype, x.get_device(), x.requires_grad, x.is_neg()
 
 
-def _note(plan: Plan, launcher: Callable, a: Any, b: Any, out: Any, options: dict) -> Any:
+def _places(*tensors: Any) -> tuple:
+    """Return for each whether its address is aligned, and which is the first that shares it."""
+    at = [0 if x is None else x.data_ptr() for x in tensors]
+    return tuple((place % ALIGNED == 0, at.index(place)) for place in at)
+
+
+def _overlaps(spans: tuple, at_out: int, at_a: int, at_b: int, more: tuple) -> bool:
+    """Does out overlap an input? The spans are those of a, b, out and of more."""
+    span_a, span_b, span_out, *spans_more = spans
+    if (at_out < at_a + span_a and at_a < at_out + span_out) or (
+        at_out < at_b + span_b and at_b < at_out + span_out
+    ):
+        return True
+    return any(
+        x is not None and at_out < x.data_ptr() + span and x.data_ptr() < at_out + span_out
+        for x, span in zip(more, spans_more, strict=True)
+    )
+
+
+def _note(plan: Plan, launcher: Callable, tensors: list, options: dict) -> Any:
     """Run the launcher, and note in the plan what it does. Its exceptions pass through."""
-    fit = a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0]  # else the launcher says what is wrong
-    made = a.new_empty((a.shape[0], b.shape[1])) if out is None and fit else out
-    draft = Plan([a, b, made], [])
+    a, b, made, *_ = tensors
+    draft = Plan(tensors.copy(), [])
     _noted.plan = draft
     try:
         result = launcher(a, b, made, **options)
     finally:
         _noted.plan = None
     if draft.steps and result is made:
-        plan.spans = tuple(map(span_bytes, (a, b, made)))
+        plan.spans = tuple(0 if x is None else span_bytes(x) for x in tensors)
+        plan.shape = made.shape
         plan.steps = draft.steps
     return result
 
@@ -165,6 +210,12 @@ def note(make: Callable[[Plan], Callable]) -> None:
         plan.steps.append(make(plan))
     except _CannotNote:
         plan.steps = None
+
+
+def every_time() -> None:
+    """Let the launcher that runs now run in later calls too: it looks at numbers, not at kinds."""
+    if _noted.plan is not None:
+        _noted.plan.steps = None
 
 
 def scratch(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
