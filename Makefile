@@ -62,7 +62,7 @@ TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
 .PHONY: help book pdf test test-long test-answers test-browser lab serve grade doctor test-gpu notebooks-gpu bench \
-	bench-bfloat16 bench-drawn bench-host counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
+	bench-bfloat16 bench-drawn bench-groups bench-host counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
 	newest-lock clean online chapters-exist gpu-tests-exist
 
 help: ## this list
@@ -146,6 +146,9 @@ bench-bfloat16: $(READY) ## time Triton's rungs in bfloat16, into results/<GPU>.
 
 bench-drawn: $(READY) ## time the best rungs at 200 drawn shapes, into results/shapes/<GPU>.json
 	$(ON_GPU) $(RUN) tools/any_shape.py --anew --out results/shapes/$(GPU).json
+
+bench-groups: $(READY) ## time batches and groups against torch's, into results/groups/<GPU>.json
+	$(ON_GPU) $(RUN) tools/bench_groups.py --out results/groups/$(GPU).json
 
 bench-host: $(READY) ## time what a call costs the host, and a first call, into results/host/<GPU>.json
 	$(ON_GPU) $(RUN) tools/host_time.py --out results/host/$(GPU).json

@@ -151,15 +151,18 @@ def grouped_operands(
 
 
 def check_offsets(offsets: Any, size: int) -> None:
-    """Raise ValueError unless offsets rise from 0 or more to `size`. Waits for the GPU."""
-    ends = offsets.tolist()
-    for group, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        if end < begin:
+    """Raise ValueError unless the offsets rise, from 0 on and up to `size` at most.
+
+    Waits for the GPU.
+    """
+    begin = 0
+    for group, end in enumerate(offsets.tolist()):
+        if not begin <= end <= size:
             raise ValueError(
-                f"offsets must not fall: group {group} would begin at {begin} and end at {end}"
+                f"offsets must rise from 0 to {size} at most: group {group} begins at {begin} and "
+                f"ends at {end}"
             )
-    if ends[-1] != size:
-        raise ValueError(f"the last offset is {ends[-1]}, but there are {size} rows")
+        begin = end
 
 
 def positive(name: str, value: Any, limit: int | None = None) -> int:

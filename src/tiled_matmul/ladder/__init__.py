@@ -213,6 +213,9 @@ LADDER: tuple[Rung, ...] = (
 # What a layer asks for besides a product: these have arguments and baselines of their own, so they
 # are not steps of the climb.
 LAYER: tuple[Rung, ...] = (
+    _triton("batched", "a batch of products", 15, after="triton_persistent"),
+    _triton("grouped", "rows in groups, found on the GPU", 15, after="triton_batched",
+            dtype="bfloat16"),
 )
 # fmt: on
 
