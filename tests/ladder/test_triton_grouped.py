@@ -328,3 +328,50 @@ def test_a_check_is_made_in_every_call():
     for _ in range(2):
         with pytest.raises(ValueError, match="group 1 begins at 5 and ends at 3"):
             triton_grouped.matmul(a, b, offsets=as_offsets((5, 3)), check=True)
+
+
+def remembered():
+    return [plan for plan in triton_grouped.matmul.plans.values() if plan.steps is not None]
+
+
+@pytest.mark.gpu
+def test_plans_take_other_offsets_for_what_they_are():
+    """A plan is for a kind of offsets; their numbers and their address may be others."""
+    triton_grouped.matmul.plans.clear()
+    a, b, y = ints(700, 264), ints(4, 264, 520), ints(700, 520)
+    for _ in range(3):
+        for ends in ((1, 130, 131, 700), (0, 0, 600, 700)):
+            run(a, b, ends)
+            assert_along(triton_grouped.matmul(y.T, y, offsets=as_offsets(ends)), y.T, y, ends)
+    assert len(remembered()) == 2
+    odd = as_offsets((9, 1, 130, 131, 700))[1:]  # its address is no multiple of 16 bytes
+    for _ in range(2):
+        assert_rows(triton_grouped.matmul(a, b, offsets=odd), a, b, (1, 130, 131, 700))
+    assert len(remembered()) == 3
+    other = ints(700, 520, seed=6)  # not one tensor twice, as above
+    for _ in range(2):
+        c = triton_grouped.matmul(other.T, y, offsets=as_offsets((1, 130, 131, 700)))
+        assert_along(c, other.T, y, (1, 130, 131, 700))
+    assert len(remembered()) == 4
+    triton_grouped.matmul(a, b, offsets=as_offsets((1, 130, 131, 700)), check=True)
+    assert len(remembered()) == 4
+
+
+@pytest.mark.gpu
+def test_a_later_call_refuses_what_a_first_one_does():
+    a, b = ints(64, 64), ints(4, 64, 64)
+    room = torch.zeros(2**15, dtype=torch.uint8, device="cuda")
+    offsets = room[:16].view(torch.int32).copy_(as_offsets((1, 2, 3, 64)))
+    far, near = (room[i : i + 2**13].view(a.dtype).view(64, 64) for i in (2**14, 0))
+    for _ in range(2):
+        triton_grouped.matmul(a, b, far, offsets=offsets)
+        with pytest.raises(ValueError, match="shares memory with an input"):
+            triton_grouped.matmul(a, b, near, offsets=offsets)
+        with pytest.raises(ValueError, match="shares memory with an input"):
+            triton_grouped.matmul(a, b, a, offsets=offsets)
+        with pytest.raises(TypeError, match="must be int32"):
+            triton_grouped.matmul(a, b, offsets=offsets.long())
+        with pytest.raises(TypeError, match="offsets must be a torch tensor, got NoneType"):
+            triton_grouped.matmul(a, b, offsets=None)
+        with pytest.raises(ValueError, match="offsets lies on cpu"):
+            triton_grouped.matmul(a, b, offsets=offsets.cpu())
