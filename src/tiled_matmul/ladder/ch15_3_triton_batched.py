@@ -37,10 +37,10 @@ from tiled_matmul.kit.programs import (
     usual,
 )
 
-GROUP_M = 8
+GROUP_M, SHORT = 8, 256  # with a K up to SHORT tiles go along the rows of C, which are most of it
 DTYPES = ("float16", "bfloat16", "float32")
-WIDE = 256  # tiles of so many columns are stored in halves
-COPIED = 512  # rows and columns from which on matrices with odd strides are copied first
+WIDE = 128  # tiles of so many columns are stored in halves
+COPIED = 512  # rows and columns of a C that is large: then matrices of odd strides are copied
 
 
 class Tile(NamedTuple):
@@ -127,18 +127,20 @@ def triton_batched_pointers_kernel(
 def pick(batch, m, n, k, multiprocessors):
     """Return the Tile for descriptors: that of a small C, or the first of LARGE that fits."""
     if m <= 16:
-        return Tile((16, 128, 128), 4, 4, 0, False)
+        return Tile((16, 128, 128), 8, 3, 0, False)
     if n <= 16:
-        return Tile((64, 16, 128), 4, 4, 0, False)
+        return Tile((128, 16, 128), 4, 3, 0, False)
     if max(m, n) <= 32:
         return Tile((32, 32, 32), 1, 2, 16, False)
     if max(m, n) <= 64:
-        return Tile((64, 64, 64), 4, 1 if k <= 64 else 3, 0, False)
+        return Tile((64, 64, 64), 4, 2 if k <= 64 else 3, 0, False)
     if n <= 64:
         return Tile((128, 64, 64), 4, 4, 2) if k <= 64 else Tile((128, 64, 128), 4, 2, 2)
     if m <= 64:
-        return Tile((64, 128, 64), 4, 3, 3) if k <= 64 else Tile((64, 128, 128), 4, 2, 2)
-    large = LARGE[1:] if n <= 128 or k <= 256 else LARGE
+        return Tile((64, 128, 64), 4, 2, 0, False) if k <= 128 else Tile((64, 128, 128), 4, 2, 2)
+    if n > 128 and k <= 64:
+        return Tile((64, 256, 64), 4, 2, 2)
+    large = LARGE[1:] if n <= 128 or k <= SHORT else LARGE
     for tile in large:
         if batch * triton.cdiv(m, tile.block[0]) * triton.cdiv(n, tile.block[1]) >= multiprocessors:
             return tile
@@ -146,10 +148,10 @@ def pick(batch, m, n, k, multiprocessors):
 
 
 def pick_pointers(m, n):
-    """Return the Tile for pointers, high or wide, whichever covers C better."""
-    high, wide = (128, 64, 32), (64, 128, 32)
-    areas = [triton.cdiv(m, rows) * triton.cdiv(n, columns) for rows, columns, _ in (high, wide)]
-    return Tile(high if areas[0] < areas[1] else wide, 4, 4, 0, False)
+    """Return the Tile for pointers."""
+    if min(m, n) >= COPIED:
+        return Tile((128, 256, 64), 8, 4, 0)
+    return Tile((128, 64, 32), 4, 4, 0) if n <= 64 else Tile((64, 128, 32), 4, 3, 0)
 
 
 def in_units(*numbers):
@@ -192,7 +194,7 @@ def shape_of(a, b):
 
 @remembered(shape=shape_of)
 def matmul(
-    a, b, out=None, *, block=None, group_m=GROUP_M, num_warps=None, num_stages=None, programs=None,
+    a, b, out=None, *, block=None, group_m=None, num_warps=None, num_stages=None, programs=None,
     flatten=None, pointers=None,
 ):  # fmt: skip
     """Return a (batch, M, K) · b (batch, K, N) as (batch, M, N). DTYPES, out of one dtype.
@@ -210,12 +212,13 @@ def matmul(
     a, b, c = map(settled, (a, b, out))
     pointers = not described(m, n, a, b) if pointers is None else pointers
     tile = pick_pointers(m, n) if pointers else pick(batch, m, n, k, multiprocessors())
-    usual_block, warps = usual(None, None, a, tile[:2], described=not pointers)
+    usual_block, warps = usual(None, None, a, tile[:2], described=tile.block[2] > 32)
     if usual_block != tile.block:  # no tensor cores, or little shared memory
         tile = Tile(usual_block, warps, 3, 0, False)
     block = tile.block if block is None else block
     num_warps = tile.warps if num_warps is None else num_warps
     num_stages = tile.stages if num_stages is None else num_stages
+    group_m = (1 if k <= SHORT else GROUP_M) if group_m is None else group_m
     check_blocks(block, num_warps, num_stages)
     check_group(group_m, cover(n, block[1]))
     tiles = check_count(batch * cover(m, block[0]) * cover(n, block[1]))

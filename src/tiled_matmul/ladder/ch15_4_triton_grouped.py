@@ -37,14 +37,16 @@ from tiled_matmul.kit.programs import (
 from tiled_matmul.kit.ragged import describe_ragged, load_before, store_before
 
 GROUP_M = 8
-WIDE = 256  # tiles of so many columns are stored in halves
+WIDE = 128  # tiles of so many columns are stored in halves
 DTYPES = ("float16", "bfloat16", "float32")
 # By the mean rows of a group, at most: block, warps, stages, programs for a multiprocessor.
 TILES = (
-    (8, (16, 128, 128), 4, 4, 1),
-    (40, (64, 256, 64), 4, 4, 1),
+    (8, (16, 128, 128), 4, 3, 2),
+    (24, (32, 128, 64), 4, 4, 2),
+    (200, (64, 256, 32), 4, 4, 2),
     (None, (128, 256, 64), 8, 4, 1),
 )
+ALONG = ((128, 128, 64), 4, 3, 2)  # the same for groups along the sum
 
 
 @triton.jit
@@ -123,9 +125,10 @@ def shape_of(a, b, offsets):
     return (*along, a.shape[0], b.shape[-1])
 
 
-def tiles_for(rows, a):
-    """Return (block, warps, stages, programs for a multiprocessor) for groups of so many rows."""
-    block, *rest = next(tile for most, *tile in TILES if most is None or rows <= most)
+def tile_for(rows, a):
+    """Return a tile of TILES for groups of so many rows, ALONG for None, or what a can have."""
+    fits = [tile for most, *tile in TILES if rows is not None and (most is None or rows <= most)]
+    block, *rest = fits[0] if fits else ALONG
     usual_block, warps = usual(None, None, a, (block, rest[0]), described=True)
     return (block, *rest) if usual_block == block else (usual_block, warps, 3, 2)
 
@@ -155,7 +158,7 @@ def matmul(
     if check or (check is None and not select().on_gpu):
         every_time()
         check_offsets(offsets, m if rows else k)
-    usual_block, warps, stages, share = tiles_for(-(-m // groups) if rows else m, a)
+    usual_block, warps, stages, share = tile_for(-(-m // groups) if rows else None, a)
     block = usual_block if block is None else block
     num_warps = warps if num_warps is None else num_warps
     num_stages = stages if num_stages is None else num_stages
