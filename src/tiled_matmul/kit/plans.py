@@ -105,9 +105,12 @@ def remembered(
         near = at_a % ALIGNED == 0, at_b % ALIGNED == 0, at_out % ALIGNED == 0, at_a == at_b
         key = (_kind(a), _kind(b), out is None or _kind(out), near)
         if tensors:
-            named = tuple((name, each) for name, each in options.items() if name not in tensors)
-            key += tuple(x is None or _kind(x) for x in more), _places(a, b, *more), repr(named)
+            at_more = [0 if x is None else x.data_ptr() for x in more]
+            kinds = [x is None or _kind(x) for x in more]
+            rest = {name: options[name] for name in options if name not in tensors}
+            key += *kinds, *_places(at_a, at_b, at_more), repr(rest)
         else:
+            at_more = ()
             key += (repr(options),)
         plan = plans.get(key)
         if plan is None:
@@ -125,7 +128,7 @@ def remembered(
             return launcher(a, b, out, **options)
         if out is None:
             out = a.new_empty(plan.shape)
-        elif _overlaps(plan.spans, at_out, at_a, at_b, more):
+        elif _overlaps(plan.spans, at_out, (at_a, at_b, *at_more)):
             return launcher(a, b, out, **options)  # which says what is wrong
         plan.run([a, b, out, *more], gpu)
         return out
@@ -136,16 +139,15 @@ def remembered(
 
 def _plain(a: Any, b: Any, out: Any, more: tuple) -> bool:
     """Are these tensors on a GPU, and of no subclass that could do something else?"""
+    for x in more:
+        if x is not None and not (type(x) in TENSORS and x.is_cuda and x.layout is torch.strided):
+            return False
     return (
         type(a) in TENSORS
         and type(b) in TENSORS
         and (out is None or type(out) in TENSORS)
         and a.is_cuda
         and a.layout is b.layout is torch.strided
-        and all(
-            x is None or (type(x) in TENSORS and x.is_cuda and x.layout is torch.strided)
-            for x in more
-        )
     )
 
 
@@ -153,23 +155,19 @@ def _kind(x: torch.Tensor) -> tuple:
     return x.shape, x.stride(), x.dtype, x.get_device(), x.requires_grad, x.is_neg()
 
 
-def _places(*tensors: Any) -> tuple:
-    """Return for each whether its address is aligned, and which is the first that shares it."""
-    at = [0 if x is None else x.data_ptr() for x in tensors]
-    return tuple((place % ALIGNED == 0, at.index(place)) for place in at)
+def _places(at_a: int, at_b: int, more: list[int]) -> tuple:
+    """Return for each further address whether it is aligned, and which of all is the first such."""
+    places = [at_a, at_b, *more]
+    return tuple(at % ALIGNED == 0 for at in more) + tuple(map(places.index, more))
 
 
-def _overlaps(spans: tuple, at_out: int, at_a: int, at_b: int, more: tuple) -> bool:
-    """Does out overlap an input? The spans are those of a, b, out and of more."""
-    span_a, span_b, span_out, *spans_more = spans
-    if (at_out < at_a + span_a and at_a < at_out + span_out) or (
-        at_out < at_b + span_b and at_b < at_out + span_out
-    ):
-        return True
-    return any(
-        x is not None and at_out < x.data_ptr() + span and x.data_ptr() < at_out + span_out
-        for x, span in zip(more, spans_more, strict=True)
-    )
+def _overlaps(spans: tuple, at_out: int, others: tuple) -> bool:
+    """Does out overlap an input? The spans are those of a, b, out and further inputs."""
+    span_a, span_b, span_out, *further = spans
+    for at, span in zip(others, (span_a, span_b, *further), strict=True):
+        if at_out < at + span and at < at_out + span_out:
+            return True
+    return False
 
 
 def _note(plan: Plan, launcher: Callable, tensors: list, options: dict) -> Any:
