@@ -11,7 +11,7 @@ from tiled_matmul.check import MatmulError, run_checked
 from tiled_matmul.files import rung_files
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import covering_grid
-from tiled_matmul.ladder import LADDER, ORDERS, rung
+from tiled_matmul.ladder import LADDER, LAYER, ORDERS, rung
 from tiled_matmul.problem import DTYPES, Problem
 
 RAGGED = ["1x1x1", "9x9x9", "17x33x65", "1x40x7", "40x1x7", "33x17x1"]
@@ -255,13 +255,14 @@ def test_unknown_rungs_and_orders_are_quoted():
 def test_names_are_unique_and_every_module_is_on_the_ladder():
     import tiled_matmul.ladder as ladder
 
-    names = [r.name for r in LADDER]
+    rungs = (*LADDER, *LAYER)
+    names = [r.name for r in rungs]
     assert len(set(names)) == len(names)
     folder = Path(ladder.__file__).parent
     files = sorted(path.name for path in folder.glob("*.py") if path.name != "__init__.py")
-    modules = list(dict.fromkeys(r.module for r in LADDER))
+    modules = list(dict.fromkeys(r.module for r in rungs))
     assert list(rung_files(folder)) == modules  # the files sort as the ladder is climbed
-    chapters = {r.module: r.chapter for r in LADDER}
+    chapters = {r.module: r.chapter for r in rungs}
     for file, module in zip(files, modules, strict=True):
         assert re.fullmatch(rf"ch{chapters[module]:02}_(\d_)?{module}\.py", file)
 
