@@ -118,6 +118,7 @@ def test_a_mistake_in_the_kernel_is_found(monkeypatch, line, other):
 def test_bad_input_is_quoted():
     a, b = operands(2, 8, 8, 8)
     out = torch.empty(2, 8, 8, dtype=a.dtype, device=PLACE)
+    negated = torch.zeros(2, 8, 8, dtype=torch.complex64, device=PLACE).conj().imag
     for arguments, options, error, message in (
         ((a[0], b), {}, ValueError, "a must be 3-D, got shape (8, 8)"),
         ((a, b[None]), {}, ValueError, "b must be 3-D, got shape (1, 2, 8, 8)"),
@@ -133,6 +134,7 @@ def test_bad_input_is_quoted():
         ((a, b, out[:1]), {}, ValueError, "out has shape (1, 8, 8), the product has (2, 8, 8)"),
         ((a, b, out.float()), {}, TypeError, "out is float32, the inputs are float16"),
         ((a, b, a), {}, ValueError, "out shares memory with an input"),
+        ((negated, negated), {}, ValueError, "a is to be negated when it is read"),
         ((a, b, out[:1].expand(2, 8, 8)), {}, ValueError, "each element needs its own address"),
         ((a, b), {"block": (32, 32)}, TypeError, "block must be"),
         ((a, b), {"block": (32, 24, 16)}, ValueError, "BLOCK_N must be a power of two"),

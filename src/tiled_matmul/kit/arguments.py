@@ -199,6 +199,8 @@ def _check_tensors(**tensors: Any) -> None:
             raise ValueError(f"{name} lies on {tensor.device}, this back end needs it on {device}")
         if tensor.requires_grad:
             raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
+        if tensor.is_neg():
+            raise ValueError(f"{name} is to be negated when it is read: {name}.resolve_neg()")
     a, b = tensors["a"], tensors["b"]
     if a.device != b.device:
         raise ValueError(f"a lies on {a.device} and b on {b.device}")
