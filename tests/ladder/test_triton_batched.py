@@ -162,7 +162,7 @@ def on(capability, patch):
 @pytest.mark.long
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
 def test_what_each_gpu_gets(capability):
-    sizes = {"large": (4, 1024, 1024, 1024), "even": (4, 1024, 1024, 64), "odd": (4, 100, 52, 100)}
+    sizes = {"large": (4, 1024, 1024, 1024), "even": (4, 1024, 1024, 64), "odd": (4, 100, 300, 100)}
     jobs = {}
     with pytest.MonkeyPatch.context() as patch:
         on(capability, patch)

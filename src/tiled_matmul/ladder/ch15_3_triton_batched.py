@@ -138,6 +138,8 @@ def pick(batch, m, n, k, multiprocessors):
         return Tile((128, 64, 64), 4, 4, 2) if k <= 64 else Tile((128, 64, 128), 4, 2, 2)
     if m <= 64:
         return Tile((64, 128, 64), 4, 2, 0, False) if k <= 128 else Tile((64, 128, 128), 4, 2, 2)
+    if m <= 128 and k <= 128:
+        return Tile((128, 128, 64), 4, 2, 2)
     if n > 128 and k <= 64:
         return Tile((64, 256, 64), 4, 2, 2)
     large = LARGE[1:] if n <= 128 or k <= SHORT else LARGE
@@ -151,7 +153,9 @@ def pick_pointers(m, n):
     """Return the Tile for pointers."""
     if min(m, n) >= COPIED:
         return Tile((128, 256, 64), 8, 4, 0)
-    return Tile((128, 64, 32), 4, 4, 0) if n <= 64 else Tile((64, 128, 32), 4, 3, 0)
+    if n <= 64:
+        return Tile((128, 64, 32), 4, 4, 0)
+    return Tile((64 if m <= 64 else 128, 128, 32), 4, 3, 0)
 
 
 def in_units(*numbers):
