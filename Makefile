@@ -62,7 +62,7 @@ TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
 .PHONY: help book pdf test test-long test-answers test-browser lab serve grade doctor test-gpu notebooks-gpu bench \
-	bench-bfloat16 bench-drawn bench-host bench-fused bench-fp8 counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
+	bench-bfloat16 bench-drawn bench-host bench-fused bench-fp8 bench-groups counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
 	newest-lock clean online chapters-exist gpu-tests-exist
 
 help: ## this list
@@ -150,6 +150,9 @@ bench-drawn: $(READY) ## time the best rungs at 200 drawn shapes, into results/s
 bench-host: $(READY) ## time what a call costs the host, and a first call, into results/host/<GPU>.json
 	$(ON_GPU) $(RUN) tools/host_time.py --out results/host/$(GPU).json
 
+bench-groups: $(READY) ## time batches and groups against torch's, into results/groups/<GPU>.json
+	$(ON_GPU) $(RUN) tools/bench_groups.py --out results/groups/$(GPU).json
+
 bench-fp8: $(READY) ## time FP8 against torch and measure its errors, into results/fp8/<GPU>.json
 	$(ON_GPU) $(RUN) tools/bench_fp8.py --anew --out results/fp8/$(GPU).json
 
@@ -176,7 +179,7 @@ sanitize: $(READY) ## memcheck and racecheck of every rung, into results/sanitiz
 gpu-refresh: $(READY) ## all that a GPU machine is asked for; pack it into ARTIFACTS=
 	@mkdir -p "$(ARTIFACTS)/logs"; rm -f "$(ARTIFACTS)"/logs/*.log; \
 	set -o pipefail; status=0; \
-	for step in doctor bench bench-bfloat16 bench-drawn bench-host bench-fused bench-fp8 counters search notebooks-gpu test-gpu sanitize; do \
+	for step in doctor bench bench-bfloat16 bench-drawn bench-host bench-fused bench-fp8 bench-groups counters search notebooks-gpu test-gpu sanitize; do \
 		$(ON_GPU) $(MAKE) --no-print-directory $$step 2>&1 \
 			| tee "$(ARTIFACTS)/logs/$$step.log" || { status=1; break; }; \
 	done; \
@@ -216,7 +219,7 @@ clean: ## remove what was built; .venv and wheelhouse stay
 		-exec rm -rf {} +
 
 online:
-	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, bench-drawn, bench-host, bench-fused, bench-fp8, counters, \
+	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, bench-drawn, bench-host, bench-fused, bench-fp8, bench-groups, counters, \
 		search, sanitize, test-gpu, notebooks-gpu, gpu-refresh))
 
 chapters-exist:

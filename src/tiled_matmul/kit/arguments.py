@@ -57,20 +57,7 @@ def tensor_operands(
     """
     import torch
 
-    from tiled_matmul.kit.backend import select
-
-    device = "cuda" if select().on_gpu else "cpu"
-    for name, tensor in (("a", a), ("b", b), ("out", out)):
-        if name == "out" and tensor is None:
-            continue
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
-        if tensor.device.type != device:
-            raise ValueError(f"{name} lies on {tensor.device}, this back end needs it on {device}")
-        if tensor.requires_grad:
-            raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
-    if a.device != b.device:
-        raise ValueError(f"a lies on {a.device} and b on {b.device}")
+    _check_tensors(a=a, b=b, out=out)
     m, n, k = _sizes(a, b, dtypes, mixed)
     for name, tensor in (("a", a), ("b", b)):
         transposed = column_major and tensor.T.is_contiguous()
@@ -89,13 +76,7 @@ def tensor_operands(
         raise ValueError(f"a lies on {a.device} and out on {out.device}")
     if not strided:
         _check_layout("out", out, out.is_contiguous(), out.stride())
-    elif _folded(out):
-        raise ValueError(
-            f"out has elements that are one in memory: shape {tuple(out.shape)} with strides "
-            f"{tuple(out.stride())}; each element needs its own address"
-        )
-    if _overlap(out, a) or _overlap(out, b):
-        raise ValueError("out shares memory with an input; pass a separate tensor")
+    _check_apart(out, a, b, folded=strided)
     return m, n, k, out
 
 
@@ -123,6 +104,106 @@ def beside(name: str, tensor: Any, shape: tuple[int, ...], out: Any, dtypes: tup
         raise ValueError(f"out shares memory with {name}; pass a separate tensor")
 
 
+def batched_operands(a: Any, b: Any, out: Any, dtypes: tuple) -> tuple[int, int, int, int, Any]:
+    """Return (batch, M, N, K, out) for a rung; `out` is allocated, uninitialised, if it is None.
+
+    The operands must be torch tensors a (batch, M, K), b (batch, K, N) and out (batch, M, N) of any
+    strides, not empty; else as `tensor_operands` wants them. Raises TypeError or ValueError
+    otherwise.
+    """
+    _check_tensors(a=a, b=b, out=out)
+    for name, tensor in (("a", a), ("b", b)):
+        _check_dims(name, tensor, 3)
+        _check_filled(name, tensor)
+    if a.shape[0] != b.shape[0]:
+        raise ValueError(
+            f"a {tuple(a.shape)} has {a.shape[0]} matrices, b {tuple(b.shape)} has {b.shape[0]}; "
+            "they must be equal"
+        )
+    _check_one_dtype(a, b, dtypes)
+    if a.shape[2] != b.shape[1]:
+        raise ValueError(
+            f"the matrices of a {tuple(a.shape)} have {a.shape[2]} columns, those of b "
+            f"{tuple(b.shape)} have {b.shape[1]} rows; they must be equal"
+        )
+    (batch, m, k), n = a.shape, b.shape[2]
+    if out is None:
+        return batch, m, n, k, a.new_empty((batch, m, n))
+    _check_out(out, (batch, m, n), a.dtype)
+    _check_apart(out, a, b)
+    return batch, m, n, k, out
+
+
+def grouped_operands(
+    a: Any, b: Any, offsets: Any, out: Any, dtypes: tuple
+) -> tuple[int, int, int, int, Any]:
+    """Return (groups, M, N, K, out) for rows in groups, or for a sum in groups if b is 2-D.
+
+    a is (M, K), b (groups, K, N) and out (M, N): the rows of group g end at offsets[g]. With b
+    (K, N), out is (groups, M, N): the columns of a and rows of b of group g end there. `offsets` is
+    an int32 tensor (groups,), dense, on the device of a and b; its numbers are not looked at. The
+    rows, or the sum, may be empty, other sizes not. `out` is allocated, uninitialised, if it is
+    None. Strides and the rest are as in `batched_operands`. Raises TypeError or ValueError
+    otherwise.
+    """
+    import torch
+
+    _check_tensors(a=a, b=b, offsets=offsets, out=out)
+    _check_dims("a", a, 2)
+    rows = b.ndim == 3
+    if b.ndim not in (2, 3):
+        raise ValueError(f"b must be 3-D, or 2-D for a sum in groups, got shape {tuple(b.shape)}")
+    _check_dims("offsets", offsets, 1)
+    if offsets.dtype != torch.int32:
+        raise TypeError(f"offsets has dtype {_name(offsets)}, it must be int32")
+    if offsets.device != a.device:
+        raise ValueError(f"offsets lies on {offsets.device} and a on {a.device}")
+    if not offsets.is_contiguous():
+        raise ValueError(f"offsets must be contiguous, got the stride {offsets.stride(0)}")
+    groups = offsets.shape[0]
+    if rows and b.shape[0] != groups:
+        raise ValueError(
+            f"b {tuple(b.shape)} has {b.shape[0]} matrices, offsets has {groups} groups; they must "
+            "be equal"
+        )
+    if groups == 0:
+        raise ValueError(f"there is no group: offsets has the shape {tuple(offsets.shape)}")
+    _check_one_dtype(a, b, dtypes)
+    (m, k), n = a.shape, b.shape[-1]
+    if k != b.shape[-2]:
+        of_each = "each matrix of b" if rows else "b"
+        raise ValueError(
+            f"a {tuple(a.shape)} has {k} columns, {of_each} {tuple(b.shape)} has {b.shape[-2]} "
+            "rows; they must be equal"
+        )
+    if n == 0 or (k if rows else m) == 0:
+        raise ValueError(
+            f"only {'rows of a' if rows else 'the sum'} may be empty, got a {tuple(a.shape)} and "
+            f"b {tuple(b.shape)}"
+        )
+    shape = (m, n) if rows else (groups, m, n)
+    if out is None:
+        return groups, m, n, k, a.new_empty(shape)
+    _check_out(out, shape, a.dtype)
+    _check_apart(out, a, b, offsets)
+    return groups, m, n, k, out
+
+
+def check_offsets(offsets: Any, size: int) -> None:
+    """Raise ValueError unless the offsets rise, from 0 on and up to `size` at most.
+
+    Waits for the GPU.
+    """
+    begin = 0
+    for group, end in enumerate(offsets.tolist()):
+        if not begin <= end <= size:
+            raise ValueError(
+                f"offsets must rise from 0 to {size} at most: group {group} begins at {begin} and "
+                f"ends at {end}"
+            )
+        begin = end
+
+
 def positive(name: str, value: Any, limit: int | None = None) -> int:
     """Return value if it is an int from 1 to `limit`; otherwise raise TypeError or ValueError."""
     if not isinstance(value, int) or isinstance(value, bool):
@@ -136,6 +217,62 @@ def positive(name: str, value: Any, limit: int | None = None) -> int:
 def check_pad(pad: Any, tile: int) -> int:
     """Return `pad` if it is an int from 0 to `tile`; otherwise raise TypeError or ValueError."""
     return pad if pad == 0 and type(pad) is int else positive("pad", pad, tile)
+
+
+def _check_tensors(**tensors: Any) -> None:
+    """Check that these are torch tensors without gradients where the back end needs them.
+
+    `out` may be None.
+    """
+    import torch
+
+    from tiled_matmul.kit.backend import select
+
+    device = "cuda" if select().on_gpu else "cpu"
+    for name, tensor in tensors.items():
+        if name == "out" and tensor is None:
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
+        if tensor.device.type != device:
+            raise ValueError(f"{name} lies on {tensor.device}, this back end needs it on {device}")
+        if tensor.requires_grad:
+            raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
+        if tensor.is_neg():
+            raise ValueError(f"{name} is to be negated when it is read: {name}.resolve_neg()")
+    a, b = tensors["a"], tensors["b"]
+    if a.device != b.device:
+        raise ValueError(f"a lies on {a.device} and b on {b.device}")
+
+
+def _check_dims(name: str, tensor: Any, dims: int) -> None:
+    if tensor.ndim != dims:
+        raise ValueError(f"{name} must be {dims}-D, got shape {tuple(tensor.shape)}")
+
+
+def _check_filled(name: str, tensor: Any) -> None:
+    if 0 in tensor.shape:
+        raise ValueError(f"{name} must not be empty, got shape {tuple(tensor.shape)}")
+
+
+def _check_apart(out: Any, *inputs: Any, folded: bool = True) -> None:
+    """Check that no elements of out share an address, if `folded`, nor any with an input."""
+    if folded and _folded(out):
+        raise ValueError(
+            f"out has elements that are one in memory: shape {tuple(out.shape)} with strides "
+            f"{tuple(out.stride())}; each element needs its own address"
+        )
+    if any(_overlap(out, each) for each in inputs):
+        raise ValueError("out shares memory with an input; pass a separate tensor")
+
+
+def _check_one_dtype(a: Any, b: Any, dtypes: tuple) -> None:
+    for name, array in (("a", a), ("b", b)):
+        dtype = _name(array)
+        if dtype not in dtypes:
+            raise TypeError(f"{name} has dtype {dtype}; this rung takes {', '.join(dtypes)}")
+    if a.dtype != b.dtype:
+        raise TypeError(f"a is {_name(a)} and b is {_name(b)}; they must have one dtype")
 
 
 def _sizes(a: Any, b: Any, dtypes: tuple, mixed: bool = False) -> tuple[int, int, int]:
@@ -155,9 +292,7 @@ def _sizes(a: Any, b: Any, dtypes: tuple, mixed: bool = False) -> tuple[int, int
     return int(a.shape[0]), int(b.shape[1]), int(a.shape[1])
 
 
-def _check_out(
-    out: Any, shape: tuple[int, int], dtype: Any, wanted: str = "the inputs are"
-) -> None:
+def _check_out(out: Any, shape: tuple, dtype: Any, wanted: str = "the inputs are") -> None:
     if tuple(out.shape) != shape:
         raise ValueError(f"out has shape {tuple(out.shape)}, the product has {shape}")
     if out.dtype != dtype:
@@ -176,13 +311,17 @@ def _check_layout(
 
 
 def _folded(x: Any) -> bool:
-    """Return whether elements may share an address: the longer stride must clear the shorter."""
-    (long, _), (short, count) = sorted(zip(x.stride(), x.shape, strict=True), reverse=True)
-    return (count > 1 and short < 1) or (x.numel() > count and long < short * (count - 1) + 1)
+    """Return whether elements may share an address: a stride must clear what shorter ones span."""
+    reach = 1
+    for stride, count in sorted(zip(x.stride(), x.shape, strict=True)):
+        if count > 1 and stride < reach:
+            return True
+        reach += stride * (count - 1)
+    return False
 
 
 def _overlap(x: Any, y: Any) -> bool:
-    """Return whether the address ranges of two matrices, first to last element, overlap."""
+    """Return whether the address ranges of two tensors, first to last element, overlap."""
     ends = [z.data_ptr() + span_bytes(z) for z in (x, y)]
     return max(x.data_ptr(), y.data_ptr()) < min(ends)
 

@@ -4,7 +4,8 @@ The first call with operands of a kind runs the launcher with all its checks, an
 launches. Later calls with operands of that kind fill new addresses into these launches and make
 them. A kind is everything that a launcher may look at: shapes, strides, dtype, device, whether an
 address is a multiple of 16 bytes, which operands begin at one address, and the options. Options
-that are tensors, such as a bias, are operands. Whether out overlaps an input is looked at each
+that are tensors, such as a bias, are operands. A launcher that looks at numbers in the GPU's memory
+says so (`every_time`). Whether out overlaps an input is looked at each
 time, from the addresses. What cannot be noted is not remembered: then every call runs the launcher.
 """
 
@@ -14,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -47,13 +48,14 @@ class Plan:
     """What a launcher did with a, b, out and others: its steps, functions of tensors and a stream.
 
     The list begins with a, b, out and the options that are tensors; a step may append one. `spans`
-    are the bytes from the first to the last address of each. While it is noted, `tensors` holds the
-    first call's own.
+    are the bytes from the first to the last address of each, `made` the shape and dtype of out.
+    While it is noted, `tensors` holds the first call's own.
     """
 
     tensors: list = field(default_factory=list)
     steps: list[Callable] | None = None  # None if they cannot be noted
     spans: tuple[int, ...] = ()
+    made: tuple = ()
 
     def run(self, tensors: list, gpu: int) -> None:
         """Make the launches with these tensors, on the current stream of this GPU."""
@@ -70,13 +72,23 @@ class Plan:
         raise _CannotNote
 
 
-def remembered(launcher: Callable) -> Callable:
+def of_matrices(a: torch.Tensor, b: torch.Tensor, **others: torch.Tensor) -> tuple | None:
+    """Return the shape of a (M, K) · b (K, N), or None if there is no such product."""
+    fit = a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0]
+    return (a.shape[0], b.shape[1]) if fit else None
+
+
+def remembered(launcher: Callable | None = None, *, shape: Callable = of_matrices) -> Callable:
     """Decorate a launcher, `launcher(a, b, out=None, **options)`, to remember its plans.
 
-    It runs as it is where it must: for tensors that are not on a GPU, while `withheld`, and inside
-    another launcher whose plan is being noted. A tensor's own GPU is made the current one. A new
-    out has the option `out_dtype` if there is one, else the dtype of a.
+    `shape` is a function of a, b and the options that are tensors; it returns the shape of a new
+    out, or None if they do not fit. Out's dtype is the option `out_dtype` if there is one, else that
+    of a. The launcher runs as it is where it must: for tensors that are not on a GPU, while
+    `withheld`, and inside another launcher whose plan is being noted. A tensor's own GPU is made
+    the current one.
     """
+    if launcher is None:
+        return partial(remembered, shape=shape)
     plans: dict[tuple, Plan] = {}
 
     @wraps(launcher)
@@ -102,14 +114,16 @@ def remembered(launcher: Callable) -> Callable:
                 plans.clear()
             plans[key] = plan = Plan()  # nobody runs it before it is complete
             try:
-                return _note(plan, launcher, a, b, out, options, list(named.values()))
+                made = _made(shape, a, b, named, options) if out is None else out
+                return _note(plan, launcher, [a, b, made, *named.values()], options)
             except BaseException:
                 plans.pop(key, None)
                 raise
         if plan.steps is None:
             return launcher(a, b, out, **options)
         if out is None:
-            out = _made(a, b, options)
+            size, dtype = plan.made
+            out = a.new_empty(size, dtype=dtype)
         else:
             end = at_out + plan.spans[2]
             spans = plan.spans[:2] + plan.spans[3:]
@@ -135,31 +149,33 @@ def _plain(a: Any, b: Any, out: Any, *others: Any) -> bool:
     )
 
 
-def _made(a: torch.Tensor, b: torch.Tensor, options: dict) -> torch.Tensor:
-    """Return memory for the product of a and b."""
-    dtype = options.get("out_dtype") or WIDE.get(a.dtype, a.dtype)
-    return a.new_empty((a.shape[0], b.shape[1]), dtype=dtype)
+def _made(
+    shape: Callable, a: torch.Tensor, b: torch.Tensor, named: dict, options: dict
+) -> torch.Tensor | None:
+    """Return memory for what the launcher makes, or None if the launcher says what is wrong."""
+    dtype = options.get("out_dtype")
+    wanted = shape(a, b, **named)
+    if wanted is None or not isinstance(dtype, torch.dtype | None):
+        return None
+    return a.new_empty(wanted, dtype=dtype or WIDE.get(a.dtype, a.dtype))
 
 
 def _kind(x: torch.Tensor) -> tuple:
     return x.shape, x.stride(), x.dtype, x.get_device(), x.requires_grad, x.is_neg()
 
 
-def _note(
-    plan: Plan, launcher: Callable, a: Any, b: Any, out: Any, options: dict, others: list
-) -> Any:
+def _note(plan: Plan, launcher: Callable, tensors: list, options: dict) -> Any:
     """Run the launcher, and note in the plan what it does. Its exceptions pass through."""
-    fit = a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0]  # else the launcher says what is wrong
-    fit = fit and isinstance(options.get("out_dtype"), torch.dtype | None)
-    made = _made(a, b, options) if out is None and fit else out
-    draft = Plan([a, b, made, *others], [])
+    a, b, made, *_ = tensors
+    draft = Plan(tensors.copy(), [])
     _noted.plan = draft
     try:
         result = launcher(a, b, made, **options)
     finally:
         _noted.plan = None
     if draft.steps and result is made:
-        plan.spans = tuple(map(span_bytes, (a, b, made, *others)))
+        plan.spans = tuple(map(span_bytes, tensors))
+        plan.made = made.shape, made.dtype
         plan.steps = draft.steps
     return result
 
@@ -186,6 +202,12 @@ def note(make: Callable[[Plan], Callable]) -> None:
         plan.steps.append(make(plan))
     except _CannotNote:
         plan.steps = None
+
+
+def every_time() -> None:
+    """Let the launcher that runs now run in later calls too: it looks at numbers, not at kinds."""
+    if _noted.plan is not None:
+        _noted.plan.steps = None
 
 
 def scratch(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:

@@ -39,6 +39,25 @@ def grouped(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):  # noqa: N803
     return group * GROUP_M + within % rows, within // rows
 
 
+@triton.jit
+def halves(tile):
+    """Return the left and the right half of a tile's columns."""
+    rows: tl.constexpr = tile.shape[0]
+    half: tl.constexpr = tile.shape[1] // 2
+    return tl.split(tl.permute(tl.reshape(tile, (rows, 2, half)), (0, 2, 1)))
+
+
+@triton.jit
+def store_tile(c, batch, row, column, tile, HALVES: tl.constexpr):  # noqa: N803
+    """Store a tile of matrix number `batch` by a descriptor, in two halves if it is of halves."""
+    if HALVES:
+        near, far = halves(tile.to(c.dtype))
+        c.store([batch, row, column], near.reshape(c.block_shape))
+        c.store([batch, row, column + tile.shape[1] // 2], far.reshape(c.block_shape))
+    else:
+        c.store([batch, row, column], tile.to(c.dtype).reshape(c.block_shape))
+
+
 def check_blocks(block: Any, num_warps: Any = 4, num_stages: Any = 1) -> None:
     """Raise TypeError or ValueError unless Triton can multiply such tiles.
 
@@ -84,6 +103,13 @@ def check_group(group_m: Any, tiles_n: int) -> None:
         raise ValueError(f"group_m={group_m} times {tiles_n} tiles along N is 2^31 or more")
 
 
+def check_count(tiles: int) -> int:
+    """Return the number of tiles. Raises ValueError if programs cannot count them in 32 bits."""
+    if tiles >= LONGEST_NUMBER:
+        raise ValueError(f"there are {tiles} tiles; a program counts them in 32 bits")
+    return tiles
+
+
 def check_steps(block: tuple[int, int, int], a: Any, b: Any) -> None:
     """Raise ValueError if BLOCK_K steps along K exceed 32 bits, for the strides of a and b."""
     for name, stride in (("a", a.stride(1)), ("b", b.stride(0))):
@@ -108,17 +134,18 @@ def cover(size: int, block: int, axis: str = "x") -> int:
 def describe(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
     """Return (descriptor, transposed) for copies of rows × columns tiles of a matrix.
 
-    A descriptor needs one stride of 1; the other stride and the address must be multiples of 16
+    A descriptor needs one stride of 1; the other strides and the address must be multiples of 16
     bytes. A column-major matrix is described as its transpose, in tiles of columns × rows. A matrix
-    that no descriptor fits is first copied to new memory with padded rows.
+    that no descriptor fits is first copied to new memory with padded rows. A batch of matrices is
+    3-D, and a tile of one matrix is then 1 × rows × columns.
     """
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     tensor = made_describable(tensor)
     transposed = not describable(tensor)
     if transposed:
-        tensor, rows, columns = tensor.T, columns, rows
-    block = [rows, columns]
+        tensor, rows, columns = tensor.mT, columns, rows
+    block = [1] * (tensor.ndim - 2) + [rows, columns]
     return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), block), transposed
 
 
@@ -129,15 +156,15 @@ def made_describable(tensor: Any) -> Any:
 
 def describable(tensor: Any) -> bool:
     """Return whether the rows are as a descriptor needs them: dense, each aligned to 16 bytes."""
-    row, column = tensor.stride()
+    *others, row, column = tensor.stride()
     size = tensor.element_size()
-    long_enough = row >= tensor.shape[1] and row * size % ALIGNED == 0
-    return column == 1 and long_enough and tensor.data_ptr() % ALIGNED == 0
+    even = row * size % ALIGNED == 0 and all(each * size % ALIGNED == 0 for each in others)
+    return column == 1 and row >= tensor.shape[-1] and even and tensor.data_ptr() % ALIGNED == 0
 
 
 def either_way(tensor: Any) -> bool:
     """Return whether a descriptor fits the matrix or its transpose."""
-    return describable(tensor) or describable(tensor.T)
+    return describable(tensor) or describable(tensor.mT)
 
 
 def aligned_copy(tensor: Any) -> Any:
@@ -149,10 +176,10 @@ def aligned_copy(tensor: Any) -> Any:
 
 def aligned_like(tensor: Any) -> Any:
     """Return an uninitialised matrix of this shape whose rows begin at multiples of 16 bytes."""
-    rows, columns = tensor.shape
+    *others, columns = tensor.shape
     fit = ALIGNED // tensor.element_size()
     padded = -(-columns // fit) * fit
-    return plans.scratch(rows, padded, dtype=tensor.dtype, device=tensor.device)[:, :columns]
+    return plans.scratch(*others, padded, dtype=tensor.dtype, device=tensor.device)[..., :columns]
 
 
 def precision(tensor: Any) -> str:

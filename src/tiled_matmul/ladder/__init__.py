@@ -218,6 +218,9 @@ LAYER: tuple[Rung, ...] = (
     _triton("fp8", "8-bit floats with scales", 15, dtype="float8_e4m3fn", after="triton_split_k"),
     _triton("fp8_gluon", "8-bit floats, promoted beside the products, in Gluon", 15,
             dtype="float8_e4m3fn", after="triton_gluon"),
+    _triton("batched", "a batch of products", 15, after="triton_persistent"),
+    _triton("grouped", "rows in groups, found on the GPU", 15, after="triton_batched",
+            dtype="bfloat16"),
 )
 # fmt: on
 

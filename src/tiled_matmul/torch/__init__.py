@@ -1,6 +1,7 @@
 """Take home: the best rung as an operator of PyTorch, and layers that use it.
 
-May import: the ladder and what lies below it. Front doors: `matmul`, `linear`, `Linear`, `swap`.
+May import: the ladder and what lies below it. Front doors: `matmul`, `bmm`, `linear`, `Linear`,
+`swap`.
 
 A model of your own runs on the course's kernels after two lines:
 
@@ -12,7 +13,8 @@ go to `triton_best`, tensors on the CPU to a reference. Importing this package c
 and needs no Triton; the first product on a GPU does.
 """
 
+from tiled_matmul.torch.batched import bmm
 from tiled_matmul.torch.layers import MLP, Linear, TransformerBlock, linear, swap
 from tiled_matmul.torch.operator import matmul
 
-__all__ = ["MLP", "Linear", "TransformerBlock", "linear", "matmul", "swap"]
+__all__ = ["MLP", "Linear", "TransformerBlock", "bmm", "linear", "matmul", "swap"]

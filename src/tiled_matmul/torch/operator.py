@@ -15,15 +15,18 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
+
+from tiled_matmul.torch import batched
+from tiled_matmul.torch.checks import (
+    DTYPES,  # noqa: F401  named here too
+    HALVES,
+    cast_all,
+    check_dense,
+    check_dtypes,
+    differentiated_by_torch_func,
+)
 
 NAME = "tiled_matmul::matmul"
-HALVES = (torch.float16, torch.bfloat16)
-DTYPES = {
-    "cuda": (*HALVES, torch.float32),
-    "cpu": (*HALVES, torch.float32, torch.float64),
-    "meta": (*HALVES, torch.float32, torch.float64),  # shapes without numbers
-}
 
 torch.library.define(NAME, "(Tensor a, Tensor b) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
 product = torch.ops.tiled_matmul.matmul.default
@@ -44,17 +47,6 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     return multiply(a, b)
 
 
-def check_dense(name: str, tensor: Tensor) -> None:
-    """Raise TypeError or ValueError unless the operator has a kernel for this kind of tensor."""
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
-    if tensor.layout is not torch.strided or tensor.is_nested:
-        kind = "nested" if tensor.is_nested else f"{tensor.layout} {tensor.dtype}"
-        raise TypeError(f"{name} must be a dense tensor, got a {kind} tensor")
-    if tensor.device.type not in DTYPES:
-        raise ValueError(f"{name} lies on {tensor.device}; there are kernels for cuda and cpu")
-
-
 def _check_shapes(a: Tensor, b: Tensor) -> None:
     for name, tensor in (("a", a), ("b", b)):
         if tensor.dim() != 2:
@@ -70,15 +62,7 @@ def _check_shapes(a: Tensor, b: Tensor) -> None:
 
 def _check(a: Tensor, b: Tensor) -> None:
     _check_shapes(a, b)
-    if a.dtype != b.dtype:
-        raise TypeError(
-            f"a {tuple(a.shape)} is {a.dtype} and b {tuple(b.shape)} is {b.dtype}; "
-            "they must have one dtype"
-        )
-    known = DTYPES[a.device.type]
-    if a.dtype not in known:
-        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in known)
-        raise TypeError(f"a and b are {a.dtype}; on {a.device.type} the operator takes {names}")
+    check_dtypes(a, b)
 
 
 def _on_gpu(a: Tensor, b: Tensor) -> Tensor:
@@ -143,23 +127,22 @@ def by_columns(x: Tensor) -> bool:
     return x.stride(0) == 1 and x.stride(1) >= x.shape[0]
 
 
-def _batched(times: Callable, info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
-    """Return (products, their axis): one product if only a or b has a batch, else one for each."""
+def _batched(
+    times: Callable, many: Callable, info, in_dims: tuple, a: Tensor, b: Tensor
+) -> tuple[Tensor, int]:
+    """Return (products, their axis): one product if only a or b has a batch, else many in one."""
     a_axis, b_axis = in_dims
     if b_axis is None:  # the matrices below each other
         a = a.movedim(a_axis, 0)
         return times(a.flatten(0, 1), b).unflatten(0, a.shape[:2]), 0
-    b = b.movedim(b_axis, 1)
     if a_axis is None:  # the matrices side by side
+        b = b.movedim(b_axis, 1)
         return times(a, b.flatten(1)).unflatten(1, b.shape[1:]), 1
-    a = a.movedim(a_axis, 0)
-    if info.batch_size == 0:
-        return a.new_empty((0, a.shape[1], b.shape[2])), 0
-    return torch.stack([times(*pair) for pair in zip(a, b.unbind(1), strict=True)]), 0
+    return many(a.movedim(a_axis, 0), b.movedim(b_axis, 0)), 0
 
 
 torch.library.register_autograd(NAME, _backward, setup_context=_keep)
-torch.library.register_vmap(NAME, partial(_batched, product))
+torch.library.register_vmap(NAME, partial(_batched, product, batched.product))
 
 
 class _Product(torch.autograd.Function):
@@ -181,7 +164,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
-        return _batched(multiply, info, in_dims, a, b)
+        return _batched(multiply, batched.multiply, info, in_dims, a, b)
 
     @staticmethod
     def jvp(ctx, a_tangent: Tensor, b_tangent: Tensor) -> Tensor:
@@ -198,19 +181,13 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
     return _Product.apply(a, b)
 
 
-def differentiated_by_torch_func() -> bool:
-    """Is this inside a function of `torch.func`, or of dual numbers? `_Product` takes longer."""
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-
-
 # --- autocast -------------------------------------------------------------------------------------
 
 
 def _cast(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
     """Return a and b as autocast gives them to `torch.mm`: in its dtype, except for float64."""
     _check_shapes(a, b)
-    dtype = torch.get_autocast_dtype(a.device.type)
-    return tuple(x.to(dtype) if x.dtype in DTYPES["cuda"] else x for x in (a, b))
+    return cast_all(a, b)
 
 
 def _autocast(a: Tensor, b: Tensor) -> Tensor:

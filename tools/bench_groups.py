@@ -1,0 +1,316 @@
+"""Time batches against torch.bmm and groups against torch._grouped_mm, into results/groups/.
+
+    python tools/bench_groups.py [--out FILE] [--only TEXT]
+
+Both sides are replays of CUDA graphs, in turn. Before that, rows of every result are checked. Then
+the host's time for a call is taken. `torch._grouped_mm` has a kernel of its own for bfloat16 only,
+so groups are bfloat16, batches float16. Groups are equal, drawn by Zipf's law (expert i of a random
+order gets a share of 1/i), or few rows with an expert each at random, so that some have none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ROUNDS = 11
+SHORT_MS, MOST_LAUNCHES = 0.3, 50  # of a sample: so many calls that it takes SHORT_MS
+HOST_ROUNDS, HOST_CALLS, HOST_WARM = 15, 100, 20
+SEED = 5
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`count` products of M×N×K; `by_columns` says how each b lies in memory, as keys do."""
+
+    what: str
+    count: int
+    m: int
+    n: int
+    k: int
+    by_columns: bool = False
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.count * self.m * self.n * self.k
+
+    def __str__(self) -> str:
+        return f"{self.count} × {self.m}×{self.n}×{self.k}" + " b by columns" * self.by_columns
+
+
+@dataclass(frozen=True)
+class Groups:
+    """`rows` rows in `count` groups of a kind, K and N; with `along` they are the sum of K×N."""
+
+    what: str
+    count: int
+    rows: int
+    n: int
+    k: int
+    kind: str
+    by_columns: bool = False
+    along: bool = False
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.rows * self.n * self.k
+
+    def __str__(self) -> str:
+        sizes = f"{self.rows} rows, {self.count} groups {self.kind}, K {self.k} N {self.n}"
+        return sizes + " b by columns" * self.by_columns + " along the sum" * self.along
+
+
+BATCHES = (
+    Batch("attention, q·kᵀ", 128, 1024, 1024, 64, True),
+    Batch("attention, p·v", 128, 1024, 64, 1024),
+    Batch("attention, q·kᵀ", 128, 2048, 2048, 128, True),
+    Batch("attention, p·v", 128, 2048, 128, 2048),
+    Batch("attention, q·kᵀ of some rows", 96, 128, 8192, 128, True),
+    Batch("decoding, q·kᵀ", 128, 8, 2048, 128, True),
+    Batch("decoding, p·v", 128, 8, 128, 2048),
+    Batch("many small", 4096, 32, 32, 32),
+    Batch("many small", 1024, 64, 64, 64),
+    Batch("many small", 1024, 128, 128, 128),
+    Batch("many small", 64, 256, 256, 256),
+    Batch("many small", 256, 48, 96, 80),
+    Batch("uneven", 256, 200, 300, 100),
+    Batch("uneven", 512, 77, 64, 77),
+    Batch("uneven", 32, 300, 500, 700),
+    Batch("uneven", 64, 1001, 1001, 1001),
+    Batch("few large", 4, 4096, 4096, 4096),
+    Batch("few large", 8, 2048, 2048, 2048),
+    Batch("few large", 8, 1500, 1500, 1500),
+    Batch("few large", 16, 1000, 1000, 1000),
+    Batch("few large", 16, 1024, 1024, 1024),
+    Batch("few large", 32, 512, 512, 512),
+    Batch("few large", 16, 512, 4096, 4096),
+    Batch("one row", 64, 1, 4096, 4096),
+    Batch("one row", 64, 1, 4096, 4096, True),
+    Batch("one column", 64, 4096, 1, 4096),
+)
+GROUPS = (
+    Groups("Mixtral, up", 8, 4096, 14336, 4096, "equal"),
+    Groups("Mixtral, up", 8, 4096, 14336, 4096, "zipf"),
+    Groups("Mixtral, up", 8, 4096, 14336, 4096, "zipf", True),
+    Groups("Mixtral, up", 8, 16384, 14336, 4096, "equal"),
+    Groups("Mixtral, up", 8, 16384, 14336, 4096, "zipf"),
+    Groups("Mixtral, down", 8, 4096, 4096, 14336, "zipf"),
+    Groups("Mixtral, up", 8, 512, 14336, 4096, "zipf"),
+    Groups("Mixtral, up", 8, 128, 14336, 4096, "zipf"),
+    Groups("Mixtral, up", 8, 16, 14336, 4096, "few"),
+    Groups("64 experts", 64, 8192, 2048, 7168, "zipf"),
+    Groups("64 experts", 64, 8192, 1408, 2048, "equal"),
+    Groups("64 experts", 64, 8192, 1408, 2048, "zipf"),
+    Groups("64 experts", 64, 2048, 1408, 2048, "zipf"),
+    Groups("64 experts", 64, 512, 2048, 2048, "zipf"),
+    Groups("256 experts", 256, 8192, 2048, 7168, "zipf"),
+    Groups("256 experts", 256, 8192, 2048, 7168, "zipf", True),
+    Groups("128 experts", 128, 16384, 768, 2048, "zipf"),
+    Groups("few tokens", 64, 64, 2048, 7168, "few"),
+    Groups("few tokens", 64, 64, 2048, 7168, "few", True),
+    Groups("few tokens", 64, 64, 1408, 2048, "few"),
+    Groups("1000 small groups", 1000, 5000, 256, 256, "zipf"),
+    Groups("gradient, Mixtral", 8, 4096, 14336, 4096, "zipf", along=True),
+    Groups("gradient, Mixtral", 8, 16384, 14336, 4096, "equal", along=True),
+    Groups("gradient, 64 experts", 64, 8192, 1408, 2048, "zipf", along=True),
+    Groups("gradient, 256 experts", 256, 8192, 1408, 2048, "zipf", along=True),
+)
+
+
+def offsets(case: Groups) -> Any:
+    """Return where each group ends, int32 on the CPU."""
+    import torch
+
+    numbers = torch.Generator().manual_seed(SEED + case.count + case.rows)
+    if case.kind == "equal":
+        shares = torch.full((case.count,), case.rows // case.count)
+    else:
+        zipf = 1 / torch.arange(1, case.count + 1).double()
+        weights = zipf if case.kind == "zipf" else torch.ones(case.count)
+        drawn = torch.multinomial(weights, case.rows, True, generator=numbers)
+        shares = torch.bincount(drawn, minlength=case.count)
+        shares = shares[torch.randperm(case.count, generator=numbers)]
+    return shares.cumsum(0).int()
+
+
+def matrices(count: int, rows: int, columns: int, dtype: Any, by_columns: bool = False) -> Any:
+    import torch
+
+    if by_columns:
+        return torch.randn((count, columns, rows), device="cuda", dtype=dtype).mT
+    return torch.randn((count, rows, columns), device="cuda", dtype=dtype)
+
+
+def some(size: int, most: int) -> Any:
+    """Return at most so many numbers below a size, the first and the last among them."""
+    import torch
+
+    return torch.linspace(0, size - 1, min(size, most), device="cuda").long()
+
+
+def of_batches(case: Batch) -> tuple[dict[str, Callable], Callable]:
+    """Return the calls to time, and a function that checks a result."""
+    import torch
+
+    from tiled_matmul.check import assert_matmul
+    from tiled_matmul.ladder import triton_batched
+
+    a = matrices(case.count, case.m, case.k, torch.float16)
+    b = matrices(case.count, case.k, case.n, torch.float16, case.by_columns)
+    out = torch.full((case.count, case.m, case.n), math.nan, dtype=a.dtype, device="cuda")
+
+    def check() -> None:
+        rows = some(case.m, 40)
+        for i in some(case.count, 3):
+            assert_matmul(out[i, rows], a[i, rows], b[i])
+        if not bool(out.isfinite().all()):
+            raise AssertionError(f"{case}: not all of the result was written")
+
+    calls = {
+        "torch": lambda: torch.bmm(a, b, out=out),
+        "rung": lambda: triton_batched.matmul(a, b, out),
+    }
+    return calls, check
+
+
+def of_groups(case: Groups) -> tuple[dict[str, Callable], Callable]:
+    """Return the calls to time, and a function that checks a result."""
+    import torch
+
+    from tiled_matmul.check import assert_matmul
+    from tiled_matmul.ladder import triton_grouped
+
+    a = torch.randn((case.rows, case.k), device="cuda", dtype=torch.bfloat16)
+    if case.along:
+        b = torch.randn((case.rows, case.n), device="cuda", dtype=torch.bfloat16)
+    else:
+        b = matrices(case.count, case.k, case.n, torch.bfloat16, case.by_columns)
+    ends = offsets(case)
+    on_gpu = ends.cuda()
+    left = a.T if case.along else a
+    shape = (case.count, case.k, case.n) if case.along else (case.rows, case.n)
+    out = torch.full(shape, math.nan, dtype=a.dtype, device="cuda")
+
+    def check() -> None:
+        bounds = [0, *ends.tolist()]
+        for g in some(case.count, 4).tolist():
+            begin, end = bounds[g], bounds[g + 1]
+            if case.along:
+                rows = some(case.k, 40)
+                if begin == end:
+                    assert not out[g].any()
+                else:
+                    assert_matmul(out[g, rows], a[begin:end, rows].T, b[begin:end])
+            elif begin < end:
+                rows = begin + some(end - begin, 20)
+                assert_matmul(out[rows], a[rows], b[g])
+        if not bool(out.isfinite().all()):
+            raise AssertionError(f"{case}: not all of the result was written")
+
+    calls = {
+        "torch": lambda: torch._grouped_mm(left, b, offs=on_gpu),
+        "rung": lambda: triton_grouped.matmul(left, b, out, offsets=on_gpu),
+    }
+    return calls, check
+
+
+def host_us(call: Callable) -> float:
+    """Return the median of a call's microseconds on the host, which does not wait for the GPU."""
+    import torch
+
+    for _ in range(HOST_WARM):
+        call()
+    taken = []
+    for _ in range(HOST_ROUNDS):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(HOST_CALLS):
+            call()
+        taken.append((time.perf_counter() - began) / HOST_CALLS * 1e6)
+    torch.cuda.synchronize()
+    return sorted(taken)[HOST_ROUNDS // 2]
+
+
+def take(case: Batch | Groups) -> dict[str, Any]:
+    """Check the rung at one case and time it against torch."""
+    from tiled_matmul.measure.clock import time_interleaved
+
+    calls, check = (of_batches if isinstance(case, Batch) else of_groups)(case)
+    calls["rung"]()
+    check()
+    options = {"device": "gpu", "graphs": True}
+    once = time_interleaved({"torch": calls["torch"]}, rounds=3, launches=3, **options)
+    launches = max(1, min(MOST_LAUNCHES, math.ceil(SHORT_MS / once["torch"].median_ms)))
+    timings = time_interleaved(calls, rounds=ROUNDS, launches=launches, **options)
+    return {
+        "case": str(case),
+        **asdict(case),
+        "flops": case.flops,
+        "ms": {name: timing.median_ms for name, timing in timings.items()},
+        "spread": {name: timing.spread for name, timing in timings.items()},
+    }
+
+
+def host_times() -> dict[str, float]:
+    """Return the host's microseconds for calls so small that the GPU keeps up with them."""
+    taken = {}
+    for kind, of, case in (
+        ("bmm", of_batches, Batch("", 2, 64, 64, 64)),
+        ("grouped_mm", of_groups, Groups("", 4, 64, 64, 64, "few")),
+        ("grouped_mm along the sum", of_groups, Groups("", 4, 64, 64, 64, "few", along=True)),
+    ):
+        taken |= {f"{kind}, {name}": host_us(call) for name, call in of(case)[0].items()}
+    return taken
+
+
+def chosen(only: str) -> Iterator[Batch | Groups]:
+    for case in (*BATCHES, *GROUPS):
+        if only in f"{case.what} {case}":
+            yield case
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--out", type=Path, help="the JSON file to write")
+    parser.add_argument("--only", default="", help="only cases whose text contains this")
+    given = parser.parse_args(arguments)
+    os.environ.setdefault("TILED_MATMUL_BACKEND", "gpu")
+    import torch
+
+    from tiled_matmul import ladder  # noqa: F401  chooses the back end
+    from tiled_matmul.files import replace_text
+    from tiled_matmul.measure.provenance import provenance
+
+    torch.manual_seed(SEED)
+    taken = []
+    for case in chosen(given.only):
+        taken.append(take(case))
+        ms, spread = taken[-1]["ms"], max(taken[-1]["spread"].values())
+        rate = case.flops / ms["rung"] * 1e-9
+        print(
+            f"{ms['torch'] / ms['rung']:6.3f} ±{spread:.1%} {ms['rung'] * 1e3:9.1f} us "
+            f"{rate:6.0f} TFLOP/s  {case.what}: {case}",
+            flush=True,
+        )
+        torch.cuda.empty_cache()
+    host = host_times()
+    print(", ".join(f"{name} {us:.1f} us" for name, us in host.items()))
+    if given.out is not None:
+        record = {"provenance": provenance("gpu"), "cases": taken, "host_us": host}
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(given.out, json.dumps(record, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
