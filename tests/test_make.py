@@ -291,8 +291,8 @@ def test_gpu_refresh_packs_what_there_is_and_tells_the_truth(checkout, command, 
     assert "chapters/01.ipynb" in names
     logs = {Path(name).stem for name in names if name.endswith(".log")}
     if status == 0:
-        steps = "doctor bench bench-bfloat16 bench-drawn bench-host counters search notebooks-gpu"
-        assert logs == {*steps.split(), "test-gpu", "sanitize"}
+        steps = "doctor bench bench-bfloat16 bench-drawn bench-drawn-float32 bench-host counters"
+        assert logs == {*steps.split(), "search", "notebooks-gpu", "test-gpu", "sanitize"}
     else:
         assert logs == {"doctor", "bench"}
         assert "make bench failed" in done.stderr

@@ -209,6 +209,7 @@ LADDER: tuple[Rung, ...] = (
     _triton("two_widths", "tiles of 288 rows", 14, after="triton_descriptors"),
     _triton("gluon", "tiles of 192×192, in Gluon", 14, after="triton_persistent"),
     _triton("best", "the rung that fits the shape", 14),
+    _cuda("split_k", "K cut for several blocks", 14, after="cuda_best"),
 )
 # What a layer asks for besides a product: these have arguments and baselines of their own, so they
 # are not steps of the climb.
