@@ -14,19 +14,19 @@ from typing import Any
 from tiled_matmul.kit.settings import Setting
 
 # Of an H200: bytes in a microsecond that a product reads and writes at most; microseconds of the
-# second kernel, and bytes of parts in a microsecond that are written and read again.
-BYTES_A_US, SECOND_US, PARTS_A_US = 3.0e6, 2.5, 3.0e6
+# second kernel, and bytes of parts in a microsecond that are written and read again; the same of a
+# copy of B.
+BYTES_A_US, SECOND_US, PARTS_A_US, COPY_US, COPIED_A_US = 3.0e6, 2.5, 3.0e6, 3.0, 1.5e6
 MOST_SPLITS = 64
 
 
-def constants(setting: Setting, wide: int) -> dict[str, Any]:
-    """Return the kernel's constants; it moves `wide` elements of rows of B and C at once, 4 or 1.
+def constants(setting: Setting, wide: int, c_fours: bool) -> dict[str, Any]:
+    """Return the kernel's constants. It copies `wide` elements of B at once, 4 or 1.
 
-    Raises as `Setting.constants` does, and ValueError for tiles of B that single elements do not
-    cover.
+    `c_fours` is True if C's rows consist of aligned fours. Raises as `Setting.constants` does, and
+    ValueError for tiles of B that single elements do not cover.
     """
-    made = setting.constants(c_fours=True)
-    del made["C_FOURS"]
+    made = setting.constants(c_fours)
     made |= {"WIDE": wide, "WARPS": setting.threads // 32, "C_ROW": setting.warp_n + 1}
     step = setting.threads * wide // setting.tile_n
     if step * setting.tile_n != setting.threads * wide or setting.tile_k % step:
@@ -40,64 +40,138 @@ def cover(extent: int, tile: int) -> int:
 
 
 @dataclass(frozen=True)
-class Costs:
-    """A setting, and what its blocks cost on an H200 in microseconds.
+class Job:
+    """C (M, N) with K products each, on a GPU with so many multiprocessors.
 
-    Blocks run side by side on a multiprocessor, up to `resident`. One takes `start`, and for each
-    tile along K `latency`, or `share` for each block that runs there if that is longer. Tiles take
-    `uneven` times as long where rows of B do not consist of aligned fours.
+    `even` is True if rows of B consist of aligned fours.
     """
 
+    m: int
+    n: int
+    k: int
+    multiprocessors: int
+    even: bool = True
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting, the number of parts of K, and whether rows of B are first padded to fours."""
+
     setting: Setting
+    splits: int = 1
+    padded: bool = False
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Microseconds on an H200: of a block's start and end, of a tile along K, and of its share.
+
+    A tile takes `latency`, or `share` for each block that runs on the multiprocessor if that is
+    longer.
+    """
+
     start: float
     latency: float
     share: float
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A setting, how many of its blocks run side by side on a multiprocessor, and their paces.
+
+    `fours` is the pace where rows of B consist of aligned fours, `singles` where they do not.
+    """
+
+    setting: Setting
     resident: int
-    uneven: float
+    fours: Pace
+    singles: Pace
 
-    def tiles(self, m: int, n: int) -> int:
-        """Return how many tiles C (M, N) has."""
-        return cover(m, self.setting.tile_m) * cover(n, self.setting.tile_n)
+    def tiles(self, job: Job) -> int:
+        """Return how many tiles C has."""
+        return cover(job.m, self.setting.tile_m) * cover(job.n, self.setting.tile_n)
 
-    def microseconds(
-        self, m: int, n: int, k: int, multiprocessors: int, even: bool = True, splits: int = 1
-    ) -> float:
-        """Return about how long C (M, N) takes, with K in `splits` parts."""
-        blocks = cover(self.tiles(m, n) * splits, multiprocessors)
+    def microseconds(self, job: Job, splits: int = 1, padded: bool = False) -> float:
+        """Return about how long a job takes, with K in `splits` parts, and B perhaps padded."""
+        m, n, k = job.m, job.n, job.k
+        pace = self.fours if job.even or padded else self.singles
+        blocks = cover(self.tiles(job) * splits, job.multiprocessors)
         laps, rest = divmod(blocks, self.resident)
-        step = laps * max(self.latency, self.resident * self.share)
-        step += max(self.latency, rest * self.share) if rest else 0
-        step *= 1 if even else self.uneven
-        steps = cover(cover(k, self.setting.tile_k), splits)
-        took = self.start * (laps + (rest > 0)) + steps * step
+        step = laps * max(pace.latency, self.resident * pace.share)
+        step += max(pace.latency, rest * pace.share) if rest else 0
+        took = pace.start * (laps + (rest > 0))
+        took += cover(cover(k, self.setting.tile_k), splits) * step
         took = max(took, 4 * (m * k + k * n + m * n) / BYTES_A_US)
-        return took + (SECOND_US + 8 * splits * m * n / PARTS_A_US if splits > 1 else 0)
+        took += SECOND_US + 8 * splits * m * n / PARTS_A_US if splits > 1 else 0
+        return took + (COPY_US + 8 * k * n / COPIED_A_US if padded else 0)
 
-    def splits(self, m: int, n: int, k: int, multiprocessors: int) -> Iterator[int]:
+    def splits(self, job: Job) -> Iterator[int]:
         """Yield the numbers of parts that make sense."""
-        most = 2 * self.resident * multiprocessors // self.tiles(m, n)
-        yield from range(1, max(1, min(MOST_SPLITS, most, k // (2 * self.setting.tile_k))) + 1)
+        most = 2 * self.resident * job.multiprocessors // self.tiles(job)
+        most = min(MOST_SPLITS, most, job.k // (2 * self.setting.tile_k))
+        yield from range(1, max(1, most) + 1)
 
 
 COSTS = (
-    Costs(Setting(128, 256, 8, 32, 128, 8, 16, max_registers=255), 3.0, 0.9, 0.9, 1, 1.1),
-    Costs(Setting(64, 128, 16, 32, 64, 8, 8, max_registers=168), 3.0, 0.6, 0.5, 3, 1.1),
-    Costs(Setting(32, 64, 8, 32, 32, 4, 8, max_registers=96), 3.0, 0.2, 0.05, 10, 1.1),
-    Costs(Setting(16, 128, 16, 16, 32, 4, 4, max_registers=80), 3.0, 0.2, 0.1, 6, 1.1),
-    Costs(Setting(64, 32, 16, 16, 32, 4, 4, max_registers=80), 3.0, 0.2, 0.1, 6, 1.1),
+    Costs(
+        Setting(128, 256, 8, 32, 128, 8, 16, max_registers=255),
+        1,
+        Pace(3.39, 1.280, 0.939),
+        Pace(7.05, 1.472, 1.408),
+    ),
+    Costs(
+        Setting(128, 128, 8, 64, 64, 8, 16, max_registers=255),
+        2,
+        Pace(3.06, 0.736, 0.637),
+        Pace(7.54, 0.960, 0.798),
+    ),
+    Costs(
+        Setting(64, 128, 16, 32, 64, 8, 8, max_registers=168),
+        3,
+        Pace(2.64, 0.835, 0.677),
+        Pace(5.80, 1.204, 0.883),
+    ),
+    Costs(
+        Setting(64, 64, 8, 32, 64, 8, 8, max_registers=144),
+        7,
+        Pace(2.02, 0.458, 0.195),
+        Pace(4.60, 0.646, 0.254),
+    ),
+    Costs(
+        Setting(32, 64, 8, 32, 32, 4, 8, max_registers=112),
+        9,
+        Pace(1.77, 0.323, 0.119),
+        Pace(3.19, 0.528, 0.146),
+    ),
+    Costs(
+        Setting(32, 64, 16, 16, 32, 4, 4, max_registers=80),
+        6,
+        Pace(1.93, 0.360, 0.275),
+        Pace(3.29, 0.515, 0.328),
+    ),
+    Costs(
+        Setting(64, 32, 16, 16, 32, 4, 4, max_registers=80),
+        6,
+        Pace(2.58, 0.389, 0.286),
+        Pace(3.56, 0.687, 0.316),
+    ),
+    Costs(
+        Setting(64, 16, 16, 32, 16, 4, 4, max_registers=96),
+        10,
+        Pace(2.36, 0.466, 0.186),
+        Pace(3.61, 0.508, 0.206),
+    ),
 )
 
 
 @cache
-def pick(m: int, n: int, k: int, multiprocessors: int, even: bool = True) -> tuple[Setting, int]:
-    """Return the setting, and the number of parts of K, that the costs promise to be fastest.
-
-    `even` is True if rows of B and C consist of aligned fours.
-    """
+def pick(job: Job) -> Choice:
+    """Return what the costs promise to be fastest."""
     found = (
-        (costs.microseconds(m, n, k, multiprocessors, even, splits), number, splits)
+        (costs.microseconds(job, splits, padded), number, splits, padded)
         for number, costs in enumerate(COSTS)
-        for splits in costs.splits(m, n, k, multiprocessors)
+        for splits in costs.splits(job)
+        for padded in ((False,) if job.even else (False, True))
     )
-    _, number, splits = min(found)
-    return COSTS[number].setting, splits
+    _, number, splits, padded = min(found)
+    return Choice(COSTS[number].setting, splits, padded)

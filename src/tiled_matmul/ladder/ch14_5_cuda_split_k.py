@@ -4,8 +4,9 @@ A block owns a tile of C and one part of K; blockIdx.z is the part. What changed
 
 - A block stores its sums in a matrix of its part's own, and a second kernel adds up the parts, in
   their order: every run gives the same bits.
-- Where rows of B and C do not consist of aligned fours, elements of B are copied one by one, and a
-  warp stores C by way of shared memory, so that its lanes store neighbours.
+- Where rows of B do not consist of aligned fours, elements are copied one by one, or B is copied to
+  such rows first, whichever takes less. Parts have such rows. To a C that has not, a warp stores by
+  way of shared memory, so that its lanes store neighbours.
 - Rows of A past its end are not copied, instead of the last one again: a thread keeps one address,
   not one for each row. With fewer registers in use, the compiler avoids the waits for banks.
 
@@ -26,9 +27,9 @@ from tiled_matmul.kit.intrinsics import (
     wait_copies,
 )
 from tiled_matmul.kit.launch import covering_grid, launch, multiprocessors, need_capability, one
-from tiled_matmul.kit.plans import remembered, scratch
+from tiled_matmul.kit.plans import copied, remembered, scratch
 from tiled_matmul.kit.settings import Setting
-from tiled_matmul.kit.splits import constants, cover, pick
+from tiled_matmul.kit.splits import Choice, Job, constants, cover, pick
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
 
@@ -39,11 +40,12 @@ LANES_M, LANES_N = WARP_M // ROWS, WARP_N // COLUMNS
 WARPS_N = TILE_N // WARP_N
 THREADS = 256
 A_ROW = TILE_M + 4
-WIDE = 4  # elements of B's and C's rows that are moved at once: 4 or 1
+WIDE = 4  # elements of B that are copied at once: 4 or 1
+C_FOURS = True  # is C made of aligned fours?
 WARPS, C_ROW = THREADS // 32, WARP_N + 1
 A_STEP, B_STEP = THREADS // TILE_K, THREADS * WIDE // TILE_N  # rows of a tile copied at once
 A_COPIES, B_COPIES = TILE_M // A_STEP, TILE_K // B_STEP
-SUMMED = 256  # elements of C that a block of the second kernel adds up
+SUMMED = 32, 8  # columns and rows of C that a block of the second kernel adds up
 DTYPES = ("float32",)
 
 
@@ -58,6 +60,7 @@ def cuda_split_k_kernel(a, b, parts, alpha):
     b_part = cuda.local.array((2, COLUMNS), b.dtype)
     SPLITS, M, N = parts.shape
     K = a.size // M
+    B_ROW = b.size // K
     top, left, split = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N, cuda.blockIdx.z
     t = cuda.threadIdx.x
     # The block's part of K: whole tiles, but for the last of K.
@@ -69,7 +72,7 @@ def cuda_split_k_kernel(a, b, parts, alpha):
     b_k, b_n = t * WIDE // TILE_N, t * WIDE % TILE_N
     rows = max(M, top + a_m) - (top + a_m)  # of A from the thread's first on
     a_from = (top + a_m) * K + begin + a_k
-    b_from = (begin + b_k) * N + min(left + b_n, N - WIDE)
+    b_from = (begin + b_k) * B_ROW + min(left + b_n, B_ROW - WIDE)
     # What it multiplies: quads of four from (m, n) on.
     warp, lane = t // 32, t % 32
     m = warp // WARPS_N * WARP_M + lane // LANES_N * 4
@@ -83,7 +86,7 @@ def cuda_split_k_kernel(a, b, parts, alpha):
         there = 1 if a_k < first and s * A_STEP < rows else 0
         copy_async(a_tile, (use, a_k, a_m + s * A_STEP), a, a_from + s * A_STEP * K, there)
     for s in range(B_COPIES):
-        k, source = b_k + s * B_STEP, b_from + s * B_STEP * N
+        k, source = b_k + s * B_STEP, b_from + s * B_STEP * B_ROW
         there = 1 if k < first else 0
         if WIDE == 4:
             copy_async4(b_tile, (use, k, b_n), b, source, 4 * there)
@@ -102,7 +105,7 @@ def cuda_split_k_kernel(a, b, parts, alpha):
             b_part[0, q * 4 + e] = four[e]
     at = begin + first
     a_from += first
-    b_from += first * N
+    b_from += first * B_ROW
     while at < end + TILE_K:
         for k in unroll(TILE_K):
             now, then = k % 2, (k + 1) % 2
@@ -127,7 +130,7 @@ def cuda_split_k_kernel(a, b, parts, alpha):
                     copy_async(a_tile, target, a, a_from + s * A_STEP * K, a_there)
                 for s in range(B_COPIES):
                     target = (fill, b_k + s * B_STEP, b_n)
-                    source = b_from + s * B_STEP * N
+                    source = b_from + s * B_STEP * B_ROW
                     if WIDE == 4:
                         copy_async4(b_tile, target, b, source, 4 * there)
                     else:
@@ -135,12 +138,12 @@ def cuda_split_k_kernel(a, b, parts, alpha):
                 commit_copies()
                 at += TILE_K
                 a_from += TILE_K
-                b_from += TILE_K * N
+                b_from += TILE_K * B_ROW
             for j in range(COLUMNS):
                 for step in range(ROWS):
                     i = ROWS - 1 - step if j % 2 else step
                     acc[i, j] += a_part[now, i] * b_part[now, j]
-    if WIDE == 4:
+    if C_FOURS:
         for i in range(ROWS):
             y = top + m + i // 4 * 4 * LANES_M + i % 4
             for q in range(COLUMNS // 4):
@@ -169,38 +172,50 @@ def cuda_split_k_kernel(a, b, parts, alpha):
 @cuda.jit
 @unsigned
 def sum_parts_kernel(parts, c):
-    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
-    if i < c.size:
-        total = parts[0, i]
-        for split in range(1, parts.shape[0]):
-            total += parts[split, i]
-        c[i] = total
+    SPLITS = parts.shape[0]
+    M, N = c.shape
+    x = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    y = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
+    if y < M and x < N:
+        total = parts[0, y, x]
+        for split in range(1, SPLITS):
+            total += parts[split, y, x]
+        c[y, x] = total
 
 
 @remembered
-def matmul(a, b, out=None, *, setting=None, splits=None):
+def matmul(a, b, out=None, *, setting=None, splits=None, padded=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32.
 
-    `setting` is a Setting and `splits` the number of parts that K is cut into; None picks both by
-    the shape, or one part for a given setting. Takes 4 · splits bytes for each element of C where
-    splits > 1. Needs compute capability 8.0. Raises TypeError or ValueError as `covering_grid`,
-    `need_capability`, `constants` and `tensor_operands` do, and for more parts than tiles along K.
+    `setting` is a Setting, `splits` the number of parts that K is cut into, and `padded` says
+    whether rows of b that do not consist of aligned fours are first copied to ones that do. None
+    picks them by the shape; with a setting of your own, one part, and no copy. Takes 4 · splits
+    bytes for each element of C where splits > 1. Needs compute capability 8.0. Raises TypeError or
+    ValueError as `covering_grid`, `need_capability`, `constants` and `tensor_operands` do, and for
+    more parts than tiles along K.
     """
     need_capability((8, 0), "asynchronous copies")
     m, n, k, out = tensor_operands(a, b, out, DTYPES)
-    even = fours(b, out)
+    choice = Choice(setting)
     if setting is None:
-        setting, picked = pick(m, n, k, multiprocessors(), even)
-        splits = picked if splits is None else splits
+        choice = pick(Job(m, n, k, multiprocessors(), fours(b)))
     elif not isinstance(setting, Setting):
         raise TypeError(f"setting must be a Setting or None, got {setting!r}")
-    splits = positive("splits", 1 if splits is None else splits, cover(k, setting.tile_k))
-    made = constants(setting, 4 if even else 1)
+    setting = choice.setting
+    splits = choice.splits if splits is None else splits
+    positive("splits", splits, cover(k, setting.tile_k))
+    row = cover(n, 4) * 4
+    if not fours(b) and (choice.padded if padded is None else padded):
+        wider = scratch(k, row, dtype=b.dtype, device=b.device)
+        copied(wider[:, :n], b)
+        b = wider
+    parts = out[None]
+    if splits > 1:
+        parts = scratch(splits, m, row, dtype=out.dtype, device=out.device)
+    made = constants(setting, 4 if fours(b) else 1, fours(b, parts[0]))
     kernel = with_constants(cuda_split_k_kernel, max_registers=setting.max_registers, **made)
     grid = (*covering_grid(n, m, (setting.tile_n, setting.tile_m)), splits)
-    parts = scratch(splits, m, n, dtype=out.dtype, device=out.device) if splits > 1 else out[None]
     launch(kernel, grid, (setting.threads, 1), a.view(-1), b.view(-1), parts, one(out))
     if splits > 1:
-        grid = covering_grid(m * n, 1, (SUMMED, 1))
-        launch(sum_parts_kernel, grid, (SUMMED, 1), parts.view(splits, -1), out.view(-1))
+        launch(sum_parts_kernel, covering_grid(n, m, SUMMED), SUMMED, parts, out)
     return out
