@@ -53,16 +53,16 @@ def tried(job: Any) -> Iterator[tuple[Any, int]]:
             yield from ((costs, splits) for splits in costs.splits(job) if splits in SPLITS)
 
 
-def compile_one(case: tuple[int, int, bool]) -> None:
+def compile_one(case: tuple[int, int]) -> None:
     """Compile one setting's kernel for columns of C, so that the disk has its code."""
     import torch
 
     from tiled_matmul.kit.splits import COSTS
     from tiled_matmul.ladder import cuda_split_k
 
-    number, columns, padded = case
+    number, columns = case
     a, b = torch.ones(64, 64, device="cuda"), torch.ones(64, columns, device="cuda")
-    cuda_split_k.matmul(a, b, setting=COSTS[number].setting, padded=padded)
+    cuda_split_k.matmul(a, b, setting=COSTS[number].setting)
     torch.cuda.synchronize()
 
 
@@ -98,8 +98,7 @@ def take(out: Path, seed: int, count: int, seconds: float) -> None:
     many = torch.cuda.get_device_properties(0).multi_processor_count
     products, taken = drawn.drawn(seed, count, float32=True), []
     with multiprocessing.get_context("spawn").Pool(WORKERS) as pool:
-        kinds = (64, False), (63, False), (63, True)
-        cases = [(number, *kind) for number in range(len(COSTS)) for kind in kinds]
+        cases = [(number, columns) for number in range(len(COSTS)) for columns in (64, 63)]
         pool.map(compile_one, cases, chunksize=1)
     print(f"compiled in {time.monotonic() - began:.0f} s", flush=True)
     with exact_sums():

@@ -102,7 +102,8 @@ class Costs:
         took = pace.start * (laps + (rest > 0))
         took += cover(cover(k, self.setting.tile_k), splits) * step
         took = max(took, 4 * (m * k + k * n + m * n) / BYTES_A_US)
-        took += SECOND_US + 8 * splits * m * n / PARTS_A_US if splits > 1 else 0
+        if splits > 1 or padded:
+            took += SECOND_US + 8 * splits * m * n / PARTS_A_US
         return took + (COPY_US + 8 * k * n / COPIED_A_US if padded else 0)
 
     def splits(self, job: Job) -> Iterator[int]:
@@ -116,50 +117,38 @@ COSTS = (
     Costs(
         Setting(128, 256, 8, 32, 128, 8, 16, max_registers=255),
         1,
-        Pace(3.39, 1.280, 0.939),
-        Pace(7.05, 1.472, 1.408),
-    ),
-    Costs(
-        Setting(128, 128, 8, 64, 64, 8, 16, max_registers=255),
-        2,
-        Pace(3.06, 0.736, 0.637),
-        Pace(7.54, 0.960, 0.798),
+        Pace(4.31, 1.280, 0.939),
+        Pace(7.34, 1.531, 1.408),
     ),
     Costs(
         Setting(64, 128, 16, 32, 64, 8, 8, max_registers=168),
         3,
-        Pace(2.64, 0.835, 0.677),
-        Pace(5.80, 1.204, 0.883),
+        Pace(3.50, 0.803, 0.677),
+        Pace(6.31, 1.204, 0.830),
     ),
     Costs(
         Setting(64, 64, 8, 32, 64, 8, 8, max_registers=144),
         7,
-        Pace(2.02, 0.458, 0.195),
-        Pace(4.60, 0.646, 0.254),
-    ),
-    Costs(
-        Setting(32, 64, 8, 32, 32, 4, 8, max_registers=112),
-        9,
-        Pace(1.77, 0.323, 0.119),
-        Pace(3.19, 0.528, 0.146),
+        Pace(3.39, 0.431, 0.195),
+        Pace(4.15, 0.621, 0.230),
     ),
     Costs(
         Setting(32, 64, 16, 16, 32, 4, 4, max_registers=80),
         6,
-        Pace(1.93, 0.360, 0.275),
-        Pace(3.29, 0.515, 0.328),
+        Pace(2.99, 0.333, 0.264),
+        Pace(4.15, 0.733, 0.304),
     ),
     Costs(
         Setting(64, 32, 16, 16, 32, 4, 4, max_registers=80),
         6,
-        Pace(2.58, 0.389, 0.286),
-        Pace(3.56, 0.687, 0.316),
+        Pace(2.88, 0.383, 0.304),
+        Pace(4.89, 0.519, 0.316),
     ),
     Costs(
         Setting(64, 16, 16, 32, 16, 4, 4, max_registers=96),
         10,
-        Pace(2.36, 0.466, 0.186),
-        Pace(3.61, 0.508, 0.206),
+        Pace(2.95, 0.466, 0.198),
+        Pace(4.15, 0.584, 0.214),
     ),
 )
 

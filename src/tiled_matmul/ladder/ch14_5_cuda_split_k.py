@@ -188,11 +188,11 @@ def matmul(a, b, out=None, *, setting=None, splits=None, padded=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32.
 
     `setting` is a Setting, `splits` the number of parts that K is cut into, and `padded` says
-    whether rows of b that do not consist of aligned fours are first copied to ones that do. None
-    picks them by the shape; with a setting of your own, one part, and no copy. Takes 4 · splits
-    bytes for each element of C where splits > 1. Needs compute capability 8.0. Raises TypeError or
-    ValueError as `covering_grid`, `need_capability`, `constants` and `tensor_operands` do, and for
-    more parts than tiles along K.
+    whether rows of b that do not consist of aligned fours are first copied to ones that do; C then
+    goes through a part as well. None picks them by the shape; with a setting of your own, one part,
+    and no copy. Takes 4 bytes for each element of C and each part. Needs compute capability 8.0.
+    Raises TypeError or ValueError as `covering_grid`, `need_capability`, `constants` and
+    `tensor_operands` do, and for more parts than tiles along K.
     """
     need_capability((8, 0), "asynchronous copies")
     m, n, k, out = tensor_operands(a, b, out, DTYPES)
@@ -209,13 +209,12 @@ def matmul(a, b, out=None, *, setting=None, splits=None, padded=None):
         wider = scratch(k, row, dtype=b.dtype, device=b.device)
         copied(wider[:, :n], b)
         b = wider
-    parts = out[None]
-    if splits > 1:
-        parts = scratch(splits, m, row, dtype=out.dtype, device=out.device)
+    apart = splits > 1 or (fours(b) and not fours(out))
+    parts = scratch(splits, m, row, dtype=out.dtype, device=out.device) if apart else out[None]
     made = constants(setting, 4 if fours(b) else 1, fours(b, parts[0]))
     kernel = with_constants(cuda_split_k_kernel, max_registers=setting.max_registers, **made)
     grid = (*covering_grid(n, m, (setting.tile_n, setting.tile_m)), splits)
     launch(kernel, grid, (setting.threads, 1), a.view(-1), b.view(-1), parts, one(out))
-    if splits > 1:
+    if apart:
         launch(sum_parts_kernel, covering_grid(n, m, SUMMED), SUMMED, parts, out)
     return out
