@@ -10,7 +10,7 @@ The compiler makes BK copies of the body, in each of which it knows k; `unroll(u
 that type, as `range` does. It unrolls short loops by itself, but not ones with as much code as
 these, unless it is told to. So `@unrolled` marks the loops, and the marks write on a loop's last
 branch what `#pragma unroll` writes in CUDA C++: LLVM's `llvm.loop.unroll.full`. Numba itself sees
-one copy: it needs ten times as long for eight.
+one copy: it needs five times as long for eight.
 The interpreter runs the kernel as written, with `range` for `unroll`.
 """
 
