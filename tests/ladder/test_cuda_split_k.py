@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+from tiled_matmul import ROOT
 from tiled_matmul.check import assert_matmul, poison
 from tiled_matmul.kit.launch import launch
 from tiled_matmul.kit.settings import Setting
 from tiled_matmul.kit.splits import COSTS, Job, constants, cover, pick
 from tiled_matmul.ladder import cuda_split_k
 from tiled_matmul.machine import backend
+from tiled_matmul.measure import drawn
 
 SMALL = Setting(32, 32, 16, 16, 32, 4, 4, max_registers=80)
 DEVICE = "cuda" if backend.select().on_gpu else "cpu"
@@ -129,6 +131,22 @@ def test_a_pick_can_be_launched_whatever_the_shape():
     for costs in COSTS:
         for wide in (4, 1):
             assert constants(costs.setting, wide, True)["B_COPIES"] >= 1
+
+
+def test_costs_are_near_what_was_measured():
+    _, _, taken = drawn.load(ROOT / "results" / "survey" / "h200-float32.json")
+    for costs in COSTS:
+        tile = costs.setting
+        gaps = []
+        for each in taken:
+            p = each.product
+            for name, ms in each.ms.items():
+                measured, _, splits = name.partition(" /")
+                if measured == f"{tile.tile_m}×{tile.tile_n}×{tile.tile_k}":
+                    job = Job(p.m, p.n, p.k, 132, p.n % 4 == 0)
+                    model = costs.microseconds(job, int(splits))
+                    gaps.append(abs(math.log(model / (ms * 1e3))))
+        assert len(gaps) > 500 and np.median(gaps) < 0.16
 
 
 def test_tiles_that_threads_cannot_copy_one_by_one_are_refused():
