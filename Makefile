@@ -62,7 +62,7 @@ TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
 .PHONY: help book pdf test test-long test-answers test-browser lab serve grade doctor test-gpu notebooks-gpu bench \
-	bench-bfloat16 bench-drawn bench-host bench-fused bench-fp8 bench-groups counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
+	bench-bfloat16 bench-drawn bench-drawn-float32 bench-host bench-fused bench-fp8 bench-groups counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
 	newest-lock clean online chapters-exist gpu-tests-exist
 
 help: ## this list
@@ -147,6 +147,9 @@ bench-bfloat16: $(READY) ## time Triton's rungs in bfloat16, into results/<GPU>.
 bench-drawn: $(READY) ## time the best rungs at 200 drawn shapes, into results/shapes/<GPU>.json
 	$(ON_GPU) $(RUN) tools/any_shape.py --anew --out results/shapes/$(GPU).json
 
+bench-drawn-float32: $(READY) ## the same in float32, 60 shapes, into results/shapes/<GPU>-float32.json
+	$(ON_GPU) $(RUN) tools/any_shape.py --anew --float32 --count 60 --out results/shapes/$(GPU)-float32.json
+
 bench-host: $(READY) ## time what a call costs the host, and a first call, into results/host/<GPU>.json
 	$(ON_GPU) $(RUN) tools/host_time.py --out results/host/$(GPU).json
 
@@ -179,7 +182,7 @@ sanitize: $(READY) ## memcheck and racecheck of every rung, into results/sanitiz
 gpu-refresh: $(READY) ## all that a GPU machine is asked for; pack it into ARTIFACTS=
 	@mkdir -p "$(ARTIFACTS)/logs"; rm -f "$(ARTIFACTS)"/logs/*.log; \
 	set -o pipefail; status=0; \
-	for step in doctor bench bench-bfloat16 bench-drawn bench-host bench-fused bench-fp8 bench-groups counters search notebooks-gpu test-gpu sanitize; do \
+	for step in doctor bench bench-bfloat16 bench-drawn bench-drawn-float32 bench-host bench-fused bench-fp8 bench-groups counters search notebooks-gpu test-gpu sanitize; do \
 		$(ON_GPU) $(MAKE) --no-print-directory $$step 2>&1 \
 			| tee "$(ARTIFACTS)/logs/$$step.log" || { status=1; break; }; \
 	done; \

@@ -291,8 +291,11 @@ def test_gpu_refresh_packs_what_there_is_and_tells_the_truth(checkout, command, 
     assert "chapters/01.ipynb" in names
     logs = {Path(name).stem for name in names if name.endswith(".log")}
     if status == 0:
-        steps = "bench bench-bfloat16 bench-drawn bench-host bench-fused bench-fp8 counters search"
-        assert logs == {*steps.split(), "sanitize", "doctor", "notebooks-gpu", "test-gpu"}
+        steps = (
+            "bench bench-bfloat16 bench-drawn bench-drawn-float32 bench-host bench-fused bench-fp8"
+        )
+        logged = {*steps.split(), "bench-groups", "counters", "search"}
+        assert logs == {*logged, "sanitize", "doctor", "notebooks-gpu", "test-gpu"}
     else:
         assert logs == {"doctor", "bench"}
         assert "make bench failed" in done.stderr

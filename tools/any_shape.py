@@ -1,10 +1,11 @@
 """Time rungs at drawn shapes against torch.matmul, into results/shapes/, some shapes at a time.
 
     python tools/any_shape.py --out FILE [--seed 1] [--first 0] [--count 200] [--seconds 480]
-                              [--anew]
+                              [--float32] [--anew]
 
 A GPU machine's time may not be enough for all: after --seconds no further shape is begun, and a
 second call goes on where FILE ends, if its seed, GPU, versions and commit are the same.
+With --float32, products are of float32, and the rungs those in Numba.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-RUNGS = ("triton_gluon", "triton_best")
+RUNGS, RUNGS_FLOAT32 = ("triton_gluon", "triton_best"), ("cuda_best", "cuda_split_k")
 ROUNDS = 11
 ROWS = 64  # of C that are checked, from the first to the last
 SHORT_MS, MOST_LAUNCHES = 0.3, 50  # of a sample: so many calls that it takes SHORT_MS
@@ -81,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--seconds", type=float, default=480, help="begin no shape after this (480)"
     )
-    parser.add_argument("--rungs", default=",".join(RUNGS), help="names, with commas between")
+    parser.add_argument("--float32", action="store_true", help="draw products of float32")
+    parser.add_argument("--rungs", help="names, with commas between")
     parser.add_argument("--anew", action="store_true", help="replace FILE instead of going on")
     chosen = parser.parse_args(arguments)
     os.environ.setdefault("TILED_MATMUL_BACKEND", "gpu")
@@ -92,7 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     began = time.monotonic()
     try:
-        rungs = [ladder.rung(name).name for name in chosen.rungs.split(",")]
+        usual = RUNGS_FLOAT32 if chosen.float32 else RUNGS
+        names = chosen.rungs.split(",") if chosen.rungs else usual
+        rungs = [ladder.rung(name).name for name in names]
         origin, taken = provenance("gpu"), []
         if chosen.out.exists() and not chosen.anew:
             seed, before, taken = drawn.load(chosen.out)
@@ -106,7 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     known = {each.product.index for each in taken}
     left = 0
-    for product in drawn.drawn(chosen.seed, chosen.first + chosen.count)[chosen.first :]:
+    products = drawn.drawn(chosen.seed, chosen.first + chosen.count, chosen.float32)
+    for product in products[chosen.first :]:
         if product.index in known:
             continue
         if time.monotonic() - began > chosen.seconds:

@@ -52,10 +52,12 @@ def test_the_copy_can_be_told_by_its_name_and_docstring():
     assert (made.__name__, made.__doc__, made.__module__) == ("steps", "Adds STEP.", __name__)
 
 
-def test_loops_are_written_out_anew():
+def test_loops_are_unrolled_by_the_new_constant():
     made = with_constants(copies, COUNT=4)
     assert made.py_func.as_written.__code__ is copies.py_func.as_written.__code__
-    assert len(made.py_func.__code__.co_code) > len(copies.py_func.__code__.co_code)
+    assert made.py_func.is_unrolled and made.py_func.__globals__["COUNT"] == 4
+    with pytest.raises(ValueError, match="5000 copies are more than 1024"):
+        with_constants(copies, COUNT=5000)
 
 
 def test_options_are_kept():

@@ -1,4 +1,4 @@
-"""ladder/unroll.py: loops are written out as copies, and what cannot be copied is refused."""
+"""kit/unroll.py: loops are marked, the compiler unrolls them, and what cannot be is refused."""
 
 import dis
 import inspect
@@ -6,72 +6,44 @@ import linecache
 import os
 import subprocess
 import sys
-import traceback
 
 import numpy as np
 import pytest
-from numba import cuda, uint64
+from numba import cuda
 
 from tiled_matmul import ROOT
 from tiled_matmul.kit.constants import with_constants
-from tiled_matmul.kit.unroll import unroll, unrolled
+from tiled_matmul.kit.unroll import MARKS, unroll, unrolled
 from tiled_matmul.microscope.cuda import trace
 from tiled_matmul.microscope.cuda.kernel import jit
 
 STEPS = 3
-TWO = 2
 
 
-def written(out, steps=0):
+def written(out):
     for k in unroll(STEPS):
-        out.append(k)
-    for i in unroll(1, 8, TWO):
-        for j in unroll(i, i + 2):
-            if j == 4:
-                for m in range(9):
-                    if m == 1:
-                        break
-                    out.append((i, j, m))
-            else:
-                out.append((i, j))
-    return k
+        for i in unroll(1, 8, 2):
+            if i > k:
+                out[i] = k
+        for m in range(9):
+            if m == 1:
+                break
 
 
-def test_the_copies_do_what_the_loop_does():
-    copies = unrolled(written)
-    loops, straight = [], []
-    assert written(loops) == copies(straight) == STEPS - 1
-    assert loops == straight and len(loops) == STEPS + 4 * 2
-    names = [step.opname for step in dis.get_instructions(copies)]
-    assert names.count("FOR_ITER") == 4 * 2  # range(9) stays a loop, in each copy
-    assert "unroll" not in copies.__code__.co_names
+def test_loops_over_unroll_are_marked_and_others_are_not():
+    marked = unrolled(written)
+    steps = [f"{step.opname} {step.argval}" for step in dis.get_instructions(marked)]
+    for name in MARKS:
+        assert steps.count(f"LOAD_DEREF {name}") == 2
+    assert "LOAD_GLOBAL range" in steps and "unroll" not in marked.__code__.co_names
 
 
 def test_it_is_the_same_function_to_whoever_asks():
-    copies = unrolled(written)
-    assert copies.as_written is written
-    assert inspect.getsource(copies) == inspect.getsource(written)
-    assert inspect.signature(copies) == inspect.signature(written)
-    assert (copies.__module__, copies.__qualname__) == (__name__, "written")
-
-
-def test_no_turns_leave_no_copy():
-    def none(out):
-        for k in unroll(5, 5):
-            out.append(k)
-
-    out = []
-    assert unrolled(none)(out) is None and out == []
-
-
-def test_a_type_around_an_end_is_kept_for_each_turn():
-    def typed(out):
-        for k in unroll(uint64(STEPS)):
-            out.append(k)
-
-    out = []
-    unrolled(typed)(out)
-    assert out == [0, 1, 2] and {type(k) for k in out} == {np.uint64}
+    marked = unrolled(written)
+    assert marked.as_written is written
+    assert inspect.getsource(marked) == inspect.getsource(written)
+    assert inspect.signature(marked) == inspect.signature(written)
+    assert (marked.__module__, marked.__qualname__) == (__name__, "written")
 
 
 def test_names_of_an_enclosing_function_are_known_and_kept():
@@ -81,20 +53,15 @@ def test_names_of_an_enclosing_function_are_known_and_kept():
         for k in unroll(turns):
             out.append(k * scale)
 
-    out = []
-    unrolled(inner)(out)
-    assert out == [0, 10]
+    kept = dict(zip(inner.__code__.co_freevars, inner.__closure__, strict=True))
+    marked = unrolled(inner)
+    cells = dict(zip(marked.__code__.co_freevars, marked.__closure__, strict=True))
+    assert all(cells[name] is kept[name] for name in ("turns", "scale"))
 
 
-def test_tracebacks_name_the_line_that_was_written():
-    def fails(out):
-        for k in unroll(2):
-            out[k] = 1 / k
-
-    with pytest.raises(ZeroDivisionError) as caught:
-        unrolled(fails)([0, 0])
-    last = traceback.extract_tb(caught.value.__traceback__)[-1]
-    assert (last.filename, last.line) == (__file__, "out[k] = 1 / k")
+def test_lines_are_those_that_were_written():
+    lines = {line for *_, line in unrolled(written).__code__.co_lines() if line}
+    assert lines == {line for *_, line in written.__code__.co_lines() if line}
 
 
 def leaves(out):
@@ -124,6 +91,12 @@ def two_names(out):
 def not_constant(out):
     for _ in unroll(len(out)):
         pass
+
+
+def of_an_index(out):
+    for k in unroll(2):
+        for _ in unroll(k):
+            pass
 
 
 def not_whole(out):
@@ -160,6 +133,7 @@ def nothing(out):
         (otherwise, r"without else, line \d+ of otherwise: for _ in unroll"),
         (two_names, "over one name.* for _, _j in"),
         (not_constant, r"constants \(name 'out' is not defined\), line .* unroll\(len\(out\)\)"),
+        (of_an_index, r"constants \(name 'k' is not defined\), line"),
         (not_whole, "are ints, got 2.0, line"),
         (no_end, "one to three numbers, line"),
         (too_many, "5000 copies are more than 1024, line"),
@@ -167,7 +141,7 @@ def nothing(out):
         (nothing, "nothing has no loop over unroll"),
     ],
 )
-def test_what_cannot_be_copied_is_refused_with_its_line(function, message):
+def test_what_cannot_be_unrolled_is_refused_with_its_line(function, message):
     with pytest.raises(ValueError, match=message):
         unrolled(function)
 
@@ -198,8 +172,6 @@ def test_other_constants_give_other_copies():
     other = with_constants(sums, STEPS=5)
     assert trace(other, 1, 4, x, out).global_loads.requests == 5
     assert out.tolist() == [10, 35, 60, 85]
-    copies = [len(k.py_func.__code__.co_code) for k in (with_constants(sums, STEPS=1), sums, other)]
-    assert copies[0] < copies[1] < copies[2]
 
 
 def test_a_notebook_cell_is_found():
@@ -244,13 +216,34 @@ def kernel(x, y, out):
         for n in range(8):
             out[i, m, n] = total[m, n]
 
-def multiplications(kernel):
+def ptx(kernel):
     three = types.Array(types.float32, 3, "C")
-    return cuda.compile_ptx(kernel.py_func, (three,) * 3, cc=(9, 0))[0].count("fma.rn.f32")
+    return cuda.compile_ptx(kernel.py_func, (three,) * 3, cc=(9, 0))[0]
+
+def multiplications(kernel):
+    return ptx(kernel).count("fma.rn.f32")
 
 copies = cuda.jit(max_registers=128)(unrolled(kernel))
 other = with_constants(copies, STEPS=4)
 print(multiplications(copies), multiplications(other), other.targetoptions["max_registers"])
+
+def nested(x, y, out):
+    total = cuda.local.array((8, 16), float32)
+    for i in unroll(8):
+        for j in unroll(16):
+            total[i, j] = 0
+    for tile in range(len(x)):
+        for i in unroll(8):
+            for j in unroll(16):
+                if i != j:
+                    total[i, j] += x[tile, 0, i] * y[tile, 0, j]
+        for j in unroll(16):
+            total[0, j] += x[tile, 1, j] * y[tile, 1, j]
+    for i in unroll(8):
+        for j in unroll(16):
+            out[0, i, j] = total[i, j]
+in_memory = "local_depot" in ptx(cuda.jit(max_registers=128)(unrolled(nested)))
+print("local memory" if in_memory else "registers")
 
 @cuda.jit
 @unrolled
@@ -276,6 +269,7 @@ def test_the_compiler_gets_straight_code(tmp_path):
         [sys.executable, str(file)], capture_output=True, text=True, env=environment, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
-    counts, *message = done.stdout.splitlines()
+    counts, nested, *message = done.stdout.splitlines()
     assert counts.split() == [str(8 * 64), str(4 * 64), "128"]
+    assert nested == "registers"
     assert "'missing' is not defined" in " ".join(message)

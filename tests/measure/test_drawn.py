@@ -39,6 +39,15 @@ def test_shapes_are_within_their_bounds_and_of_all_kinds(seed):
     assert 0.45 < below < 0.58
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_products_of_float32_are_row_major_and_not_too_small(seed):
+    found = drawn.drawn(seed, 200, float32=True)
+    assert {(each.dtype, each.layout) for each in found} == {(drawn.FLOAT32, "nn")}
+    assert drawn.LEAST_FLOPS <= min(each.flops for each in found) < 2 * drawn.LEAST_FLOPS
+    assert max(each.flops for each in found) <= drawn.MOST_FLOPS
+    assert all(each.even for each in found[::2]) and sum(each.even for each in found) < 115
+
+
 def test_a_summary_has_the_mean_what_95_percent_reach_and_the_lowest():
     found = drawn.summary([0.5, 2.0])
     assert found == {"mean": pytest.approx(1.0), "p5": 0.5, "lowest": 0.5, "count": 2}
@@ -60,6 +69,9 @@ def test_the_table_has_a_row_for_each_rung_and_kind_of_sizes():
 def test_what_is_written_is_read_again():
     text = drawn.as_text(1, {"gpu": "a GPU"}, list(reversed(taken())))
     assert drawn.parse(json.loads(text)) == (1, {"gpu": "a GPU"}, taken())
+    both = {BASELINE: 1.0, "r": 2.0}
+    float32 = [Taken(each, both, both) for each in drawn.drawn(4, 3, float32=True)]
+    assert drawn.parse(json.loads(drawn.as_text(4, {}, float32))) == (4, {}, float32)
 
 
 @pytest.mark.parametrize(

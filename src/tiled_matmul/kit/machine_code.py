@@ -1,7 +1,7 @@
 """Machine code of Numba's kernels, ready to launch: what Numba compiles, or what was kept of it.
 
-Numba takes ten seconds and more for kernels whose loops are unrolled. Their code is kept on disk,
-in the cache folder of the user, with a key that holds all that it depends on: see
+Numba takes seconds for kernels whose loops are unrolled. Their code is kept on disk, in the cache
+folder of the user, with a key that holds all that it depends on: see
 `microscope.compiled.kept`. Numba would also work out the arguments of every launch anew, in 0.2 ms;
 here a launch only fills in addresses.
 """

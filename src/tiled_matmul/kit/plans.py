@@ -82,7 +82,7 @@ def remembered(launcher: Callable | None = None, *, shape: Callable = of_matrice
     """Decorate a launcher, `launcher(a, b, out=None, **options)`, to remember its plans.
 
     `shape` is a function of a, b and the options that are tensors; it returns the shape of a new
-    out, or None if they do not fit. Out's dtype is the option `out_dtype` if there is one, else that
+    out, or None if they do not fit. Its dtype is the option `out_dtype` if there is one, else that
     of a. The launcher runs as it is where it must: for tensors that are not on a GPU, while
     `withheld`, and inside another launcher whose plan is being noted. A tensor's own GPU is made
     the current one.

@@ -6,9 +6,11 @@
         for k in unroll(BK):
             …
 
-Numba compiles BK copies of the body, which begin with `k = 0`, `k = 1` and so on, so the compiler
-knows every index; `unroll(uint64(BK))` gives k that type, as `range` does. The compiler unrolls
-short loops by itself, but not ones with as much code as these.
+The compiler makes BK copies of the body, in each of which it knows k; `unroll(uint64(BK))` gives k
+that type, as `range` does. It unrolls short loops by itself, but not ones with as much code as
+these, unless it is told to. So `@unrolled` marks the loops, and the marks write on a loop's last
+branch what `#pragma unroll` writes in CUDA C++: LLVM's `llvm.loop.unroll.full`. Numba itself sees
+one copy: it needs five times as long for eight.
 The interpreter runs the kernel as written, with `range` for `unroll`.
 """
 
@@ -18,17 +20,20 @@ import ast
 import builtins
 import copy
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numba import types as numba_types
+from numba.extending import intrinsic
 
 from tiled_matmul.microscope.cuda.names import RANGES
 from tiled_matmul.microscope.cuda.source import Source, read
 from tiled_matmul.microscope.cuda.unsigned import cast_type
 
 MAX_COPIES = 1024
+FULL = "llvm.loop.unroll.full"
 
 
 def unroll(*ends: int) -> range:
@@ -54,13 +59,45 @@ def unrolled(function: Callable) -> Callable:
     tree = writer.visit(copy.deepcopy(source.tree))
     if not writer.loops:
         raise ValueError(f"{source.name} has no loop over unroll(…)")
-    made = compile_tree(written, replace(source, tree=tree))
+    made = compile_tree(written, replace(source, tree=tree), MARKS)
     made.is_unrolled = True
     return made
 
 
+# The marks: calls at the end of a loop's body and after the loop, which make no instruction.
+
+
+@intrinsic
+def _end_of_body(typingctx):
+    """Remember this block, which Numba is about to end with the branch back to the loop's head."""
+
+    def generate(context, builder, signature, arguments):
+        builder.function.end_of_body = builder.block
+        return context.get_dummy_value()
+
+    return numba_types.void(), generate
+
+
+@intrinsic
+def _end_of_loop(typingctx):
+    """Ask LLVM, on the branch of the block remembered last, to unroll that loop completely."""
+
+    def generate(context, builder, signature, arguments):
+        module = builder.module
+        full = module.add_metadata([FULL])
+        loop = module.add_metadata([f"loop {len(module.metadata)}"])  # one of its own
+        loop.operands = loop, full  # LLVM takes a node that begins with itself for a loop's
+        builder.function.end_of_body.terminator.set_metadata("llvm.loop", loop)
+        return context.get_dummy_value()
+
+    return numba_types.void(), generate
+
+
+MARKS = {"_range": range, "_end_of_body": _end_of_body, "_end_of_loop": _end_of_loop}
+
+
 class _Writer(ast.NodeTransformer):
-    """Unrolls outer loops first, because the ends of an inner loop may use the outer index."""
+    """Marks the loops over `unroll(…)`, which become loops over `range(…)`."""
 
     def __init__(self, function: Callable, source: Source) -> None:
         self.source = source
@@ -79,17 +116,12 @@ class _Writer(ast.NodeTransformer):
         for jump in _jumps(node.body):
             word = type(jump).__name__.lower()
             raise self.error(f"an unrolled loop can have no {word}", jump)
+        self.check_ends(node.iter)
         self.loops += 1
-        out: list[ast.stmt] = []
-        for index, value in self.indices(node.iter):
-            self.known[node.target.id] = index
-            head = ast.Assign([ast.Name(node.target.id, ast.Store())], value)
-            out.append(ast.copy_location(head, node))
-            for statement in copy.deepcopy(node.body):
-                made = self.visit(statement)
-                out += made if isinstance(made, list) else [made]
-        self.known.pop(node.target.id, None)
-        return out or ast.copy_location(ast.Pass(), node)
+        node.iter.func = ast.copy_location(ast.Name("_range", ast.Load()), node.iter.func)
+        node = self.generic_visit(node)
+        node.body.append(_call("_end_of_body", node.body[-1]))
+        return [node, _call("_end_of_loop", node)]
 
     def visit_Name(self, node: ast.Name) -> ast.Name:  # noqa: N802
         if self.is_unroll(node):
@@ -99,24 +131,13 @@ class _Writer(ast.NodeTransformer):
     def is_unroll(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and self.known.get(node.id) is unroll
 
-    def indices(self, call: ast.Call) -> Iterator[tuple[int, ast.expr]]:
-        """Yield the index of each iteration, as a number and as an expression."""
-        ends = [self.constant(end) for end in call.args]
+    def check_ends(self, call: ast.Call) -> None:
+        """Raise ValueError unless the ends are constants, and not too far apart."""
+        ends = [int(self.constant(end)) for end in call.args]
         if call.keywords or not 1 <= len(ends) <= 3:
             raise self.error("unroll takes one to three numbers", call)
-        typed = [
-            end.func
-            for end, value in zip(call.args, ends, strict=True)
-            if isinstance(end, ast.Call) and isinstance(value, np.integer)
-        ]
-        numbers = range(*(int(end) for end in ends))
-        if len(numbers) > MAX_COPIES:
-            raise self.error(f"{len(numbers)} copies are more than {MAX_COPIES}", call)
-        for number in numbers:
-            value: ast.expr = ast.Constant(number)
-            if typed:
-                value = ast.Call(copy.deepcopy(typed[0]), [value], [])
-            yield number, value
+        if len(range(*ends)) > MAX_COPIES:
+            raise self.error(f"{len(range(*ends))} copies are more than {MAX_COPIES}", call)
 
     def constant(self, node: ast.expr) -> Any:
         try:
@@ -131,6 +152,12 @@ class _Writer(ast.NodeTransformer):
         return ValueError(f"{what}, {self.source.place(node)}")
 
 
+def _call(name: str, place: ast.AST) -> ast.stmt:
+    """Return a statement that calls a mark, at a statement's place."""
+    call = ast.Expr(ast.Call(ast.Name(name, ast.Load()), [], []))
+    return ast.fix_missing_locations(ast.copy_location(call, place))
+
+
 def _jumps(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the `break` and `continue` statements of this loop."""
     for node in body:
@@ -140,12 +167,15 @@ def _jumps(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _jumps([n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)])
 
 
-def compile_tree(function: Callable, source: Source) -> Callable:
+def compile_tree(
+    function: Callable, source: Source, names: Mapping[str, Any] | None = None
+) -> Callable:
     """Compile the source's tree to a function with the globals and line numbers of `function`.
 
-    Its `as_written` is `function`.
+    The tree may also use the type of casts and these `names`. Its `as_written` is `function`.
     """
-    cells = {name: types.CellType(value) for name, value in cast_type().items()}
+    known = {**cast_type(), **(names or {})}
+    cells = {name: types.CellType(value) for name, value in known.items()}
     cells |= zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     module = ast.parse("def _around():\n    " + "".join(f"{name} = " for name in cells) + "None")
     tree = ast.fix_missing_locations(source.tree)

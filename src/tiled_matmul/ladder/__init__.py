@@ -210,6 +210,7 @@ LADDER: tuple[Rung, ...] = (
     _triton("gluon", "tiles of 192×192, in Gluon", 14, after="triton_persistent"),
     _triton("uneven", "rows that begin anywhere", 14, after="triton_split_k"),
     _triton("best", "the rung that fits the shape", 14),
+    _cuda("split_k", "K cut for several blocks", 14, after="cuda_best"),
 )
 # What a layer asks for besides a product: these have arguments and baselines of their own, so they
 # are not steps of the climb.

@@ -118,7 +118,7 @@ def triton_along_kernel(
         store_tile(c, group, top, left, acc, HALVES)
 
 
-def shape_of(a, b, offsets):
+def shape_of(a, b, offsets=None):
     """Return the shape of a product in groups, or None if there is none."""
     if a.ndim != 2 or b.ndim not in (2, 3) or offsets is None or offsets.ndim != 1:
         return None

@@ -1,8 +1,10 @@
-"""Products of drawn shapes, 16-bit floats: what rungs reach where nobody chose the shape.
+"""Products of drawn shapes: what rungs reach where nobody chose the shape.
 
 `tools/any_shape.py` measures them on a GPU, some at a time, into `results/shapes/*.json`. The sizes
 are log-uniform from SMALLEST to LARGEST. Every second product has sizes that are multiples of
-EIGHT, so that descriptors fit its rows; the others have any sizes.
+EIGHT, so that descriptors fit its rows; the others have any sizes. Products of 16-bit floats have
+any layout. Those of float32 are row-major, as Numba's rungs need them, and have at least
+LEAST_FLOPS: smaller ones take no longer than their launch.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from tiled_matmul.problem import LAYOUTS
 
 SHAPES = ROOT / "results" / "shapes"
 SMALLEST, LARGEST, EIGHT = 16, 16384, 8
-MOST_FLOPS = 4e12
-DTYPES = ("float16", "bfloat16")
+LEAST_FLOPS, MOST_FLOPS = 2 * 256**3, 4e12
+DTYPES, FLOAT32 = ("float16", "bfloat16"), "float32"
 BASELINE = "torch"
 
 
@@ -51,15 +53,16 @@ class Drawn:
         return f"{self.m}×{self.n}×{self.k} {self.layout} {self.dtype}"
 
 
-def drawn(seed: int, count: int) -> list[Drawn]:
-    """Return the first `count` products of a seed."""
+def drawn(seed: int, count: int, float32: bool = False) -> list[Drawn]:
+    """Return the first `count` products of a seed: of 16-bit floats, or of float32."""
     draw, found = random.Random(seed), []
     low, high = math.log2(SMALLEST), math.log2(LARGEST)
+    dtypes, layouts, least = ((FLOAT32,), ("nn",), LEAST_FLOPS) if float32 else (DTYPES, LAYOUTS, 0)
     while len(found) < count:
         grain = EIGHT if len(found) % 2 == 0 else 1
         m, n, k = (round(2 ** draw.uniform(low, high) / grain) * grain for _ in range(3))
-        if 2 * m * n * k <= MOST_FLOPS:
-            found.append(Drawn(len(found), m, n, k, draw.choice(DTYPES), draw.choice(LAYOUTS)))
+        if least <= 2 * m * n * k <= MOST_FLOPS:
+            found.append(Drawn(len(found), m, n, k, draw.choice(dtypes), draw.choice(layouts)))
     return found
 
 
@@ -130,7 +133,8 @@ def parse(stored: Any) -> tuple[int, dict[str, Any], list[Taken]]:
         for row in stored["products"]
     ]
     seed, last = stored["seed"], max((t.product.index for t in taken), default=-1)
-    for product in drawn(seed, last + 1):
+    float32 = any(t.product.dtype == FLOAT32 for t in taken)
+    for product in drawn(seed, last + 1, float32):
         for each in taken:
             if each.product.index == product.index and each.product != product:
                 raise ValueError(f"number {product.index} of seed {seed} is {product}")
