@@ -50,7 +50,7 @@ PARTS = (
     ),
     Part(
         "Tensor cores",
-        range(10, 16),
+        range(10, 17),
         "The same kernels in Triton, whose unit is a tile and not a thread. The compiler takes "
         "over the bookkeeping, and the question becomes which tiles, in which order, how large.",
         "To run it you need Linux, for Triton, and no GPU: without one there are no times.",
