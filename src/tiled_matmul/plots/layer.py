@@ -8,6 +8,7 @@ from tiled_matmul.models.epilogue import Layer
 from tiled_matmul.plots import style
 
 MIDDLE = {"ha": "center", "va": "center"}
+LINES = ((style.FAULT, "o"), (style.C, "s"), style.SERIES[2])
 BANDS = (style.A, style.B, style.OTHERS[1], style.OTHERS[0])
 
 
@@ -29,6 +30,9 @@ def moved(layer: Layer, finding: str) -> style.Figure:
         ax.barh(row, product, 0.66, color=style.C, alpha=0.75)
         ax.barh(row, after, 0.66, left=product, color=style.FAULT, alpha=0.75)
         ax.text(total / 1e6, row, f" {total / 1e6:.0f}", fontsize=8, va="center")
+        if row == 0:
+            ax.text(product / 2, row, "product", fontsize=8, **MIDDLE)
+            ax.text(product + after / 2, row, "after it", fontsize=8, **MIDDLE)
         spoken.append(f"{name}: {product:.0f} MB for the product and {after:.0f} MB after it")
     ax.set_yticks(range(len(ways)), list(ways))
     ax.set(ylim=(len(ways) - 0.5, -0.5), xlabel="bytes moved (MB)")
@@ -47,10 +51,13 @@ def groups(offsets: Sequence[int], block_m: int, finding: str) -> style.Figure:
     if block_m < 1 or any(end < begin for begin, end in zip(begins, offsets, strict=True)):
         raise ValueError(f"offsets must not fall, got {list(offsets)} with tiles of {block_m}")
     wide, gap = 0.6 * block_m, 0.5 * block_m
-    fig, ax = style.draw(3.2)
+    fig, ax = style.draw(2.5)
+    count = sum(-(-(end - begin) // block_m) for begin, end in zip(begins, offsets, strict=True))
+    right = wide + gap + count * (wide + 0.25 * gap)
     spoken, tiles, bottom = [], 0, offsets[-1]
     for group, (begin, end) in enumerate(zip(begins, offsets, strict=True)):
         color = BANDS[group % len(BANDS)]
+        style.segments(ax, [(0, end), (right, end)], edgecolor=style.MUTED, lw=0.6, ls=":")
         style.fill(ax, 0, begin, wide, end - begin, color, 0.6)
         look = {"fontsize": 7.5, "va": "center", "ha": "right"}
         ax.text(-0.08 * block_m, (begin + end) / 2, f"group {group}", **look)
@@ -61,12 +68,12 @@ def groups(offsets: Sequence[int], block_m: int, finding: str) -> style.Figure:
             hang = [(x, top + inside, wide, block_m - inside)]
             style.boxes(ax, hang, facecolor="none", edgecolor=color, hatch="////", lw=0)
             style.frame(ax, x, top, wide, block_m, color, 1.2)
-            ax.text(x + wide / 2, top + inside / 2, f"{tiles}", fontsize=7.5, **MIDDLE)
+            ax.text(x + wide / 2, top - 0.1 * block_m, f"{tiles}", fontsize=7.5, **MIDDLE)
             tiles, bottom = tiles + 1, max(bottom, top + block_m)
-        spoken.append(f"group {group} has rows {begin} to {end - 1}")
+        rows = f"rows {begin} to {end - 1}" if begin < end else "no rows"
+        spoken.append(f"group {group} has {rows}")
     style.frame(ax, 0, 0, wide, offsets[-1], style.INK, 1.0)
-    right = wide + gap + tiles * (wide + 0.25 * gap)
-    ax.set(xlim=(-1.2 * block_m, right), ylim=(bottom + 1, -1))
+    ax.set(xlim=(-1.1 * block_m, right), ylim=(bottom + 0.5, -0.2 * block_m))
     ax.set_aspect("equal")
     ax.axis("off")
     return style.conclude(
@@ -88,7 +95,7 @@ def missing(lines: Mapping[str, Mapping[int, tuple[float, float]]], finding: str
         raise ValueError("there is no line to draw")
     fig, ax = style.draw(2.6)
     measured = {name: {k: m for k, (m, _) in line.items()} for name, line in lines.items()}
-    for (name, line), (color, marker) in zip(lines.items(), style.SERIES, strict=False):
+    for (name, line), (color, marker) in zip(lines.items(), LINES, strict=False):
         points = measured[name]
         ax.plot(list(points), list(points.values()), color=color, marker=marker, label=name)
         crosses = {k: predicted for k, (_, predicted) in line.items()}
