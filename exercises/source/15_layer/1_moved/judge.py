@@ -12,11 +12,11 @@ ACTIVATIONS = ("gelu", "relu", "silu")
 STEPS = ("bias", "scale", "residual", *ACTIVATIONS)
 
 
-def _operands(m: int, n: int, steps: list) -> int:
+def _operands(m: int, n: int, steps: tuple) -> int:
     return sum({"bias": n, "scale": m, "residual": m * n}.get(step, 0) for step in steps)
 
 
-def moved(m: int, n: int, k: int, steps: list, each: int) -> tuple[int, int]:
+def moved(m: int, n: int, k: int, steps: tuple, each: int) -> tuple[int, int]:
     """Return the bytes that separate kernels move, and those of a fused one."""
     fused = m * k + k * n + m * n + _operands(m, n, steps)
     return (fused + 2 * m * n * len(steps)) * each, fused * each
@@ -26,7 +26,7 @@ def _off(elements: Callable) -> tuple[Callable, Callable]:
     """Return the first and the second value, if elements(m, n, k, steps) are missing there."""
 
     def value(place: int) -> Callable:
-        def answer(m: int, n: int, k: int, steps: list, each: int) -> int:
+        def answer(m: int, n: int, k: int, steps: tuple, each: int) -> int:
             return moved(m, n, k, steps, each)[place] - elements(m, n, k, steps) * each
 
         return answer
@@ -42,16 +42,16 @@ def _both(elements: Callable) -> Callable:
 def _any(random: np.random.Generator) -> tuple:
     """Return sizes of which no two are equal, and one to five steps, "gelu" among them or not."""
     m, n, k = (int(x) for x in random.choice(np.arange(2, 3000), 3, replace=False))
-    steps = random.choice(STEPS, int(random.integers(1, 6))).tolist()
+    steps = tuple(random.choice(STEPS, int(random.integers(1, 6))).tolist())
     return m, n, k, steps, int(random.choice((1, 2, 4, 8)))
 
 
-def _products(m: int, n: int, k: int, steps: list) -> int:
+def _products(m: int, n: int, k: int, steps: tuple) -> int:
     return m * k + k * n + m * n
 
 
-def _names(steps: list) -> list:
-    return [step for step in STEPS if step in steps]
+def _names(steps: tuple) -> tuple:
+    return tuple(step for step in STEPS if step in steps)
 
 
 EXERCISE = Exercise(
@@ -64,12 +64,12 @@ EXERCISE = Exercise(
     rules=VALUES,
     answer=moved,
     cases=(
-        Call((8192, 4096, 2048, ["bias", "gelu", "residual"], 2)),
-        Call((96, 40, 72, [], 4)),  # the product alone
-        Call((300, 200, 64, ["gelu"], 2)),
-        Call((300, 200, 64, ["bias"], 2)),
-        Call((300, 200, 64, ["scale", "bias", "silu"], 4)),
-        Call((300, 200, 64, ["residual", "relu", "residual"], 2)),
+        Call((8192, 4096, 2048, ("bias", "gelu", "residual"), 2)),
+        Call((96, 40, 72, (), 4)),  # the product alone
+        Call((300, 200, 64, ("gelu",), 2)),
+        Call((300, 200, 64, ("bias",), 2)),
+        Call((300, 200, 64, ("scale", "bias", "silu"), 4)),
+        Call((300, 200, 64, ("residual", "relu", "residual"), 2)),
         *(Call(draw=_any) for _ in range(8)),
     ),
     slips=(
@@ -91,7 +91,7 @@ EXERCISE = Exercise(
         Slip(
             lambda m, n, k, steps, each: moved(m, n, k, _names(steps), each),
             "twice",
-            "A step that the list names twice was counted once: it is another step, with an "
+            "A step that is named twice was counted once. The second one is another step, with an "
             "operand of its own.",
         ),
         Slip(

@@ -4,7 +4,7 @@ names = "product", "bias", "gelu", "residual"
 task(
     [
         *(Panel(name, 6, 6, 16 * i, 0, "c") for i, name in enumerate(names)),
-        Panel("memory", 4, 54, 0, 18, "muted"),
+        Panel("", 4, 54, 0, 18, "muted", note="memory"),
     ],
     "Separate kernels: C goes through memory between any two steps",
     "Four kernels in a row, and memory below them. An arrow leads from each kernel down to memory, "
