@@ -34,7 +34,8 @@ MOST, MODELLED = 14, 4  # choices that are timed at a product
 
 def product_of(drawn: Any, multiprocessors: int) -> Any:
     """Return a drawn product as the rule sees it."""
-    from tiled_matmul.kit.measured import GRAIN, Product
+    from tiled_matmul.kit.grains import GRAIN
+    from tiled_matmul.kit.measured import Product
 
     m, n, k = drawn.m, drawn.n, drawn.k
     # The lengths of the rows, as they lie in memory; a, b and out are dense.

@@ -14,7 +14,8 @@ pytest.importorskip("triton")
 from tiled_matmul import ROOT  # noqa: E402
 from tiled_matmul.check import assert_matmul, poison  # noqa: E402
 from tiled_matmul.kit import measured  # noqa: E402
-from tiled_matmul.kit.measured import GRAIN, POINTERS, TILES, Product  # noqa: E402
+from tiled_matmul.kit.grains import GRAIN, grain  # noqa: E402
+from tiled_matmul.kit.measured import POINTERS, TILES, Product  # noqa: E402
 from tiled_matmul.ladder import triton_best  # noqa: E402
 from tiled_matmul.measure import results  # noqa: E402
 
@@ -70,10 +71,10 @@ def test_rows_that_no_descriptor_fits_are_read_by_pointers_where_a_copy_costs_mo
 
 def test_the_grain_that_the_rule_sees():
     x = torch.empty(64, 104, dtype=torch.float16)
-    assert [triton_best.grain(y) for y in (x, x.T, x[:, :100], x[:, 1:])] == [8, 8, 8, 1]
+    assert [grain(y) for y in (x, x.T, x[:, :100], x[:, 1:])] == [8, 8, 8, 1]
     odd = torch.empty(64, 101, dtype=torch.float16)
-    assert [triton_best.grain(y) for y in (odd, odd.T, x[::2, ::2])] == [1, 1, 1]
-    assert triton_best.grain(torch.empty(64, 108, dtype=torch.float16)) == 4
+    assert [grain(y) for y in (odd, odd.T, x[::2, ::2])] == [1, 1, 1]
+    assert grain(torch.empty(64, 108, dtype=torch.float16)) == 4
 
 
 def test_the_listed_shapes_get_what_the_model_picks():

@@ -185,20 +185,6 @@ def test_old_plans_go_when_there_are_too_many(monkeypatch):
     assert len(matmul.plans) <= 3
 
 
-def test_places_tell_aligned_addresses_and_those_that_are_one():
-    assert plans._places(16, 32, []) == ()
-    assert plans._places(16, 32, [48, 52, 32, 48]) == (True, False, True, True, 2, 3, 1, 2)
-
-
-def test_out_may_overlap_no_input():
-    def overlaps(at_out):
-        return plans._overlaps((100, 100, 100, 0, 100), at_out, (1000, 2000, 0, 3000))
-
-    for at in (1000, 2000, 3000):
-        assert overlaps(at) and overlaps(at - 99) and overlaps(at + 99)
-        assert not overlaps(at - 100) and not overlaps(at + 100)
-
-
 def test_in_the_interpreter_launchers_run_as_they_are():
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")

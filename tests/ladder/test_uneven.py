@@ -8,8 +8,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from tiled_matmul.check import assert_matmul, poison  # noqa: E402
+from tiled_matmul.kit.grains import lie  # noqa: E402
 from tiled_matmul.kit.programs import launched  # noqa: E402
-from tiled_matmul.ladder.triton_uneven import lie, matmul  # noqa: E402
+from tiled_matmul.ladder.triton_uneven import matmul  # noqa: E402
 from tiled_matmul.machine.backend import select  # noqa: E402
 from tiled_matmul.microscope.compiled.triton import tile_codes  # noqa: E402
 from tiled_matmul.problem import as_layout  # noqa: E402

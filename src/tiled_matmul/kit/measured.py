@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from triton import cdiv
 
 from tiled_matmul.kit.candidates import MOST_SPLITS, Choice, options
+from tiled_matmul.kit.grains import GRAIN
 
 # Of an H200: bytes in a microsecond that a product reads and writes at most, that tiles get from
 # the L2, and that a copy moves; microseconds of a copy's and of split-K's second kernel; the
@@ -25,7 +26,6 @@ COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 2.6, 1130
 SURE, MOST_PROGRAMS = 0.96, 12
 COPY_C = ("triton_persistent", "triton_gluon")  # rungs that store C by descriptors
 POINTERS, SPLIT = "triton_uneven", ("triton_uneven", "triton_split_k")
-GRAIN = 8  # 16-bit elements in the 16 bytes that a descriptor's rows are aligned to
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,14 @@ def describe(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
 
 def made_describable(tensor: Any) -> Any:
     """Return the matrix if a descriptor fits it or its transpose, else an aligned copy."""
-    return tensor if either_way(tensor) else aligned_copy(tensor)
+    return tensor if either_way(tensor) else copied_as_it_lies(tensor)
+
+
+def copied_as_it_lies(tensor: Any) -> Any:
+    """Return an aligned copy, by columns if the matrix lies so: to transpose takes much longer."""
+    if tensor.stride(-2) < tensor.stride(-1):
+        return aligned_copy(tensor.mT).mT
+    return aligned_copy(tensor)
 
 
 def describable(tensor: Any) -> bool:
@@ -168,9 +175,7 @@ def either_way(tensor: Any) -> bool:
 
 
 def aligned_copy(tensor: Any) -> Any:
-    """Return a copy of the matrix whose rows, or columns as in its own, are aligned to 16 bytes."""
-    if tensor.stride(0) < tensor.stride(1):  # a copy that transposes takes several times as long
-        return aligned_copy(tensor.T).T
+    """Return a copy of the matrix whose rows begin at multiples of 16 bytes."""
     return plans.copied(aligned_like(tensor), tensor)
 
 

@@ -9,21 +9,20 @@ elements pass through registers one by one; there AHEAD loads the next tile befo
 multiplied. Source: NVIDIA, PTX, "cp.async" (4, 8 or 16 bytes, aligned).
 """
 
-from math import gcd
-
 import torch
 import triton
 import triton.language as tl
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.grains import lie, places, tile_at, whole, within
 from tiled_matmul.kit.plans import copied, remembered, scratch
 from tiled_matmul.kit.programs import (
-    aligned_copy,
     aligned_like,
     can_overlap,
     check_blocks,
     check_group,
     check_steps,
+    copied_as_it_lies,
     cover,
     grouped,
     launch,
@@ -35,25 +34,7 @@ from tiled_matmul.ladder.triton_split_k import SUMMED, sum_parts_kernel
 BLOCK = (64, 128, 64)
 WARPS = 4
 GROUP_M = 8
-GRAIN = 8  # 16-bit elements that a thread can load at once
 DTYPES = ("float16", "bfloat16", "float32")
-
-
-@triton.jit
-def places(x, pitch, rows, columns, GRAIN: tl.constexpr, BY_COLUMNS: tl.constexpr):  # noqa: N803
-    """Return the addresses of elements of a matrix whose rows, or columns, are `pitch` apart."""
-    long = (pitch // GRAIN * GRAIN).to(tl.int64)  # is the pitch, and shows that GRAIN divides it
-    if BY_COLUMNS:
-        return x + (rows.to(tl.int64)[:, None] + columns.to(tl.int64)[None, :] * long)
-    return x + (rows.to(tl.int64)[:, None] * long + columns.to(tl.int64)[None, :])
-
-
-@triton.jit
-def within(rows, columns, M, N, GRAIN: tl.constexpr, BY_COLUMNS: tl.constexpr):  # noqa: N803
-    """Return which elements an M×N matrix has. GRAIN divides M if it lies BY_COLUMNS, else N."""
-    if BY_COLUMNS:
-        return (rows[:, None] < M // GRAIN * GRAIN) & (columns[None, :] < N)
-    return (rows[:, None] < M) & (columns[None, :] < N // GRAIN * GRAIN)
 
 
 @triton.jit(do_not_specialize=["M", "N", "K", "a_pitch", "b_pitch", "c_pitch", "splits"])
@@ -74,41 +55,25 @@ def triton_uneven_kernel(
     k, step = split * BLOCK_K + tl.arange(0, BLOCK_K), splits * BLOCK_K
     a_at = places(a, a_pitch, m, k, A_GRAIN, A_BY_COLUMNS)
     b_at = places(b, b_pitch, k, n, B_GRAIN, B_BY_COLUMNS)
-    a_step = step * (a_pitch // A_GRAIN * A_GRAIN if A_BY_COLUMNS else 1)
-    b_step = step * (1 if B_BY_COLUMNS else b_pitch // B_GRAIN * B_GRAIN)
+    a_step = step * (whole(a_pitch, A_GRAIN) if A_BY_COLUMNS else 1)
+    b_step = step * (1 if B_BY_COLUMNS else whole(b_pitch, B_GRAIN))
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     if A_AHEAD:
-        a_next = tl.load(a_at, mask=within(m, k, M, K, A_GRAIN, A_BY_COLUMNS), other=0.0)
+        a_next = tile_at(a_at, m, k, M, K, A_GRAIN, A_BY_COLUMNS)
     if B_AHEAD:
-        b_next = tl.load(b_at, mask=within(k, n, K, N, B_GRAIN, B_BY_COLUMNS), other=0.0)
+        b_next = tile_at(b_at, k, n, K, N, B_GRAIN, B_BY_COLUMNS)
     for _ in range(split * BLOCK_K, K, step):
+        a_tile = a_next if A_AHEAD else tile_at(a_at, m, k, M, K, A_GRAIN, A_BY_COLUMNS)
+        b_tile = b_next if B_AHEAD else tile_at(b_at, k, n, K, N, B_GRAIN, B_BY_COLUMNS)
+        a_at, b_at, k = a_at + a_step, b_at + b_step, k + step
         if A_AHEAD:
-            a_values, k_a = a_next, k + step
-            a_at += a_step
-            a_next = tl.load(a_at, mask=within(m, k_a, M, K, A_GRAIN, A_BY_COLUMNS), other=0.0)
-        else:
-            a_values = tl.load(a_at, mask=within(m, k, M, K, A_GRAIN, A_BY_COLUMNS), other=0.0)
-            a_at += a_step
+            a_next = tile_at(a_at, m, k, M, K, A_GRAIN, A_BY_COLUMNS)
         if B_AHEAD:
-            b_values, k_b = b_next, k + step
-            b_at += b_step
-            b_next = tl.load(b_at, mask=within(k_b, n, K, N, B_GRAIN, B_BY_COLUMNS), other=0.0)
-        else:
-            b_values = tl.load(b_at, mask=within(k, n, K, N, B_GRAIN, B_BY_COLUMNS), other=0.0)
-            b_at += b_step
-        acc = tl.dot(a_values, b_values, acc, input_precision=PRECISION)
-        k += step
-    part = c + split.to(tl.int64) * M * N
-    to = places(part, c_pitch, m, n, C_GRAIN, C_BY_COLUMNS)
+            b_next = tile_at(b_at, k, n, K, N, B_GRAIN, B_BY_COLUMNS)
+        acc = tl.dot(a_tile, b_tile, acc, input_precision=PRECISION)
+    to = places(c + split.to(tl.int64) * M * N, c_pitch, m, n, C_GRAIN, C_BY_COLUMNS)
     mask = within(m, n, M, N, C_GRAIN, C_BY_COLUMNS)
     tl.store(to, acc.to(c.dtype.element_ty), mask=mask)
-
-
-def lie(x: torch.Tensor) -> tuple[int, int, bool]:
-    """Return (pitch, GRAIN, BY_COLUMNS) of a matrix with a stride of 1."""
-    by_columns = x.stride(0) == 1 and (x.stride(1) > 1 or x.shape[1] == 1)
-    pitch, length = (x.stride(1), x.shape[0]) if by_columns else (x.stride(0), x.shape[1])
-    return pitch, gcd(GRAIN, pitch, length), by_columns
 
 
 @remembered
@@ -130,13 +95,12 @@ def matmul(
     check_blocks(block, num_warps, num_stages)
     check_group(group_m, cover(n, block[1]))
     positive("splits", splits)
-    a, b = (x if 1 in x.stride() else aligned_copy(x) for x in (a, b))
+    a, b = (x if 1 in x.stride() else copied_as_it_lies(x) for x in (a, b))
     check_steps((*block[:2], block[2] * splits), a, b)
     overlap = splits > 1 and can_overlap()
+    c = out if 1 in out.stride() or splits > 1 else aligned_like(out)
     if splits > 1:
         c = scratch(splits * m, n, dtype=torch.float32, device=out.device)
-    else:
-        c = out if 1 in out.stride() else aligned_like(out)
     (a_pitch, *a_lies), (b_pitch, *b_lies), (c_pitch, *c_lies) = lie(a), lie(b), lie(c[:m])
     switches = (precision(a), group_m, overlap)
     switches += (*a_lies, ahead and a_lies[0] == 1, *b_lies, ahead and b_lies[0] == 1, *c_lies)

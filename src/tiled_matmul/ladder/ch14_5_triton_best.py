@@ -21,11 +21,11 @@ from triton import cdiv
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import Choice, candidates, options, split_k
+from tiled_matmul.kit.grains import grain
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.measured import GRAIN, THIN, Product, faster, modelled
+from tiled_matmul.kit.measured import THIN, Product, faster, modelled
 from tiled_matmul.kit.plans import remembered
-from tiled_matmul.kit.programs import SMALL, either_way
-from tiled_matmul.ladder.triton_uneven import lie
+from tiled_matmul.kit.programs import SMALL
 from tiled_matmul.models.roofline import step_clocks
 
 DTYPES = ("float16", "bfloat16", "float32")
@@ -68,13 +68,6 @@ def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> floa
         return START + waves * (loop + SEAM)
     parts = 2 * 4 * splits * m * n / PARTS_A_CLOCK + SECOND if splits > 1 else 0
     return waves * (START + loop) + parts
-
-
-def grain(x) -> int:
-    """Return a matrix's grain, as `Product` wants it."""
-    if either_way(x):
-        return GRAIN
-    return min(GRAIN // 2, lie(x)[1]) if 1 in x.stride() else 1
 
 
 @cache

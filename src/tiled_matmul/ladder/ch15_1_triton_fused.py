@@ -19,8 +19,9 @@ from tiled_matmul.kit.arguments import beside, tensor_operands
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import candidates
 from tiled_matmul.kit.fused import Tiling, activation_of, beside_tile, number, operand
+from tiled_matmul.kit.grains import GRAIN, grain
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.measured import GRAIN, Product
+from tiled_matmul.kit.measured import Product
 from tiled_matmul.kit.plans import remembered, scratch
 from tiled_matmul.kit.programs import can_overlap, cover, grouped, launch, precision
 from tiled_matmul.ladder import triton_best
@@ -201,7 +202,7 @@ def tiling_for(a, b, out, residual=None) -> Tiling:
     """Return the Tiling that `matmul` takes for these operands."""
     gpu = select().gpu
     capability = (9, 0) if gpu is None else gpu.capability
-    grains = triton_best.grain(a), triton_best.grain(b), GRAIN  # C needs no descriptor
+    grains = grain(a), grain(b), GRAIN  # C needs no descriptor
     product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), grains)
     tiling = chosen(product, capability, a.element_size())
     beside = out.element_size() + (0 if residual is None else residual.element_size())
