@@ -168,8 +168,8 @@ EXERCISE = Exercise(
         Slip(
             _row(lambda begin, within, tile, block: begin + tile * block),
             "within",
-            "The tile begins too far down: of its number, the tiles of the groups before come off "
-            "first.",
+            "The tile begins too far down: first subtract the tiles of all earlier groups from its "
+            "number.",
             part=1,
         ),
         Slip(
