@@ -25,7 +25,7 @@ from typing import Any
 from any_shape import operands
 
 WORKERS = 15
-COSTS = ("start", "latency", "share", "pairs", "odd")
+COSTS = ("start", "latency", "share", "pairs", "odd", "across", "both")
 REPLAYS, SAMPLE_MS, MOST_LAUNCHES = 5, 0.3, 40  # of a graph; its launches take SAMPLE_MS
 STEPS = (0.7, 0.87, 0.95, 0.98, 1.02, 1.05, 1.15, 1.4)  # by which the fit changes a cost
 MISSED = 0.15  # what a wrong time counts for in the fit, where a wrong choice counts 1
@@ -40,7 +40,10 @@ def product_of(drawn: Any, multiprocessors: int) -> Any:
     m, n, k = drawn.m, drawn.n, drawn.k
     # The lengths of the rows, as they lie in memory; a, b and out are dense.
     rows = m if drawn.layout[0] == "t" else k, k if drawn.layout[1] == "t" else n, n
-    return Product(m, n, k, multiprocessors, tuple(math.gcd(GRAIN, length) for length in rows))
+    grains = tuple(math.gcd(GRAIN, length) for length in rows)
+    lie_across = drawn.layout[0] == "t", drawn.layout[1] == "n"
+    across = sum(g == 1 and lies for g, lies in zip(grains, lie_across, strict=False))
+    return Product(m, n, k, multiprocessors, grains, across)
 
 
 def tried(drawn: Any, multiprocessors: int) -> Iterator[tuple[str, Any]]:
@@ -180,14 +183,10 @@ class Seen:
 
 
 def seen(tile: Any, taken: Sequence[Any], multiprocessors: int) -> Seen:
-    """Return the times of a tile, except where the rule would not look at it."""
-    from tiled_matmul.kit.measured import MOST_PROGRAMS
-
+    """Return the times of a tile."""
     found = Seen([], [], [], [])
     for index, each in enumerate(taken):
         product = product_of(each.product, multiprocessors)
-        if tile.tiles(product) > MOST_PROGRAMS * multiprocessors:
-            continue
         for choice, _ in tile.choices(product):
             if (ms := each.ms.get(name_of(tile, choice))) is not None:
                 found.index.append(index)

@@ -14,7 +14,7 @@ pytest.importorskip("triton")
 from tiled_matmul import ROOT  # noqa: E402
 from tiled_matmul.check import assert_matmul, poison  # noqa: E402
 from tiled_matmul.kit import measured  # noqa: E402
-from tiled_matmul.kit.grains import GRAIN, grain  # noqa: E402
+from tiled_matmul.kit.grains import GRAIN, across, grain  # noqa: E402
 from tiled_matmul.kit.measured import POINTERS, TILES, Product  # noqa: E402
 from tiled_matmul.ladder import triton_best  # noqa: E402
 from tiled_matmul.measure import results  # noqa: E402
@@ -50,6 +50,17 @@ def test_uneven_rows_cost_a_copy_or_slower_blocks():
     assert even.copies == 0 and even.even and not odd.even
     assert odd.copies == pytest.approx(2 * (2.5 + 4 * 256 * 4096 / 1.76e6))
     assert Product(16, 512, 64, 132, (1, 8, 2)).turned() == Product(512, 16, 64, 132, (8, 1, 2))
+
+
+def test_odd_rows_that_lie_across_k_are_told_apart():
+    """Tiles of 32 by 32 take 15 times as long there; larger ones hardly longer."""
+    x = torch.empty(33, 35, dtype=torch.float16)
+    assert [across(*pair) for pair in ((x, x.T), (x.T, x), (x.T, x.T), (x, x))] == [0, 2, 1, 1]
+    assert across(x[:, :32].T, torch.empty(32, 40, dtype=torch.float16)) == 1
+    for both in (0, 2):
+        product = Product(47, 17, 11057, 132, (1, 1, 1), both)
+        small = triton_best.chosen(product).options["block"] == (32, 32, 128)
+        assert small == (both == 0)
 
 
 def test_a_tile_is_turned_where_that_fits_better():

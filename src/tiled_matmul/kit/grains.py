@@ -30,6 +30,11 @@ def grain(x: Any) -> int:
     return min(GRAIN // 2, lie(x)[1]) if 1 in x.stride() else 1
 
 
+def across(a: Any, b: Any) -> int:
+    """Return how many of a and b have a grain of 1 and lie across K: a by columns, b by rows."""
+    return sum(grain(x) == 1 and x.stride(0) == 1 for x in (a, b.T))
+
+
 @triton.jit
 def whole(x, GRAIN: tl.constexpr):  # noqa: N803
     """Return x, which GRAIN divides, such that the compiler knows."""

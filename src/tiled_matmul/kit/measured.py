@@ -21,9 +21,8 @@ from tiled_matmul.kit.grains import GRAIN
 # model's clocks in a microsecond.
 BYTES_A_US, L2_A_US, COPIED_A_US = 3.5e6, 6.4e6, 1.76e6
 COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 2.6, 1130
-# Where rows are even a tile must promise so much of the model's time, as neither is exact; and no
-# multiprocessor may have more than so many programs of a tile, where large tiles share more.
-SURE, MOST_PROGRAMS = 0.96, 12
+# Where rows are even a tile must promise so much of the model's time, as neither is exact.
+SURE = 0.96
 COPY_C = ("triton_persistent", "triton_gluon")  # rungs that store C by descriptors
 POINTERS, SPLIT = "triton_uneven", ("triton_uneven", "triton_split_k")
 
@@ -34,7 +33,8 @@ class Costs:
 
     Programs run side by side on a multiprocessor, up to `resident`. One takes `start`, and for each
     block of K `latency`, or `share` for each that runs there if that is longer. Blocks take `pairs`
-    times as long where rows begin at multiples of two or four elements, `odd` times elsewhere.
+    times as long where rows begin at multiples of two or four elements, and `odd` times elsewhere;
+    `across` times if an odd matrix lies across K, `both` times if a and b do.
     """
 
     module: str
@@ -47,6 +47,8 @@ class Costs:
     resident: int
     pairs: float = 1.0
     odd: float = 1.0
+    across: float = 1.0
+    both: float = 1.0
 
     def tiles(self, product: Product) -> int:
         """Return how many tiles C has."""
@@ -62,7 +64,8 @@ class Costs:
         step += max(self.latency, rest * self.share) if rest else 0
         pointers = self.module == POINTERS
         if pointers:
-            step *= {GRAIN: 1.0, 1: self.odd}.get(min(product.grains[:2]), self.pairs)
+            odd = (self.odd, self.across, self.both)[product.across]
+            step *= {GRAIN: 1.0, 1: odd}.get(min(product.grains[:2]), self.pairs)
         took = self.start * (laps + (rest > 0)) + cdiv(cdiv(k, depth), splits) * step
         loaded = m * k * cdiv(n, self.block[1]) + k * n * cdiv(m, self.block[0])
         took = max(
@@ -92,7 +95,8 @@ class Product:
     """C (M, N) with K products each, 16-bit, on a GPU with so many multiprocessors.
 
     `grains` are those of a, b and out: GRAIN where a descriptor fits its rows, else the largest of
-    4, 2 and 1 that divides their length and distance.
+    4, 2 and 1 that divides their length and distance. `across` is how many of a and b have a grain
+    of 1 and lie across K: a by columns, b by rows.
     """
 
     m: int
@@ -100,6 +104,7 @@ class Product:
     k: int
     multiprocessors: int
     grains: tuple[int, int, int] = (GRAIN, GRAIN, GRAIN)
+    across: int = 0
 
     @property
     def copies(self) -> float:
@@ -120,18 +125,18 @@ class Product:
 
 
 # What `pick` takes for a C of few rows.
-THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 3.97, 0.57, 0.48, 3)
+THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 3.97, 0.56, 0.48, 3)
 TILES = (
-    Costs("triton_uneven", (64, 64, 32), 4, 1, 2.71, 0.25, 0.2, 4, 1.35, 1.66),
-    Costs("triton_uneven", (32, 32, 128), 4, 4, 2.73, 0.45, 0.35, 3, 1.44, 2.87),
-    Costs("triton_uneven", (64, 16, 128), 4, 4, 2.59, 0.35, 0.31, 2, 2.55, 4.67),
-    Costs("triton_uneven", (64, 64, 64), 4, 4, 2.94, 0.3, 0.25, 2, 2.16, 2.6),
-    Costs("triton_uneven", (64, 128, 64), 4, 4, 2.94, 0.36, 0.37, 2, 2.81, 15.75),
-    Costs("triton_uneven", (128, 128, 32), 8, 4, 4.43, 0.22, 0.3, 2, 1.86, 2.76),
+    Costs("triton_uneven", (64, 64, 32), 4, 1, 2.71, 0.24, 0.2, 4, 1.35, 1.8, 1.7, 2.16),
+    Costs("triton_uneven", (32, 32, 128), 4, 4, 2.73, 0.45, 0.35, 3, 1.37, 1.96, 2.9, 63.93),
+    Costs("triton_uneven", (64, 16, 128), 4, 4, 2.59, 0.35, 0.3, 2, 2.65, 2.93, 8.57, 12.45),
+    Costs("triton_uneven", (64, 64, 64), 4, 4, 2.94, 0.3, 0.26, 2, 2.08, 2.62, 2.55, 11.7),
+    Costs("triton_uneven", (64, 128, 64), 4, 4, 2.94, 0.36, 0.37, 2, 2.81, 11.47, 15.48, 20.61),
+    Costs("triton_uneven", (128, 128, 32), 8, 4, 4.34, 0.22, 0.31, 2, 1.81, 2.8, 2.7, 3.14),
     Costs("triton_descriptors", (64, 16, 128), 4, 4, 4.3, 0.27, 0.31, 5),
     Costs("triton_descriptors", (64, 64, 128), 4, 4, 4.13, 0.4, 0.45, 2),
-    Costs("triton_descriptors", (128, 64, 64), 4, 4, 4.67, 0.27, 0.36, 4),
-    Costs("triton_descriptors", (128, 128, 64), 8, 4, 4.44, 0.42, 0.3, 1),
+    Costs("triton_descriptors", (128, 64, 64), 4, 4, 4.9, 0.27, 0.32, 4),
+    Costs("triton_descriptors", (128, 128, 64), 8, 4, 4.3, 0.42, 0.3, 1),
     Costs("triton_split_k", (64, 32, 128), 4, 4, 4.33, 0.35, 0.35, 5),
     Costs("triton_split_k", (64, 128, 128), 4, 4, 3.57, 0.72, 0.7, 1),
     Costs("triton_split_k", (128, 128, 64), 8, 4, 3.36, 0.56, 0.56, 1),
@@ -152,8 +157,7 @@ def faster(choice: Choice, took: float, product: Product) -> Choice:
     """Return a choice that takes `took` microseconds, or one of TILES if that is surely faster."""
     least, best = took * (SURE if product.even else 1), choice
     for tile in TILES:
-        if tile.tiles(product) <= MOST_PROGRAMS * product.multiprocessors:
-            for other, microseconds in tile.choices(product):
-                if microseconds < least:
-                    least, best = microseconds, other
+        for other, microseconds in tile.choices(product):
+            if microseconds < least:
+                least, best = microseconds, other
     return best

@@ -21,7 +21,7 @@ from triton import cdiv
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import Choice, candidates, options, split_k
-from tiled_matmul.kit.grains import grain
+from tiled_matmul.kit.grains import across, grain
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.measured import THIN, Product, faster, modelled
 from tiled_matmul.kit.plans import remembered
@@ -90,7 +90,8 @@ def choice_for(a, b, out=None) -> Choice:
     gpu = select().gpu
     capability = (9, 0) if gpu is None else gpu.capability
     grains = tuple(map(grain, (a, b, out)))
-    return chosen(Product(m, n, k, multiprocessors(), grains), capability, a.element_size())
+    product = Product(m, n, k, multiprocessors(), grains, across(a, b))
+    return chosen(product, capability, a.element_size())
 
 
 @remembered

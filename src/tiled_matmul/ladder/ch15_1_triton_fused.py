@@ -19,7 +19,7 @@ from tiled_matmul.kit.arguments import beside, tensor_operands
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import candidates
 from tiled_matmul.kit.fused import Tiling, activation_of, beside_tile, number, operand
-from tiled_matmul.kit.grains import GRAIN, grain
+from tiled_matmul.kit.grains import GRAIN, across, grain
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.measured import Product
 from tiled_matmul.kit.plans import remembered, scratch
@@ -203,7 +203,8 @@ def tiling_for(a, b, out, residual=None) -> Tiling:
     gpu = select().gpu
     capability = (9, 0) if gpu is None else gpu.capability
     grains = grain(a), grain(b), GRAIN  # C needs no descriptor
-    product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), grains)
+    sizes = a.shape[0], b.shape[1], a.shape[1], multiprocessors()
+    product = Product(*sizes, grains, across(a, b))
     tiling = chosen(product, capability, a.element_size())
     beside = out.element_size() + (0 if residual is None else residual.element_size())
     return tiling.fitting(a.element_size(), beside)
