@@ -140,3 +140,28 @@ def test_triton_kernels_have_variants_too():
     assert matmul_with(rung, once)(2 * a, b, block=(16, 16, 16)).unique().tolist() == [64]
     with pytest.raises(ValueError, match="has no kernel"):
         matmul_with(cuda_naive, twice)
+
+
+def test_a_variant_runs_without_plans(monkeypatch):
+    from tiled_matmul.kit import plans
+
+    seen = []
+    monkeypatch.setattr(cuda_naive, "matmul", lambda a, b: seen.append(plans._noted.pauses))
+    matmul_with(cuda_naive, edited(cuda_naive.cuda_naive_kernel, "acc +=", "acc -="))(None, None)
+    assert seen == [1] and plans._noted.pauses == 0
+
+
+@pytest.mark.gpu
+def test_no_plan_mixes_up_a_variant_and_its_kernel():
+    import torch
+
+    from tiled_matmul.ladder import triton_block_pointers as rung
+
+    twice = matmul_with(
+        rung, edited(rung.triton_block_pointers_kernel, "acc.to(", "(acc + acc).to(")
+    )
+    for size, order in ((16, (rung.matmul, twice)), (32, (twice, rung.matmul))):
+        a = torch.ones(size, size, dtype=torch.float16, device="cuda")
+        for matmul in order * 2:
+            wanted = 2 * size if matmul is twice else size
+            assert matmul(a, a, block=(16, 16, 16)).unique().tolist() == [wanted]
