@@ -19,7 +19,7 @@ from importlib.util import find_spec
 OVERRIDE = "TILED_MATMUL_BACKEND"
 NAMES = ("gpu", "simulator", "compiler")
 SWITCHES = {"numba": "NUMBA_ENABLE_CUDASIM", "triton": "TRITON_INTERPRET"}
-NO_TRITON = "Triton is not installed: chapters 10 to 15 need it, and it exists for Linux only"
+NO_TRITON = "Triton is not installed: chapters 10 to 16 need it, and it exists for Linux only"
 TRUE = ("1", "true", "yes", "on", "y")  # the values that switch Triton's interpreter on
 
 
