@@ -175,8 +175,8 @@ def matmul(
     tile = block[0], block[1] // 2 if halved else block[1]
     sizes = (offsets, groups, m, n, k, *block, precision(out), group_m)
     options = {"num_warps": num_warps, "num_stages": num_stages}
-    if rows:
-        a, a_transposed = describe(a, block[0], block[2])
+    if rows:  # which begin anywhere: Triton's interpreter wants them to lie row by row
+        a, a_transposed = describe(a if describable(a) else aligned_copy(a), block[0], block[2])
         b, b_transposed = describe(b, block[2], block[1])
         switches = (triton.next_power_of_2(groups), a_transposed, b_transposed, halved)
         arguments = (a, b, describe_ragged(c, *tile), *sizes, *switches)
