@@ -44,8 +44,8 @@ def edited(kernel: Any, old: str, new: str, nth: int | None = None) -> Any:
 def matmul_with(module: Any, variant: Any) -> Any:
     """Return the `matmul` of a rung's module, launching `variant` instead of the original kernel.
 
-    It runs in full each time: a plan would launch the kernel that was there when it was made. Raises
-    ValueError if the module has no kernel of that name.
+    It runs in full each time, as a plan would launch the kernel that was there when it was made.
+    Raises ValueError if the module has no kernel of that name.
     """
     name = function_of(variant).__name__
     if not callable(getattr(getattr(module, name, None), "__getitem__", None)):
