@@ -12,7 +12,7 @@ backend.select()
 
 import nbformat  # noqa: E402
 
-from tiled_matmul.grader import kinds, pool, practice, programs, starters  # noqa: E402
+from tiled_matmul.grader import kinds, pool, practice, programs, starters, wire  # noqa: E402
 from tiled_matmul.grader.compare import _alike, header  # noqa: E402
 from tiled_matmul.grader.folders import exercise, exercises, folder  # noqa: E402
 from tiled_matmul.grader.judge import ON_GPU, judge  # noqa: E402
@@ -266,3 +266,21 @@ def test_only_programs_of_triton_have_a_walk():
     ]
     with pytest.raises(ValueError, match="walk"):
         replace(exercise("05.1"), walk=walk)
+
+
+@pytest.mark.parametrize("value", [(), [], ([1, (2.5, "x")], {"a": (1,), "b": [None, True]}), 3])
+def test_a_worker_gets_the_kind_of_argument_that_a_case_has(value):
+    import json
+
+    back = wire.restored(json.loads(json.dumps(wire.marked(value))))
+    assert repr(back) == repr(value)
+
+
+def test_lists_stay_lists(worker):
+    """An answer may join the lists that it is given, as in the cell that shows the exercise."""
+    one = exercise("16.2")
+    source = (
+        "def step_flops(rows, widths, frozen):\n    return len([0] + widths) + len(frozen.copy())\n"
+    )
+    verdict = judged(worker, one, source, Call((1, [2, 3], [True])))
+    assert verdict.status == "WRONG"  # a number, and no TypeError

@@ -647,7 +647,7 @@ def called(exercise: Exercise, case: Call, worker: pool.Worker) -> Any:
         "kind": exercise.kind,
         "entry": exercise.entry,
         "given": {**exercise.given, **case.given},
-        "arguments": case.arguments,
+        "arguments": wire.marked(case.arguments),
     }
     _, data = ask(exercise, worker, header, [], 64 << 10)
     try:

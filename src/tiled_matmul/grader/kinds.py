@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tiled_matmul.grader import wire
 from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.spec import LOOPS, MODULES, VALUES, cover
 
@@ -385,7 +386,7 @@ def _loops(space: dict, request: dict, blobs: list[bytes]) -> Reply:
 
 def _values(space: dict, request: dict, blobs: list[bytes]) -> Reply:
     """Call a function on plain values; its result is sent as JSON."""
-    result = space[request["entry"]](*_tuples(request["arguments"]))
+    result = space[request["entry"]](*wire.restored(request["arguments"]))
     return {"findings": [], "counts": {}}, [json.dumps(_plain(result)).encode()]
 
 

@@ -25,6 +25,28 @@ def encode(header: dict, blobs: Sequence[bytes] = ()) -> bytes:
     return b"".join([LENGTH.pack(len(text)), text, *blobs])
 
 
+def marked(value: Any) -> Any:
+    """Return a plain value as JSON can hold it, where tuples are told from lists."""
+    if isinstance(value, dict):
+        return {"dict": {key: marked(part) for key, part in value.items()}}
+    if isinstance(value, list | tuple):
+        parts = [marked(part) for part in value]
+        return {"tuple": parts} if isinstance(value, tuple) else parts
+    return value
+
+
+def restored(value: Any) -> Any:
+    """Return the value that `marked` was given."""
+    if isinstance(value, list):
+        return [restored(part) for part in value]
+    if isinstance(value, dict):
+        ((kind, parts),) = value.items()
+        if kind == "dict":
+            return {key: restored(part) for key, part in parts.items()}
+        return tuple(restored(part) for part in parts)
+    return value
+
+
 def send(out: BinaryIO, header: dict, blobs: Sequence[bytes] = ()) -> None:
     """Write a whole message to an unbuffered stream. For the worker's side."""
     data = memoryview(encode(header, blobs))
