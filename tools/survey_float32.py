@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from any_shape import operands
-from survey import LEAST, STEPS, milliseconds
+from survey import milliseconds
 
 WORKERS = 14
+LEAST = 20  # times that a pace is fitted to
+STEPS = (1.5, 1.15, 1.04)  # factors by which the fit changes a number
 WASTE = 4  # a setting is not tried where its tile is so many times as long as C
 PRODUCTS_A_US = 128 * 1600  # of a multiprocessor, to begin the fit with
 # A time counts as much as it is near the least of its product: (less than so many times it, weight)
