@@ -11,7 +11,6 @@ With --float32, products are of float32, and the rungs those in Numba.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +21,6 @@ from typing import Any
 RUNGS, RUNGS_FLOAT32 = ("triton_gluon", "triton_best"), ("cuda_best", "cuda_split_k")
 ROUNDS = 11
 ROWS = 64  # of C that are checked, from the first to the last
-SHORT_MS, MOST_LAUNCHES = 0.3, 50  # of a sample: so many calls that it takes SHORT_MS
 SAME = ("gpu", "versions", "commit")  # of the provenance of one file
 
 
@@ -48,7 +46,7 @@ def take(product: Any, rungs: Sequence[str]) -> Any:
 
     from tiled_matmul.check import assert_matmul, poison
     from tiled_matmul.ladder import rung
-    from tiled_matmul.measure.clock import time_interleaved
+    from tiled_matmul.measure.clock import time_replays
     from tiled_matmul.measure.drawn import BASELINE, Taken
 
     a, b = operands(product)
@@ -61,10 +59,7 @@ def take(product: Any, rungs: Sequence[str]) -> Any:
         matmuls[name](a, b, out=out)
         assert_matmul(out[rows], a[rows], b)
     calls = {name: partial(into, matmul, out, a, b) for name, matmul in matmuls.items()}
-    options = {"device": "gpu", "graphs": True}
-    once = time_interleaved({BASELINE: calls[BASELINE]}, rounds=3, launches=3, **options)
-    launches = min(MOST_LAUNCHES, math.ceil(SHORT_MS / once[BASELINE].median_ms))
-    timings = time_interleaved(calls, rounds=ROUNDS, launches=launches, **options)
+    timings = time_replays(calls, BASELINE, rounds=ROUNDS)
     return Taken(
         product,
         {name: timing.median_ms for name, timing in timings.items()},

@@ -35,7 +35,6 @@ MODES = {
 }
 BASELINE, RUNG = "torch", "triton_fp8"
 ROUNDS = 11
-SHORT_MS, MOST_LAUNCHES = 0.3, 50  # of a sample: so many calls that it takes SHORT_MS
 ROWS = 64  # of C that are checked
 SAME = ("gpu", "versions", "commit")  # of the provenance of one file
 DEEP = (1024, 4096, 16384, 65536)  # K of the errors
@@ -101,7 +100,7 @@ def take(shape: tuple[int, int, int], mode: str) -> dict[str, Any]:
     import torch
 
     from tiled_matmul.ladder import rung
-    from tiled_matmul.measure.clock import time_interleaved
+    from tiled_matmul.measure.clock import time_replays
 
     a, b, options = scaled(mode, *matrices(*shape))
     theirs = by_torch(mode, a, b, options)
@@ -109,11 +108,8 @@ def take(shape: tuple[int, int, int], mode: str) -> dict[str, Any]:
     ours = partial(rung(RUNG).matmul, a, b, out, **options)
     for c in (ours(), theirs()):
         check(c, a, b, options)
-    clock = {"device": "gpu", "graphs": True}
-    once = time_interleaved({BASELINE: theirs}, rounds=3, launches=3, **clock)
-    launches = min(MOST_LAUNCHES, math.ceil(SHORT_MS / once[BASELINE].median_ms))
     both = {BASELINE: theirs, RUNG: ours}
-    timings = time_interleaved(both, rounds=ROUNDS, launches=launches, **clock)
+    timings = time_replays(both, BASELINE, rounds=ROUNDS)
     return {
         "shape": list(shape),
         "mode": mode,

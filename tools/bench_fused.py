@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import math
 import os
 import shutil
 import subprocess
@@ -26,7 +25,7 @@ from typing import Any
 
 ROUNDS = 11
 ROWS = 256  # of C that are checked, from the first to the last
-SHORT_MS, MOST_LAUNCHES = 0.3, 20
+MOST_LAUNCHES = 20  # of a graph
 SAME = ("gpu", "versions", "commit")
 COMPILED, TUNED = "torch.compile", "max-autotune"
 AT_COMPILED = ((8192, 8192, 2048), (16384, 4096, 64), (64, 4096, 11008), (1024, 1024, 1024))
@@ -106,16 +105,13 @@ def take(case: Any, modes: Sequence[str]) -> Any:
     """Check the fused layer, and return its Taken."""
     import torch
 
-    from tiled_matmul.measure.clock import time_interleaved
+    from tiled_matmul.measure.clock import time_replays
     from tiled_matmul.measure.fused import TORCH, Taken
 
     with torch.no_grad():
         ways, check = calls(case, modes)
         check()
-        options = {"device": "gpu", "graphs": True}
-        once = time_interleaved({TORCH: ways[TORCH]}, rounds=3, launches=3, **options)
-        launches = min(MOST_LAUNCHES, math.ceil(SHORT_MS / once[TORCH].median_ms))
-        timings = time_interleaved(ways, rounds=ROUNDS, launches=launches, **options)
+        timings = time_replays(ways, TORCH, rounds=ROUNDS, most=MOST_LAUNCHES)
     return Taken(
         case,
         {name: timing.median_ms for name, timing in timings.items()},

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 ROUNDS = 11
-SHORT_MS, MOST_LAUNCHES = 0.3, 50  # of a sample: so many calls that it takes SHORT_MS
 HOST_ROUNDS, HOST_CALLS, HOST_WARM = 15, 100, 20
 SEED = 5
 
@@ -242,15 +241,12 @@ def host_us(call: Callable) -> float:
 
 def take(case: Batch | Groups) -> dict[str, Any]:
     """Check the rung at one case and time it against torch."""
-    from tiled_matmul.measure.clock import time_interleaved
+    from tiled_matmul.measure.clock import time_replays
 
     calls, check = (of_batches if isinstance(case, Batch) else of_groups)(case)
     calls["rung"]()
     check()
-    options = {"device": "gpu", "graphs": True}
-    once = time_interleaved({"torch": calls["torch"]}, rounds=3, launches=3, **options)
-    launches = max(1, min(MOST_LAUNCHES, math.ceil(SHORT_MS / once["torch"].median_ms)))
-    timings = time_interleaved(calls, rounds=ROUNDS, launches=launches, **options)
+    timings = time_replays(calls, "torch", rounds=ROUNDS)
     return {
         "case": str(case),
         **asdict(case),

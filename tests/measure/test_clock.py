@@ -265,3 +265,18 @@ def test_no_garbage_is_collected_while_functions_are_timed():
     enabled = []
     time_interleaved({"f": lambda: enabled.append(gc.isenabled())}, device="cpu", rounds=1)
     assert set(enabled) == {False} and gc.isenabled()
+
+
+@pytest.mark.parametrize(("ms", "launches"), [(0.1, 3), (0.07, 5), (0.001, 50), (7.0, 1)])
+def test_a_graph_has_so_many_launches_that_a_sample_is_not_short(monkeypatch, ms, launches):
+    asked = []
+
+    def timed(functions, **options):
+        asked.append((sorted(functions), options))
+        return {name: clock.Timing((ms,)) for name in functions}
+
+    monkeypatch.setattr(clock, "time_interleaved", timed)
+    clock.time_replays({"torch": print, "ours": print}, "torch", rounds=11)
+    (first, _), (names, options) = asked
+    assert first == ["torch"] and names == ["ours", "torch"]
+    assert options == {"device": "gpu", "graphs": True, "rounds": 11, "launches": launches}

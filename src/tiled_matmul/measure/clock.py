@@ -48,6 +48,7 @@ MOST_S = "TILED_MATMUL_BUDGET_S"  # environment variable: upper limit for every 
 MIN_ROUNDS, MAX_ROUNDS, FEWEST_ROUNDS = 10, 200, 3
 PATIENCE = 5  # after this many budgets, FEWEST_ROUNDS are enough
 FLUSH_MS, MOST_PASSES = 1.0, 4096
+REPLAY_MS = 0.3  # a sample of replays
 LEAD_S, LONG_S = 0.03, 1.0
 IDLE_STEP_S, IDLE_SHARE, LONGEST_WAIT_S = 0.005, 0.2, 0.5
 
@@ -153,6 +154,20 @@ def time_interleaved(
             if on_round is not None:
                 on_round(share)
     return {name: Timing(tuple(samples[name])) for name in names}
+
+
+def time_replays(
+    functions: Mapping[str, Callable[[], object]], baseline: str, *, rounds: int, most: int = 50
+) -> dict[str, Timing]:
+    """Return a Timing for each function without arguments, of replays of CUDA graphs.
+
+    A graph has so many launches, at most `most`, that those of the function named `baseline` take
+    REPLAY_MS. Raises as `time_interleaved`.
+    """
+    replays = functools.partial(time_interleaved, device="gpu", graphs=True)
+    once = replays({baseline: functions[baseline]}, rounds=3, launches=3)
+    launches = max(1, min(most, math.ceil(REPLAY_MS / once[baseline].median_ms)))
+    return replays(functions, rounds=rounds, launches=launches)
 
 
 def _most_s() -> float:
