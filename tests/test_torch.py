@@ -21,7 +21,7 @@ from torch.testing import assert_close
 
 from tiled_matmul.check import MatmulError, assert_matmul, gamma
 from tiled_matmul.kit.backend import select
-from tiled_matmul.torch import MLP, Linear, TransformerBlock, linear, matmul, swap
+from tiled_matmul.torch import MLP, Linear, TransformerBlock, checks, linear, matmul, swap
 from tiled_matmul.torch import operator as room
 
 # Several workers run these tests, and Inductor would start as many compilers in each as there are
@@ -181,7 +181,7 @@ def test_the_fake_kernel_has_the_shape_dtype_device_and_strides_of_the_real_one(
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    for dtype in room.DTYPES["cpu"]:
+    for dtype in checks.DTYPES["cpu"]:
         a, b = pair(dtype=dtype)
         b = b.T.contiguous().T
         real, meta = matmul(a, b), matmul(a.to("meta"), b.to("meta"))

@@ -7,18 +7,12 @@ both inputs have a batch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from tiled_matmul.torch.checks import (
-    HALVES,
-    cast_all,
-    check_dense,
-    check_dtypes,
-    differentiated_by_torch_func,
-)
+from tiled_matmul.torch.checks import HALVES, check_dense, check_dtypes
+from tiled_matmul.torch.rules import registered
 
 NAME = "tiled_matmul::bmm"
 
@@ -119,53 +113,4 @@ def _batched(times: Callable, info, in_dims: tuple, a: Tensor, b: Tensor) -> tup
     return times(a.flatten(0, 1), b.flatten(0, 1)).unflatten(0, a.shape[:2]), 0
 
 
-torch.library.register_autograd(NAME, _backward, setup_context=_keep)
-torch.library.register_vmap(NAME, partial(_batched, product))
-
-
-class _Products(torch.autograd.Function):
-    """The operator for `torch.func` and forward-mode derivatives; see `operator._Product`."""
-
-    @staticmethod
-    def forward(a: Tensor, b: Tensor) -> Tensor:
-        return product(a, b)
-
-    @staticmethod
-    def setup_context(ctx, inputs: tuple, output: Tensor) -> None:
-        _keep(ctx, inputs, output)
-        ctx.save_for_forward(*inputs)
-
-    backward = staticmethod(_backward)
-
-    @staticmethod
-    def vmap(info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
-        return _batched(multiply, info, in_dims, a, b)
-
-    @staticmethod
-    def jvp(ctx, a_tangent: Tensor, b_tangent: Tensor) -> Tensor:
-        a, b = ctx.saved_tensors
-        return multiply(a_tangent, b) + multiply(a, b_tangent)
-
-
-def multiply(a: Tensor, b: Tensor) -> Tensor:
-    """Return a · b, as `bmm` does, for tensors that are known to be dense."""
-    if torch.compiler.is_compiling() or not differentiated_by_torch_func():
-        return product(a, b)
-    if a.device.type != "meta" and torch.is_autocast_enabled(a.device.type):
-        a, b = _cast(a, b)  # here, so that _Products keeps what it multiplies
-    return _Products.apply(a, b)
-
-
-def _cast(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-    _check_shapes(a, b)
-    return cast_all(a, b)
-
-
-def _autocast(a: Tensor, b: Tensor) -> Tensor:
-    a, b = _cast(a, b)
-    with torch.autocast(a.device.type, enabled=False):
-        return product(a, b)
-
-
-for key in ("AutocastCUDA", "AutocastCPU"):
-    torch.library.impl(NAME, key, _autocast)
+multiply = registered(NAME, _check_shapes, _keep, _backward, _batched)

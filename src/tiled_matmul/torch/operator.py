@@ -11,20 +11,17 @@ takes time on the host.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from tiled_matmul.torch import batched
 from tiled_matmul.torch.checks import (
-    DTYPES,  # noqa: F401  named here too
     HALVES,
-    cast_all,
     check_dense,
     check_dtypes,
-    differentiated_by_torch_func,
 )
+from tiled_matmul.torch.rules import registered
 
 NAME = "tiled_matmul::matmul"
 
@@ -127,9 +124,7 @@ def by_columns(x: Tensor) -> bool:
     return x.stride(0) == 1 and x.stride(1) >= x.shape[0]
 
 
-def _batched(
-    times: Callable, many: Callable, info, in_dims: tuple, a: Tensor, b: Tensor
-) -> tuple[Tensor, int]:
+def _batched(times: Callable, info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
     """Return (products, their axis): one product if only a or b has a batch, else many in one."""
     a_axis, b_axis = in_dims
     if b_axis is None:  # the matrices below each other
@@ -138,64 +133,8 @@ def _batched(
     if a_axis is None:  # the matrices side by side
         b = b.movedim(b_axis, 1)
         return times(a, b.flatten(1)).unflatten(1, b.shape[1:]), 1
+    many = batched.product if times is product else batched.multiply
     return many(a.movedim(a_axis, 0), b.movedim(b_axis, 0)), 0
 
 
-torch.library.register_autograd(NAME, _backward, setup_context=_keep)
-torch.library.register_vmap(NAME, partial(_batched, product, batched.product))
-
-
-class _Product(torch.autograd.Function):
-    """The operator for `torch.func` and forward-mode derivatives, which `register_autograd` lacks.
-
-    The tangent of an operator without a rule would silently be zero.
-    """
-
-    @staticmethod
-    def forward(a: Tensor, b: Tensor) -> Tensor:
-        return product(a, b)
-
-    @staticmethod
-    def setup_context(ctx, inputs: tuple, output: Tensor) -> None:
-        _keep(ctx, inputs, output)
-        ctx.save_for_forward(*inputs)
-
-    backward = staticmethod(_backward)
-
-    @staticmethod
-    def vmap(info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
-        return _batched(multiply, batched.multiply, info, in_dims, a, b)
-
-    @staticmethod
-    def jvp(ctx, a_tangent: Tensor, b_tangent: Tensor) -> Tensor:
-        a, b = ctx.saved_tensors
-        return multiply(a_tangent, b) + multiply(a, b_tangent)
-
-
-def multiply(a: Tensor, b: Tensor) -> Tensor:
-    """Return a · b, as `matmul` does, for tensors that are known to be dense."""
-    if torch.compiler.is_compiling() or not differentiated_by_torch_func():
-        return product(a, b)
-    if a.device.type != "meta" and torch.is_autocast_enabled(a.device.type):
-        a, b = _cast(a, b)  # here, so that _Product keeps what it multiplies
-    return _Product.apply(a, b)
-
-
-# --- autocast -------------------------------------------------------------------------------------
-
-
-def _cast(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-    """Return a and b as autocast gives them to `torch.mm`: in its dtype, except for float64."""
-    _check_shapes(a, b)
-    return cast_all(a, b)
-
-
-def _autocast(a: Tensor, b: Tensor) -> Tensor:
-    """Return the product under autocast. `register_autocast` would cast to one fixed dtype."""
-    a, b = _cast(a, b)
-    with torch.autocast(a.device.type, enabled=False):
-        return product(a, b)
-
-
-for key in ("AutocastCUDA", "AutocastCPU"):
-    torch.library.impl(NAME, key, _autocast)
+multiply = registered(NAME, _check_shapes, _keep, _backward, _batched)
