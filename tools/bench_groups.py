@@ -14,14 +14,16 @@ import argparse
 import json
 import math
 import os
-import time
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from host_time import ROUNDS as HOST_ROUNDS
+from host_time import WARM, microseconds
+
 ROUNDS = 11
-HOST_ROUNDS, HOST_CALLS, HOST_WARM = 15, 100, 20
 SEED = 5
 
 
@@ -224,19 +226,9 @@ def of_groups(case: Groups) -> tuple[dict[str, Callable], Callable]:
 
 def host_us(call: Callable) -> float:
     """Return the median of a call's microseconds on the host, which does not wait for the GPU."""
-    import torch
-
-    for _ in range(HOST_WARM):
+    for _ in range(WARM):
         call()
-    taken = []
-    for _ in range(HOST_ROUNDS):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        for _ in range(HOST_CALLS):
-            call()
-        taken.append((time.perf_counter() - began) / HOST_CALLS * 1e6)
-    torch.cuda.synchronize()
-    return sorted(taken)[HOST_ROUNDS // 2]
+    return statistics.median(microseconds(call) for _ in range(HOST_ROUNDS))
 
 
 def take(case: Batch | Groups) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from triton import cdiv
 
 from tiled_matmul.kit.candidates import MOST_SPLITS, Choice, options
 from tiled_matmul.kit.grains import GRAIN
+from tiled_matmul.models.waves import side_by_side
 
 # Of an H200: bytes in a microsecond that a product reads and writes at most, that tiles get from
 # the L2, and that a copy moves; microseconds of a copy's and of split-K's second kernel; the
@@ -57,16 +58,14 @@ class Costs:
     def microseconds(self, product: Product, splits: int = 1) -> float:
         """Return about how long a product takes, with K in `splits` parts."""
         m, n, k = product.m, product.n, product.k
-        depth = self.block[2]
-        programs = cdiv(self.tiles(product) * splits, product.multiprocessors)
-        laps, rest = divmod(programs, self.resident)
-        step = laps * max(self.latency, self.resident * self.share)
-        step += max(self.latency, rest * self.share) if rest else 0
-        pointers = self.module == POINTERS
+        pointers, slower = self.module == POINTERS, 1.0
         if pointers:
             odd = (self.odd, self.across, self.both)[product.across]
-            step *= {GRAIN: 1.0, 1: odd}.get(min(product.grains[:2]), self.pairs)
-        took = self.start * (laps + (rest > 0)) + cdiv(cdiv(k, depth), splits) * step
+            slower = {GRAIN: 1.0, 1: odd}.get(min(product.grains[:2]), self.pairs)
+        programs = cdiv(self.tiles(product) * splits, product.multiprocessors)
+        steps = cdiv(cdiv(k, self.block[2]), splits) * slower
+        pace = self.start, self.latency, self.share
+        took = side_by_side(programs, self.resident, *pace, steps)
         loaded = m * k * cdiv(n, self.block[1]) + k * n * cdiv(m, self.block[0])
         took = max(
             took, 2 * (m * k + k * n + m * n) / BYTES_A_US, self.start + 2 * loaded / L2_A_US

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from tiled_matmul.kit.settings import Setting
+from tiled_matmul.models.waves import side_by_side
 
 # Of an H200: bytes in a microsecond that a product reads and writes at most; microseconds of the
 # second kernel, and bytes of parts in a microsecond that are written and read again; the same of a
@@ -96,11 +97,8 @@ class Costs:
         m, n, k = job.m, job.n, job.k
         pace = self.fours if job.even or padded else self.singles
         blocks = cover(self.tiles(job) * splits, job.multiprocessors)
-        laps, rest = divmod(blocks, self.resident)
-        step = laps * max(pace.latency, self.resident * pace.share)
-        step += max(pace.latency, rest * pace.share) if rest else 0
-        took = pace.start * (laps + (rest > 0))
-        took += cover(cover(k, self.setting.tile_k), splits) * step
+        steps = cover(cover(k, self.setting.tile_k), splits)
+        took = side_by_side(blocks, self.resident, pace.start, pace.latency, pace.share, steps)
         took = max(took, 4 * (m * k + k * n + m * n) / BYTES_A_US)
         if splits > 1 or padded:
             took += SECOND_US + 8 * splits * m * n / PARTS_A_US

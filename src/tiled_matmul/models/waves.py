@@ -37,3 +37,16 @@ class Waves:
     def fill(self) -> float:
         """The share of the multiprocessors' time in which they have a tile."""
         return self.tiles / (self.count * self.multiprocessors)
+
+
+def side_by_side(
+    programs: int, resident: int, start: float, latency: float, share: float, steps: float
+) -> float:
+    """Return how long a multiprocessor takes for so many programs, up to `resident` at a time.
+
+    A program takes `start`, and for each of its steps `latency`, or `share` for each program that
+    runs beside it if that is longer. The result has the unit of the three.
+    """
+    laps, rest = divmod(programs, resident)
+    step = laps * max(latency, resident * share) + (max(latency, rest * share) if rest else 0)
+    return start * (laps + (rest > 0)) + steps * step
