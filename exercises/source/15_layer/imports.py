@@ -9,5 +9,5 @@ from tiled_matmul.microscope.triton import trace_tiles
 from tiled_matmul.problem import Problem
 
 warnings.filterwarnings("ignore", "tl.make_block_ptr")  # chapter 10 says why it warns
-warnings.filterwarnings("ignore", "invalid value")  # NumPy's, where the interpreter meets NaN
+warnings.filterwarnings("ignore", "invalid value")  # NumPy's, where a program meets NaN
 warnings.filterwarnings("ignore", "overflow")  # NumPy's, for the exponential in a sigmoid
