@@ -23,7 +23,7 @@ from tiled_matmul.kit.grains import GRAIN, across, grain
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.measured import Product
 from tiled_matmul.kit.plans import remembered, scratch
-from tiled_matmul.kit.programs import can_overlap, cover, grouped, launch, precision
+from tiled_matmul.kit.programs import can_overlap, cover, grouped, halves, launch, precision
 from tiled_matmul.ladder import triton_best
 
 GROUP_M = 16
@@ -113,7 +113,7 @@ def finish(
     COLUMNS: tl.constexpr = sums.shape[1]
     if PIECES > 1:
         HALF: tl.constexpr = COLUMNS // 2
-        near, far = tl.split(tl.permute(tl.reshape(sums, (ROWS, 2, HALF)), (0, 2, 1)))
+        near, far = halves(sums)
         near_bias, far_bias = bias, bias
         if LOADED and not TURNED:
             near_bias, far_bias = tl.split(tl.permute(tl.reshape(bias, (2, HALF)), (1, 0)))
