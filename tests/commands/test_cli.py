@@ -1,9 +1,9 @@
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -220,13 +220,11 @@ def test_help_works(capsys):
         assert command in out
 
 
-def test_interrupting_the_module_leaves_the_file_as_it_was(tmp_path):
+def test_interrupting_the_module_keeps_what_it_has_measured(tmp_path):
     path = tmp_path / "a.json"
-    results.save(path, [])
-    before = path.read_bytes()
     process = subprocess.Popen(
         [sys.executable, "-m", "tiled_matmul", "bench", "--rungs", "njit_ikj"]
-        + ["--shapes", "32x32x32", "--budget", "600", "--json", str(path)],
+        + ["--shapes", "32x32x32,512x512x512", "--budget", "600", "--json", str(path)],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -234,15 +232,38 @@ def test_interrupting_the_module_leaves_the_file_as_it_was(tmp_path):
         # A test run in the background inherits that Ctrl-C is ignored; a person's shell does not.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    assert process.stdout.readline().startswith("shape")  # what follows is the timing
-    time.sleep(2)  # past the compiling, in which Numba may swallow an interrupt
+    for line in process.stdout:
+        if "njit_ikj" in line:  # the first shape is measured; the second takes seconds
+            break
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.strip().splitlines()[-1] == "tiled_matmul bench: interrupted"
-    assert "Traceback" not in err
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["a.json"]
+    assert err == "tiled_matmul bench: interrupted\n"
+    assert out == ""
+    # The file is written whole after the table's rows, or not at all.
+    assert os.listdir(tmp_path) in ([], ["a.json"])
+    if path.exists():
+        assert {record.m for record in results.load(path)} == {32}
+
+
+def test_an_interrupt_that_is_lost_on_the_way_ends_the_run_at_the_next_step(
+    capsys, monkeypatch, tmp_path
+):
+    path = tmp_path / "a.json"
+    before = signal.getsignal(signal.SIGINT)
+
+    def compiles(rungs, problem, *, on_progress, **options):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+            pytest.fail("it raises at once")
+        on_progress("timing", 0.5)
+        pytest.fail("it went on")
+
+    monkeypatch.setattr(bench, "bench", compiles)
+    status, _, err = run(capsys, "bench", "--rungs", "njit_ikj", "--json", str(path), *QUICK)
+    assert (status, err) == (130, "tiled_matmul bench: interrupted\n")
+    assert not path.exists()
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_live_table_shows_what_the_plain_one_does(capsys, monkeypatch):

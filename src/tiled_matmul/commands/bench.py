@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -85,9 +88,15 @@ def _bench(args: argparse.Namespace) -> int:
         print(f"GPU rungs are left out: {backend.select().reason}.", file=sys.stderr)
 
     timed = 0
-    with _table() as table:
+    with _table() as table, _ctrl_c() as look:
+
+        def progress(step: str, share: float) -> None:
+            look()
+            table.progress(step, share)
+
         for rungs, problem in plan:
-            records = _timed(rungs, problem, args, table)
+            records = _timed(rungs, problem, args, table, progress)
+            look()
             timed += len(records)
             for record in records:
                 table.row(*_cells(record))
@@ -125,7 +134,36 @@ def _plan(args: argparse.Namespace) -> list[tuple[list, Problem]]:
     return plan
 
 
-def _timed(rungs: list, problem: Problem, args: argparse.Namespace, table: Any) -> list:
+@contextlib.contextmanager
+def _ctrl_c() -> Iterator[Callable[[], None]]:
+    """Yield a function that raises KeyboardInterrupt if Ctrl-C was pressed and something lost it.
+
+    Ctrl-C raises at once, as usual. But where Python calls back from compiled code, as it does
+    while Numba compiles, an exception only prints a warning, and the program would go on.
+    """
+    pressed = threading.Event()
+
+    def handle(number: int, frame: Any) -> None:
+        pressed.set()
+        raise KeyboardInterrupt
+
+    def look() -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # others may set no handler
+        yield look
+        return
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield look
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _timed(
+    rungs: list, problem: Problem, args: argparse.Namespace, table: Any, progress: Callable
+) -> list:
     """Return the records of `rungs` at a problem; `table` gets a row for each that is left out."""
     from tiled_matmul.machine.device import is_out_of_memory
     from tiled_matmul.measure import bench
@@ -135,7 +173,7 @@ def _timed(rungs: list, problem: Problem, args: argparse.Namespace, table: Any) 
 
     taken = []
     for rung in rungs:
-        table.progress(f"{problem.shape_text}: trying {rung.name}", 0)
+        progress(f"{problem.shape_text}: trying {rung.name}", 0)
         try:
             if problem.dtype not in rung.dtypes:
                 raise TypeError(f"its dtypes are {', '.join(rung.dtypes)}")
@@ -154,7 +192,7 @@ def _timed(rungs: list, problem: Problem, args: argparse.Namespace, table: Any) 
             budget_s=args.budget,
             threads=args.threads if taken[0].device == "cpu" else None,
             max_run_s=math.inf,
-            on_progress=lambda step, share: table.progress(f"{problem.shape_text}: {step}", share),
+            on_progress=lambda step, share: progress(f"{problem.shape_text}: {step}", share),
             on_refusal=lambda name, error: leave_out(name, _refusal(error)),
         )
     except Exception as error:
