@@ -52,6 +52,7 @@ def test_the_reference_and_its_gradients_are_right(dtype):
         assert torch.equal(bmm(a, b), (a.float() @ b.float()).to(dtype))  # rounded once
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.float64], ids=str)
 @pytest.mark.parametrize("grad", [False, True])
 def test_opcheck(dtype, grad):

@@ -224,7 +224,7 @@ def test_interrupting_the_module_keeps_what_it_has_measured(tmp_path):
     path = tmp_path / "a.json"
     process = subprocess.Popen(
         [sys.executable, "-m", "tiled_matmul", "bench", "--rungs", "njit_ikj"]
-        + ["--shapes", "32x32x32,512x512x512", "--budget", "600", "--json", str(path)],
+        + ["--shapes", "32x32x32,1024x1024x1024", "--budget", "2", "--json", str(path)],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

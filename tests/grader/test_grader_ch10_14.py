@@ -236,6 +236,7 @@ def test_the_limits_are_what_the_answer_takes(worker, name, which):
     assert found.diagnosis == count.diagnosis, found.message
 
 
+@pytest.mark.long
 def test_a_check_of_a_stray_program_draws_its_walk():
     from nbclient import NotebookClient
 

@@ -596,7 +596,7 @@ GLUON_BLOCKS = [
 every_block = pytest.mark.parametrize(("block", "stages"), GLUON_BLOCKS)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @every_block
 def test_every_block_of_gluon_is_compiled_without_spills(block, stages):
     jobs = {}

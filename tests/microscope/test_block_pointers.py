@@ -201,6 +201,7 @@ def test_tritons_own_interpreter_takes_them():
     assert torch.equal(out.double(), x.double().sum(1))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("cc", [(8, 0), (9, 0), (10, 0)])
 def test_they_are_compiled_with_wide_accesses(cc, whose):
     if whose == "the course's" and HAS_OWN:
