@@ -83,7 +83,8 @@ def tensor_operands(
 def beside(name: str, tensor: Any, shape: tuple[int, ...], out: Any, dtypes: tuple) -> None:
     """Check a tensor that an epilogue reads beside out, of any strides; None is left out.
 
-    It has a dtype from `dtypes` and no gradient, lies on out's device and shares no memory with it.
+    It has a dtype from `dtypes`, no gradient and its own signs, lies on out's device and shares no
+    memory with it.
     Raises TypeError or ValueError otherwise.
     """
     import torch
@@ -100,6 +101,7 @@ def beside(name: str, tensor: Any, shape: tuple[int, ...], out: Any, dtypes: tup
         raise ValueError(f"{name} lies on {tensor.device} and out on {out.device}")
     if tensor.requires_grad:
         raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
+    _check_signs(name, tensor)
     if _overlap(out, tensor):
         raise ValueError(f"out shares memory with {name}; pass a separate tensor")
 
@@ -238,11 +240,15 @@ def _check_tensors(**tensors: Any) -> None:
             raise ValueError(f"{name} lies on {tensor.device}, this back end needs it on {device}")
         if tensor.requires_grad:
             raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
-        if tensor.is_neg():
-            raise ValueError(f"{name} is to be negated when it is read: {name}.resolve_neg()")
+        _check_signs(name, tensor)
     a, b = tensors["a"], tensors["b"]
     if a.device != b.device:
         raise ValueError(f"a lies on {a.device} and b on {b.device}")
+
+
+def _check_signs(name: str, tensor: Any) -> None:
+    if tensor.is_neg():  # as the imaginary part of a conjugate is
+        raise ValueError(f"{name} is to be negated when it is read: {name}.resolve_neg()")
 
 
 def _check_dims(name: str, tensor: Any, dims: int) -> None:
@@ -259,8 +265,9 @@ def _check_apart(out: Any, *inputs: Any, folded: bool = True) -> None:
     """Check that no elements of out share an address, if `folded`, nor any with an input."""
     if folded and _folded(out):
         raise ValueError(
-            f"out has elements that are one in memory: shape {tuple(out.shape)} with strides "
-            f"{tuple(out.stride())}; each element needs its own address"
+            "out has elements that are one in memory, or rows that interleave: shape "
+            f"{tuple(out.shape)} with strides {tuple(out.stride())}; each element needs its own "
+            "address, and each row a range of its own"
         )
     if any(_overlap(out, each) for each in inputs):
         raise ValueError("out shares memory with an input; pass a separate tensor")
