@@ -50,6 +50,41 @@ def test_kernels_multiply_and_round_bfloat16():
     assert torch.equal(d, a.half())
 
 
+def test_a_constant_to_the_left_of_a_tensor_gives_a_tensor():
+    import triton
+    import triton.language as tl
+
+    fixes.apply_fixes()
+
+    @triton.jit
+    def kernel(x, out):
+        seven = tl.constexpr(7)
+        i = tl.arange(0, 16)
+        n, one = tl.load(x + i), tl.load(x + 3)
+        tl.store(out + i, (seven + n).to(tl.int64))
+        tl.store(out + 16 + i, (seven - n).to(tl.int64) * (seven * n).to(tl.int64))
+        tl.store(out + 32 + i, (seven // n).to(tl.int64) + (seven % n).to(tl.int64) * 100)
+        tl.store(out + 48 + i, (seven < n).to(tl.int64) + (seven >= n).to(tl.int64) * 2)
+        tl.store(out + 64 + i, (seven == n).to(tl.int64) + (seven != n).to(tl.int64) * 2)
+        tl.store(out + 80 + i, (seven & n).to(tl.int64) + (seven | n) * 100 + (seven ^ n) * 10_000)
+        tl.store(out + 96 + i, (seven << n).to(tl.int64) + (seven >> n) * 10_000_000)
+        tl.store(out + 112 + i, ((seven / n).to(tl.float64) * 1e6).to(tl.int64))
+        tl.store(out + 128 + i, i + (seven - one).to(tl.int64) + (seven <= one) + (seven > one))
+
+    n = np.arange(1, 17)
+    out = torch.zeros(9, 16, dtype=torch.int64)
+    kernel[(1,)](torch.from_numpy(n.astype(np.int32)), out)
+    wanted = [
+        *(7 + n, (7 - n) * 7 * n, 7 // n + 7 % n * 100, (7 < n) + (n <= 7) * 2),
+        *((n == 7) + (n != 7) * 2, (7 & n) + (7 | n) * 100 + (7 ^ n) * 10_000),
+        *((7 << n) + (7 >> n) * 10_000_000, (np.float32(7) / n.astype(np.float32)) * 1e6),
+        np.arange(16) + 3 + 1,
+    ]
+    for row, expected in zip(out.numpy(), wanted, strict=True):
+        np.testing.assert_allclose(row, expected, atol=1)  # a quotient is cut off
+    np.testing.assert_array_equal(out[:7].numpy(), wanted[:7])
+
+
 @pytest.mark.parametrize("shape", [[16], [8, 32], [1, 1, 4], [2, 4, 8, 2]], ids=str)
 @pytest.mark.parametrize("kind", ["float16", "int1", "a pointer", "a constant pointer"])
 def test_types_and_tensors_that_are_remembered_are_those_of_triton(shape, kind):

@@ -19,6 +19,7 @@ from tiled_matmul.machine.device import shared_limit
 ROWS = 64  # of a group of four warps
 KINDS = {"float8_e4m3fn": gl.float8e4nv, "float8_e5m2": gl.float8e5}
 FAST, PROMOTED, BY_BLOCKS = (gl.constexpr(mode) for mode in range(3))
+OPEN = gl.constexpr(hasattr(gl.shared_memory_descriptor, "reinterpret"))  # Triton 3.9's name
 SPARE = 32  # registers of a thread that hold neither sums nor scales
 
 
@@ -166,7 +167,11 @@ def zeros8(ROWS: gl.constexpr, WIDTH: gl.constexpr):  # noqa: N803
 def copied_scales(tile, like, AXIS: gl.constexpr):  # noqa: N803
     """Return scales from shared memory, with an axis more, as the sums `like` lie."""
     size: gl.constexpr = tile.shape[1]
-    flat = tile._reinterpret(gl.float32, [size], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    layout: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    if OPEN:
+        flat = tile.reinterpret(gl.float32, [size], layout)
+    else:
+        flat = tile._reinterpret(gl.float32, [size], layout)
     return gl.expand_dims(flat.load(gl.SliceLayout(AXIS, like.type.layout)), AXIS)
 
 

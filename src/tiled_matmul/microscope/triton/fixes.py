@@ -3,9 +3,10 @@
 The interpreter stores bfloat16 as 16 bits. Up to Triton 3.8, `tl.dot` multiplies those bits as
 integers, and a cast from float32 truncates, where a GPU rounds to nearest. It stores float8 as 8
 bits; read as wider numbers, NaN of e4m3 becomes 480, and e5m2's least numbers are halved or lost.
-Triton 3.6 converts a
-1-D array with one element to an int, which numpy 2.4 refuses. And it works out the shape of every
-tensor anew, which was a quarter of the time: here once for each type.
+Triton 3.6 converts a 1-D array with one element to an int, which numpy 2.4 refuses. A constant to
+the left of a tensor wraps the result, which then has no `.to` and, from 3.9 on, is no coordinate.
+And the interpreter works out the shape of every tensor anew, which was a quarter of the time: here
+once for each type.
 """
 
 from __future__ import annotations
@@ -14,6 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+OPERATORS = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "le", "gt", "ge", "eq", "ne"),
+    *("and", "or", "xor", "lshift", "rshift"),
+)
 
 
 def apply_fixes() -> None:
@@ -58,10 +64,22 @@ def apply_fixes() -> None:
     InterpreterBuilder.cast_impl = cast_impl
     InterpreterBuilder.create_fp_to_fp = create_fp_to_fp
     core = tl.core
+    for name in OPERATORS:
+        own = getattr(core.constexpr, f"__{name}__")
+        setattr(core.constexpr, f"__{name}__", left_to_tensors(own, core.tensor))
     core.block_type.__init__ = once_a_shape(core.block_type.__init__, core.constexpr)
     core.tensor.__init__ = once_a_type(core.tensor.__init__, core.block_type)
     interpreter._get_np_dtype = once_a_name(interpreter._get_np_dtype)
     InterpreterBuilder.fixed = True
+
+
+def left_to_tensors(operator: Callable, tensor: type) -> Callable:
+    """Return a constant's operator, such as `constexpr.__add__`, which tensors do themselves."""
+
+    def operated(self: Any, other: Any) -> Any:
+        return NotImplemented if isinstance(other, tensor) else operator(self, other)
+
+    return operated
 
 
 def once_a_shape(init: Callable, constexpr: type) -> Callable:
