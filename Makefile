@@ -1,6 +1,8 @@
 # Tiled Matmul. `make` says what there is to do; every target sets up what it needs, once.
 
 SHELL := bash
+# Where nothing compiled may be written, every process compiles torch and its like anew.
+export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
