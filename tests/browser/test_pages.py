@@ -84,3 +84,18 @@ def test_on_paper_answers_are_open_and_code_is_whole(name, book, page):
     page.emulate_media(media="print")
     assert (page.evaluate(HIDDEN), page.evaluate(LOST)) == ([], [])
     assert page.locator("summary p.admonition-title").first.is_hidden()  # a fold of code
+
+
+GROUNDS = """() => [...document.querySelectorAll(".bd-article div.highlight pre")]
+  .map((one) => getComputedStyle(one).backgroundColor)"""
+
+
+@pytest.mark.parametrize("name", PRINTED[:1])
+def test_code_lies_on_the_same_ground_on_a_phone(name, book, page):
+    page.goto(book + name)
+    for turn in (lambda page: None, checks.darken):
+        turn(page)
+        page.set_viewport_size({"width": 1400, "height": 900})
+        wide = page.evaluate(GROUNDS)
+        page.set_viewport_size({"width": 390, "height": 900})
+        assert wide and page.evaluate(GROUNDS) == wide
