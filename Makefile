@@ -237,7 +237,8 @@ gpu-tests-exist:
 
 # What is imported is compiled then: compiling all that is installed took half a minute.
 INSTALL = pip install -q --no-compile --disable-pip-version-check
-# $(1) the folder, $(2) the lock. torch comes first and by itself: a bare `torch` among others can
+# $(1) the folder, $(2) the lock, $(3) -r if the lock's numba-cuda does not bring CUDA's compiler, as
+# Colab has that itself. torch comes first and by itself: a bare `torch` among others can
 # pull in gigabytes. The resolver stays on, so pins that contradict each other stop here.
 define set-up
 	$(if $(filter True,$(NEW_ENOUGH)),,$(error the course needs Python 3.11 or newer, and \
@@ -247,7 +248,7 @@ define set-up
 	@$(1)/bin/python -m $(INSTALL) "$$(grep '^torch==' $(2))"
 	@echo "Setting up $(1) (2 of 3: the packages of $(2))"
 	@cuda=$$($(1)/bin/python -W ignore -c \
-		'import torch; print("" if torch.version.cuda else "-c requirements-cuda.lock")') && \
+		'import torch; print("" if torch.version.cuda else "$(or $(3),-c) requirements-cuda.lock")') && \
 	$(1)/bin/python -m $(INSTALL) -r $(2) $$cuda
 	@$(1)/bin/python -m $(INSTALL) \
 		--no-deps --only-binary :all: --require-hashes -r requirements-sandbox.lock
@@ -266,7 +267,7 @@ endef
 	@touch $@
 
 .venv-colab/.installed: requirements-colab.lock requirements-cuda.lock requirements-sandbox.lock pyproject.toml
-	$(call set-up,.venv-colab,requirements-colab.lock)
+	$(call set-up,.venv-colab,requirements-colab.lock,-r)
 
 .venv-newest/.installed: requirements-newest.lock requirements-cuda.lock requirements-sandbox.lock pyproject.toml
 	$(call set-up,.venv-newest,requirements-newest.lock)

@@ -242,6 +242,8 @@ def launch(kernel: Any, grid: tuple, *arguments: Any, **options: Any) -> Any:
 
     Raises ValueError, before anything runs, for tiles that need more than the GPU has.
     """
+    if not options.get("launch_pdl"):  # Triton 3.6 knows it for NVIDIA's GPUs alone
+        options.pop("launch_pdl", None)
     if _withheld is not None:
         _withheld.append((kernel, arguments, options))
         return None
