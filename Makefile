@@ -27,7 +27,7 @@ APPENDICES = $(sort $(wildcard chapters/a[0-9]_*.ipynb))
 # Those that take the longest without a GPU begin first, so that no process waits at the end.
 FIRST = $(wildcard $(addprefix chapters/,03_* 12_* 08_* 07_* 10_* 02_*))
 SOLUTIONS = $(sort $(wildcard exercises/solutions/*.ipynb))
-# Every solution is graded by a test; of the notebooks, one runs of each kind of exercise.
+# Solutions are graded by tests; of their notebooks, one runs of each kind of exercise.
 SOME = $(wildcard $(addprefix exercises/solutions/,03_* 04_* 11_*))
 # Shapes of float16 products that are counted, besides 4096 cubed: chapter 14 speaks of them.
 COUNTED = 512x512x16384 2048x2048x2048 4000x4000x4000 3072x768x4096 8192x1024x1024 2048x2048x8192

@@ -246,11 +246,21 @@ def test_interrupting_the_module_keeps_what_it_has_measured(tmp_path):
         assert {record.m for record in results.load(path)} == {32}
 
 
+@contextlib.contextmanager
+def on_sigint(handler):
+    """What a test run inherits is not known: one in the background ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_an_interrupt_that_is_lost_on_the_way_ends_the_run_at_the_next_step(
     capsys, monkeypatch, tmp_path
 ):
     path = tmp_path / "a.json"
-    before = signal.getsignal(signal.SIGINT)
 
     def compiles(rungs, problem, *, on_progress, **options):
         with contextlib.suppress(KeyboardInterrupt):
@@ -260,10 +270,22 @@ def test_an_interrupt_that_is_lost_on_the_way_ends_the_run_at_the_next_step(
         pytest.fail("it went on")
 
     monkeypatch.setattr(bench, "bench", compiles)
-    status, _, err = run(capsys, "bench", "--rungs", "njit_ikj", "--json", str(path), *QUICK)
+    with on_sigint(signal.default_int_handler):
+        status, _, err = run(capsys, "bench", "--rungs", "njit_ikj", "--json", str(path), *QUICK)
     assert (status, err) == (130, "tiled_matmul bench: interrupted\n")
     assert not path.exists()
-    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_ignored_interrupt_stays_ignored(capsys, monkeypatch):
+    def interrupted(rungs, problem, *, on_progress, **options):
+        signal.raise_signal(signal.SIGINT)
+        on_progress("timing", 0.5)
+        raise ValueError("it went on")
+
+    monkeypatch.setattr(bench, "bench", interrupted)
+    with on_sigint(signal.SIG_IGN):
+        status, _, err = run(capsys, "bench", "--rungs", "njit_ikj", *QUICK)
+    assert (status, err) == (2, "tiled_matmul bench: it went on\n")
 
 
 def test_the_live_table_shows_what_the_plain_one_does(capsys, monkeypatch):

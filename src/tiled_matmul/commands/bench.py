@@ -151,10 +151,11 @@ def _ctrl_c() -> Iterator[Callable[[], None]]:
         if pressed.is_set():
             raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():  # others may set no handler
-        yield look
+    before, main = signal.getsignal(signal.SIGINT), threading.main_thread()
+    if before is not signal.default_int_handler or threading.current_thread() is not main:
+        yield look  # it is somebody else's, or ignored; and only the main thread may change that
         return
-    before = signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGINT, handle)
     try:
         yield look
     finally:
