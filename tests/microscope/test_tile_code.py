@@ -49,6 +49,7 @@ OTHERWISE = {
     ("triton_persistent", AMD): LITTLE,
     ("triton_specialised", AMD): LITTLE,
     ("triton_split_k", AMD): {"overlap": False},
+    ("triton_uneven", AMD): {"num_stages": 3},  # Triton 3.6 needs 72 KiB for four
 }
 ELSEWHERE = {("triton_gluon", AMD)}  # its kernel is for NVIDIA's wgmma
 # Which hardware multiplies matrices of float16 where.
@@ -188,7 +189,7 @@ def test_warps_have_different_work_where_a_rung_asks_for_it(codes):
         for (name, _), code in of(codes, cc=(9, 0), dtype=dtype).items():
             fires = name in ("triton_specialised", "triton_gluon") and dtype != "float32"
             assert bool(code.count("warp specialisation")) == fires, (name, dtype)
-            assert (code.num_warps == 12) == fires, (name, dtype, code.num_warps)
+            assert (code.num_warps >= 12) == fires, (name, dtype, code.num_warps)
             # One group of warps gives registers away, and the others take them.
             given = re.findall(r"setmaxnreg\.(inc|dec)\.", code.ptx)
             assert ({"inc", "dec"} <= set(given)) == fires, (name, dtype, given)
