@@ -84,8 +84,7 @@ def beside(name: str, tensor: Any, shape: tuple[int, ...], out: Any, dtypes: tup
     """Check a tensor that an epilogue reads beside out, of any strides; None is left out.
 
     It has a dtype from `dtypes`, no gradient and its own signs, lies on out's device and shares no
-    memory with it.
-    Raises TypeError or ValueError otherwise.
+    memory with it. Raises TypeError or ValueError otherwise.
     """
     import torch
 

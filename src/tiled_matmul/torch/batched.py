@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from tiled_matmul.torch.checks import HALVES, check_dense, check_dtypes
+from tiled_matmul.torch.checks import HALVES, check_dense, check_dims, check_dtypes
 from tiled_matmul.torch.rules import registered
 
 NAME = "tiled_matmul::bmm"
@@ -32,11 +32,7 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _check_shapes(a: Tensor, b: Tensor) -> None:
-    for name, tensor in (("a", a), ("b", b)):
-        if tensor.dim() != 3:
-            raise ValueError(f"{name} must be 3-D, got shape {tuple(tensor.shape)}")
-    if a.device != b.device:
-        raise ValueError(f"a lies on {a.device} and b on {b.device}; they must be on one device")
+    check_dims(a, b, 3)
     if a.shape[0] != b.shape[0]:
         raise ValueError(
             f"a {tuple(a.shape)} has {a.shape[0]} matrices, b {tuple(b.shape)} has {b.shape[0]}; "

@@ -25,6 +25,15 @@ def check_dense(name: str, tensor: Tensor) -> None:
         raise ValueError(f"{name} lies on {tensor.device}; there are kernels for cuda and cpu")
 
 
+def check_dims(a: Tensor, b: Tensor, dims: int) -> None:
+    """Raise ValueError unless both have so many dimensions and lie on one device."""
+    for name, tensor in (("a", a), ("b", b)):
+        if tensor.dim() != dims:
+            raise ValueError(f"{name} must be {dims}-D, got shape {tuple(tensor.shape)}")
+    if a.device != b.device:
+        raise ValueError(f"a lies on {a.device} and b on {b.device}; they must be on one device")
+
+
 def check_dtypes(a: Tensor, b: Tensor) -> None:
     """Raise TypeError unless both have one dtype that the operators take on that device."""
     if a.dtype != b.dtype:

@@ -16,11 +16,7 @@ import torch
 from torch import Tensor
 
 from tiled_matmul.torch import batched
-from tiled_matmul.torch.checks import (
-    HALVES,
-    check_dense,
-    check_dtypes,
-)
+from tiled_matmul.torch.checks import HALVES, check_dense, check_dims, check_dtypes
 from tiled_matmul.torch.rules import registered
 
 NAME = "tiled_matmul::matmul"
@@ -45,11 +41,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _check_shapes(a: Tensor, b: Tensor) -> None:
-    for name, tensor in (("a", a), ("b", b)):
-        if tensor.dim() != 2:
-            raise ValueError(f"{name} must be 2-D, got shape {tuple(tensor.shape)}")
-    if a.device != b.device:
-        raise ValueError(f"a lies on {a.device} and b on {b.device}; they must be on one device")
+    check_dims(a, b, 2)
     if a.shape[1] != b.shape[0]:
         raise ValueError(
             f"a {tuple(a.shape)} has {a.shape[1]} columns, b {tuple(b.shape)} has {b.shape[0]} "
