@@ -54,25 +54,6 @@ def test_it_is_among_the_rungs_of_a_layer():
     assert rung("triton_batched").kernel is triton_batched.triton_batched_kernel
 
 
-@pytest.mark.skipif(ON_GPU, reason="it takes gigabytes of addresses, which files give for nothing")
-@pytest.mark.parametrize(
-    ("shape", "strides"),
-    [
-        ((2, 4, 17), (2**31, 17, 1)),
-        ((2, 4, 17), (2**31 - 8, 17, 1)),
-        ((1, 2, 40), (2**32, 2**20, 2**26)),
-        ((1, 2, 40), (2**32, 2**20, 2**26 + 1)),
-    ],
-)
-def test_elements_that_lie_far_apart(shape, strides, tmp_path):
-    far = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    whole = torch.from_file(str(tmp_path / "far"), shared=True, size=far, dtype=torch.float16)
-    a, b = operands(*shape[:2], 9, shape[2])
-    apart = whole.as_strided(shape, strides).copy_(a)
-    run(apart, b, pointers=True, block=(32, 32, 32))
-    run(operands(shape[0], 9, 1, shape[2])[0], apart.mT, pointers=True, block=(32, 32, 32))
-
-
 @pytest.mark.parametrize("pointers", [False, True])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_ragged_shapes_in_several_blocks(dtype, pointers):

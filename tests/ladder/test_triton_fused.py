@@ -2,9 +2,7 @@
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 
-import numpy as np
 import pytest
 import torch
 from torch.nn import functional
@@ -197,18 +195,9 @@ def refused():
     a, b, beside = operands(20, 24, 40)
     bias, residual = beside.values()
     out = a.new_empty(20, 24)
-    negated = torch.zeros(24, dtype=torch.complex64, device=bias.device).conj().imag
     return {
         "activation": ({"activation": "tanh"}, ValueError, "one of gelu, .*; got 'tanh'"),
         "scale": ({"scale": "2"}, TypeError, "scale must be a number, got '2'"),
-        "long": ({"scale": 10**400}, ValueError, "scale must be a float's number"),
-        "negated": ({"bias": negated}, ValueError, r"bias is to be negated .*: bias.resolve_neg"),
-        "negated rows": ({"residual": negated.expand(20, 24)}, ValueError, "residual is to be neg"),
-        "tuple": (
-            {"tiling": (16, 16, 16)},
-            TypeError,
-            r"tiling must be a Tiling or None, got \(16",
-        ),
         "true": ({"scale": True}, TypeError, "scale must be a number, got True"),
         "out_dtype": ({"out_dtype": torch.int8}, TypeError, "out_dtype must be None or one of"),
         "its name": ({"out_dtype": "float32"}, TypeError, "out_dtype must be .*; got 'float32'"),
@@ -307,20 +296,14 @@ def test_it_is_compiled_for_every_gpu(capability, monkeypatch):
     codes = tile_codes(planned(capability, monkeypatch))
     for (m, i), code in codes.items():
         assert code.shared_bytes <= shared_limit(capability)
-        if (m, i) == (4096, 0):
+        if i == 0:
             assert bool(code.count("TMA loads")) == ((9, 0) <= capability < (12, 0))
+        if (m, i) == (4096, 0):
             cores = CORES.get(capability, "mma.sync")
             kinds = {kind for kind in TENSOR_CORES if code.count(kind)}
             assert kinds == ({cores} if cores else set())
         if capability == (9, 0):
             assert code.spilled_bytes == 0, (m, i)
-
-
-def test_a_scale_may_be_any_real_number():
-    a, b, _ = operands(20, 24, 40)
-    half = triton_fused.matmul(a, b, scale=0.5)
-    for number in (np.float32(0.5), np.float64(0.5), Fraction(1, 2)):
-        assert torch.equal(triton_fused.matmul(a, b, scale=number), half)
 
 
 # --- checks that can fail -------------------------------------------------------------------------

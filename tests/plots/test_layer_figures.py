@@ -9,8 +9,9 @@ from tiled_matmul.plots import layer
 def test_bars_are_the_bytes_of_the_model():
     one = Layer(1000, 1000, 1000, activation=True, residual=True)
     assert layer.moved(one, "So").alt == (
-        "So. a kernel a step: 6 MB for the product and 10 MB after it; two kernels: 6 MB for the "
-        "product and 6 MB after it; one kernel: 6 MB for the product and 2 MB after it."
+        "So. one per step: 6 MB for the product and 10 MB for later steps; two kernels: 6 MB for "
+        "the product and 6 MB for later steps; one kernel: 6 MB for the product and 2 MB for later "
+        "steps."
     )
 
 

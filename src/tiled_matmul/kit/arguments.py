@@ -100,7 +100,6 @@ def beside(name: str, tensor: Any, shape: tuple[int, ...], out: Any, dtypes: tup
         raise ValueError(f"{name} lies on {tensor.device} and out on {out.device}")
     if tensor.requires_grad:
         raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
-    _check_signs(name, tensor)
     if _overlap(out, tensor):
         raise ValueError(f"out shares memory with {name}; pass a separate tensor")
 
@@ -239,15 +238,11 @@ def _check_tensors(**tensors: Any) -> None:
             raise ValueError(f"{name} lies on {tensor.device}, this back end needs it on {device}")
         if tensor.requires_grad:
             raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
-        _check_signs(name, tensor)
+        if tensor.is_neg():
+            raise ValueError(f"{name} is to be negated when it is read: {name}.resolve_neg()")
     a, b = tensors["a"], tensors["b"]
     if a.device != b.device:
         raise ValueError(f"a lies on {a.device} and b on {b.device}")
-
-
-def _check_signs(name: str, tensor: Any) -> None:
-    if tensor.is_neg():  # as the imaginary part of a conjugate is
-        raise ValueError(f"{name} is to be negated when it is read: {name}.resolve_neg()")
 
 
 def _check_dims(name: str, tensor: Any, dims: int) -> None:
@@ -264,9 +259,8 @@ def _check_apart(out: Any, *inputs: Any, folded: bool = True) -> None:
     """Check that no elements of out share an address, if `folded`, nor any with an input."""
     if folded and _folded(out):
         raise ValueError(
-            "out has elements that are one in memory, or rows that interleave: shape "
-            f"{tuple(out.shape)} with strides {tuple(out.stride())}; each element needs its own "
-            "address, and each row a range of its own"
+            f"out has elements that are one in memory: shape {tuple(out.shape)} with strides "
+            f"{tuple(out.stride())}; each element needs its own address"
         )
     if any(_overlap(out, each) for each in inputs):
         raise ValueError("out shares memory with an input; pass a separate tensor")

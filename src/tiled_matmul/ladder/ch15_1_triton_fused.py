@@ -245,7 +245,7 @@ def matmul(
     beside("bias", bias, (n,), out, DTYPES)
     beside("residual", residual, (m, n), out, DTYPES)
     activation, scale = activation_of(activation), number("scale", scale)
-    tiling = Tiling.given(tiling) or tiling_for(a, b, out, residual)
+    tiling = tiling_for(a, b, out, residual) if tiling is None else tiling
     tiling.check(m, n)
     c, turned = out, tiling.turned
     if turned:

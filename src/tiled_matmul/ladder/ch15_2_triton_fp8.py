@@ -98,8 +98,6 @@ def matmul(
     neither is given), float16 or float32; what it cannot hold becomes infinite. All may have any
     sizes and strides, but a is first copied unless it lies by rows that begin at multiples of 16
     bytes, and b unless by such columns. A scale is a factor like any other: NaN, infinite, zero.
-    If either has scales for 128 of K, those of a and b are multiplied with each other first, and
-    what leaves float32's range there is lost.
 
     With `fast`, sums stay in the tensor cores. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of
     two from 16 on, BLOCK_K up to 128 where scales differ along K; with None, `kit.float8.pick`

@@ -12,7 +12,6 @@ Source: NVIDIA, cuBLAS, "cublasGemmStridedBatchedEx"; CUDA, "cp.async".
 """
 
 from functools import cache
-from math import gcd
 from typing import NamedTuple
 
 import triton
@@ -20,7 +19,6 @@ import triton.language as tl
 
 from tiled_matmul.kit.arguments import batched_operands, positive
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.grains import GRAIN, whole
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.plans import copied, remembered
 from tiled_matmul.kit.programs import (
@@ -100,13 +98,11 @@ def triton_batched_pointers_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     PRECISION: tl.constexpr, GROUP_M: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
-    # So the compiler knows what sizes and strides are multiples of.
-    M, N, K = whole(M, UNITS[0]), whole(N, UNITS[1]), whole(K, UNITS[2])  # noqa: N806
-    a_batch, a_row, a_col = whole(a_batch, UNITS[3]), whole(a_row, UNITS[4]), whole(a_col, UNITS[5])
-    b_batch, b_row, b_col = whole(b_batch, UNITS[6]), whole(b_row, UNITS[7]), whole(b_col, UNITS[8])
-    c_batch, c_row, c_col = (
-        whole(c_batch, UNITS[9]), whole(c_row, UNITS[10]), whole(c_col, UNITS[11])
-    )  # fmt: skip
+    # Sizes and strides come in units, so that the compiler knows what they are multiples of.
+    M, N, K = M * UNITS[0], N * UNITS[1], K * UNITS[2]  # noqa: N806
+    a_batch, a_row, a_col = a_batch * UNITS[3], a_row * UNITS[4], a_col * UNITS[5]
+    b_batch, b_row, b_col = b_batch * UNITS[6], b_row * UNITS[7], b_col * UNITS[8]
+    c_batch, c_row, c_col = c_batch * UNITS[9], c_row * UNITS[10], c_col * UNITS[11]
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     each = tiles_m * tiles_n
     batch = (tl.program_id(0) // each).to(tl.int64)
@@ -121,8 +117,8 @@ def triton_batched_pointers_kernel(
         a_values = tl.load(a_at, mask=(m < M) & (k[None, :] < K - start), other=0.0)
         b_values = tl.load(b_at, mask=(k[:, None] < K - start) & (n < N), other=0.0)
         acc = tl.dot(a_values, b_values, acc, input_precision=PRECISION)
-        a_at += tl.cast(BLOCK_K, tl.int64) * a_col
-        b_at += tl.cast(BLOCK_K, tl.int64) * b_row
+        a_at += BLOCK_K * a_col
+        b_at += BLOCK_K * b_row
     c_at = c + batch * c_batch + (m * c_row + n * c_col)
     tl.store(c_at, acc.to(c.dtype.element_ty), mask=(m < M) & (n < N))
 
@@ -162,9 +158,10 @@ def pick_pointers(m, n):
     return Tile((64 if m <= 64 else 128, 128, 32), 4, 3, 0)
 
 
-def units_of(*numbers):
-    """Return the largest of 8, 4, 2 and 1 that divides each of these numbers."""
-    return tuple(gcd(GRAIN, x) for x in numbers)
+def in_units(*numbers):
+    """Return the numbers in units, and these: powers of two up to 8 elements; 1 stays 1."""
+    units = tuple(1 if x == 1 else max(1, min(8, x & -x)) for x in numbers)
+    return [x // unit for x, unit in zip(numbers, units, strict=True)], units
 
 
 def described(m, n, *matrices):
@@ -232,8 +229,8 @@ def matmul(
     sizes = (*block, precision(out), group_m)
     options = {"num_warps": num_warps, "num_stages": num_stages}
     if pointers:
-        numbers = (m, n, k, *a.stride(), *b.stride(), *c.stride())
-        arguments = (a, b, c, *numbers, *sizes, units_of(*numbers))
+        numbers, units = in_units(m, n, k, *a.stride(), *b.stride(), *c.stride())
+        arguments = (a, b, c, *numbers, *sizes, units)
         launch(triton_batched_pointers_kernel, (tiles,), *arguments, **options)
         return out
     if programs is None:

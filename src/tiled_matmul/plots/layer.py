@@ -14,12 +14,12 @@ BANDS = (style.A, style.B, style.OTHERS[1], style.OTHERS[0])
 
 @style.styled
 def moved(layer: Layer, finding: str) -> style.Figure:
-    """Draw the bytes of a layer as bars: with a kernel a step, with two kernels, and with one.
+    """Draw the bytes of a layer as bars: with a kernel for each step, with two, and with one.
 
     Each bar has a part for the product and a part for what follows it. `finding` is the title.
     """
     ways = {
-        "a kernel a step": layer.separate_bytes,
+        "one per step": layer.separate_bytes,
         "two kernels": layer.two_kernels_bytes,
         "one kernel": layer.fused_bytes,
     }
@@ -29,11 +29,14 @@ def moved(layer: Layer, finding: str) -> style.Figure:
         after = total / 1e6 - product
         ax.barh(row, product, 0.66, color=style.C, alpha=0.75)
         ax.barh(row, after, 0.66, left=product, color=style.FAULT, alpha=0.75)
-        ax.text(total / 1e6, row, f" {total / 1e6:.0f}", fontsize=8, va="center")
+        beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+        ax.annotate(f"{total / 1e6:.0f}", (total / 1e6, row), fontsize=8, **beside)
         if row == 0:
             ax.text(product / 2, row, "product", fontsize=8, **MIDDLE)
-            ax.text(product + after / 2, row, "after it", fontsize=8, **MIDDLE)
-        spoken.append(f"{name}: {product:.0f} MB for the product and {after:.0f} MB after it")
+            ax.text(product + after / 2, row, "later steps", fontsize=8, **MIDDLE)
+        spoken.append(
+            f"{name}: {product:.0f} MB for the product and {after:.0f} MB for later steps"
+        )
     ax.set_yticks(range(len(ways)), list(ways))
     ax.set(ylim=(len(ways) - 0.5, -0.5), xlabel="bytes moved (MB)")
     ax.set_xlim(0, 1.12 * max(ways.values()) / 1e6)
@@ -60,7 +63,9 @@ def groups(offsets: Sequence[int], block_m: int, finding: str) -> style.Figure:
         style.segments(ax, [(0, end), (right, end)], edgecolor=style.MUTED, lw=0.6, ls=":")
         style.fill(ax, 0, begin, wide, end - begin, color, 0.6)
         look = {"fontsize": 7.5, "va": "center", "ha": "right"}
-        ax.text(-0.08 * block_m, (begin + end) / 2, f"group {group}", **look)
+        rows = f"row {begin}" if end == begin + 1 else f"rows {begin}–{end - 1}"
+        name = f"group {group}, {rows}" if begin < end else f"group {group}, no rows"
+        ax.text(-0.08 * block_m, (begin + end) / 2, name, **look)
         for top in range(begin, end, block_m):
             x = wide + gap + tiles * (wide + 0.25 * gap)
             inside = min(block_m, end - top)
@@ -68,19 +73,20 @@ def groups(offsets: Sequence[int], block_m: int, finding: str) -> style.Figure:
             hang = [(x, top + inside, wide, block_m - inside)]
             style.boxes(ax, hang, facecolor="none", edgecolor=color, hatch="////", lw=0)
             style.frame(ax, x, top, wide, block_m, color, 1.2)
-            ax.text(x + wide / 2, top - 0.1 * block_m, f"{tiles}", fontsize=7.5, **MIDDLE)
+            ax.text(x + wide / 2, top - 0.1 * block_m, f"tile {tiles}", fontsize=7.5, **MIDDLE)
             tiles, bottom = tiles + 1, max(bottom, top + block_m)
         rows = f"rows {begin} to {end - 1}" if begin < end else "no rows"
         spoken.append(f"group {group} has {rows}")
+    ax.text(wide / 2, -0.1 * block_m, "A", fontsize=7.5, **MIDDLE)
     style.frame(ax, 0, 0, wide, offsets[-1], style.INK, 1.0)
-    ax.set(xlim=(-1.1 * block_m, right), ylim=(bottom + 0.5, -0.2 * block_m))
+    ax.set(xlim=(-2.1 * block_m, right), ylim=(bottom + 0.5, -0.2 * block_m))
     ax.set_aspect("equal")
     ax.axis("off")
     return style.conclude(
         fig,
         finding,
-        f"{'; '.join(spoken)}. {tiles} tiles of {block_m} rows begin where a group does, and the "
-        "last tile of each group may reach into the next group.",
+        f"{'; '.join(spoken)}. The first of a group's tiles begins where the group does, and "
+        f"its last may reach into the next group: {tiles} tiles of {block_m} rows in all.",
     )
 
 
