@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiled_matmul.models.narrow_sums import ADDED, KEPT, narrow_sums
+from tiled_matmul.models.narrow_sums import ADDED, KEPT, cut, narrow_sums
 
 
 def product(values):
@@ -18,6 +18,25 @@ def test_what_lies_13_bits_below_the_largest_is_kept_and_14_bits_is_lost():
     later = [2.0**-14] * ADDED
     assert product([1.0] + [0.0] * (ADDED - 1) + later) == 1
     assert product(later) == ADDED * 2.0**-14
+
+
+def test_a_products_place_is_that_of_its_factors():
+    """1.5 · 1.5 is 2.25, but what lies 13 bits below 1 is kept beside it."""
+    for factor, kept in ((1.5, 2.0**-KEPT), (2.0, 0.0)):
+        a, b = np.zeros((1, ADDED)), np.zeros((ADDED, 1))
+        a[0, :2], b[:2, 0] = (factor, 2.0**-7), (factor if factor < 2 else 1, 2.0 ** (7 - KEPT))
+        # The sum keeps 13 bits behind its own first one: here those of 2.
+        assert cut(np.array(2.25 if kept else 2.0) + kept, np.array(1)) == narrow_sums(a, b)[0, 0]
+        a[0, 2], b[2, 0] = -factor, b[0, 0]
+        assert narrow_sums(a, b)[0, 0] == kept
+
+
+def test_a_sum_is_cut_off_too():
+    """33 numbers below 2 may be kept to 2^-13 each, and their sum, 32, to 2^-8."""
+    a = np.full((1, ADDED), 1.0 + 2.0**-3)
+    assert narrow_sums(a, np.ones((ADDED, 1)))[0, 0] == 36
+    a[0, 0] += 2.0**-9
+    assert narrow_sums(a, np.ones((ADDED, 1)))[0, 0] == 36
 
 
 def test_it_truncates():
