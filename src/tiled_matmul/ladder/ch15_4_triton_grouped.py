@@ -55,7 +55,7 @@ def triton_grouped_kernel(
     a, b, c, offsets, G, M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     PRECISION: tl.constexpr, GROUP_M: tl.constexpr, GROUPS: tl.constexpr,
-    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr, HALVES: tl.constexpr,
+    B_TRANSPOSED: tl.constexpr, HALVES: tl.constexpr,
 ):  # fmt: skip
     # All groups at once: where they begin and end, how many tiles they are high, and the sums.
     group = tl.arange(0, GROUPS)
@@ -76,7 +76,7 @@ def triton_grouped_kernel(
         top, left = first + tile_m * BLOCK_M, tile_n * BLOCK_N
         acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for k in range(0, K, BLOCK_K):
-            a_values = a.load([k, top]).T if A_TRANSPOSED else a.load([top, k])
+            a_values = a.load([top, k])
             if B_TRANSPOSED:
                 b_values = b.load([mine, left, k]).reshape(BLOCK_N, BLOCK_K).T
             else:
@@ -176,9 +176,9 @@ def matmul(
     sizes = (offsets, groups, m, n, k, *block, precision(out), group_m)
     options = {"num_warps": num_warps, "num_stages": num_stages}
     if rows:  # which begin anywhere: Triton's interpreter wants them to lie row by row
-        a, a_transposed = describe(a if describable(a) else aligned_copy(a), block[0], block[2])
+        a, _ = describe(a if describable(a) else aligned_copy(a), block[0], block[2])
         b, b_transposed = describe(b, block[2], block[1])
-        switches = (triton.next_power_of_2(groups), a_transposed, b_transposed, halved)
+        switches = (triton.next_power_of_2(groups), b_transposed, halved)
         arguments = (a, b, describe_ragged(c, *tile), *sizes, *switches)
         launch(triton_grouped_kernel, (min(programs, most),), *arguments, **options)
     else:
