@@ -31,6 +31,8 @@ SOLUTIONS = $(sort $(wildcard exercises/solutions/*.ipynb))
 SOME = $(wildcard $(addprefix exercises/solutions/,03_* 04_* 11_*))
 # Shapes of float16 products that are counted, besides 4096 cubed: chapter 14 speaks of them.
 COUNTED = 512x512x16384 2048x2048x2048 4000x4000x4000 3072x768x4096 8192x1024x1024 2048x2048x8192
+# The same tiles each, and rows of multiples of 16, 32 and 128 bytes.
+COUNTED += 3000x3000x3000 3024x3024x3024 3008x3008x3008
 # A learner's copy has no tests: there the chapters run, and the starters are graded.
 TESTS = $(wildcard tests/conftest.py)
 GPU_TESTS = $(shell grep -rl --include='test_*.py' 'mark\.gpu' tests)

@@ -53,6 +53,7 @@ WELCOME = {
     "l2_write_sectors": "lts__t_sectors_op_write.sum",
     # Reads of the L2 by multiprocessors ("tex"), after neighbours' requests were merged, and the
     # bytes that arrive. The L2's halves also read from each other ("ltcfabric").
+    "l2_tex_read_requests": "lts__t_requests_srcunit_tex_op_read.sum",
     "l2_tex_read_sectors": "lts__t_sectors_srcunit_tex_op_read.sum",
     "arrived_bytes": "l1tex__m_xbar2l1tex_read_bytes.sum",
     "shared_load_requests": "smsp__sass_inst_executed_op_shared_ld.sum",
