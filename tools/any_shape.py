@@ -5,12 +5,15 @@
 
 A GPU machine's time may not be enough for all: after --seconds no further shape is begun, and a
 second call goes on where FILE ends, if its seed, GPU, versions and commit are the same.
-With --float32, products are of float32, and the rungs those in Numba.
+`triton_best` is timed by its rule, and as "triton_best, tuned", where a clock decided before: what
+may decide is compiled first, in several processes. With --float32, products are of float32, and the
+rungs those in Numba.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 RUNGS, RUNGS_FLOAT32 = ("triton_gluon", "triton_best"), ("cuda_best", "cuda_split_k")
+RULED, TUNED = "triton_best", "triton_best, tuned"
+WORKERS = 15
 ROUNDS = 11
 ROWS = 64  # of C that are checked, from the first to the last
 SAME = ("gpu", "versions", "commit")  # of the provenance of one file
@@ -34,6 +39,31 @@ def operands(product: Any) -> tuple[Any, Any]:
     options = {"device": "cuda", "dtype": getattr(torch, product.dtype), "generator": numbers}
     a = torch.randn((product.m, product.k), **options)
     return as_layout(a, torch.randn((product.k, product.n), **options), product.layout)
+
+
+def compile_for(product: Any) -> None:
+    """Launch everything once that may be tried for a product, so that the disk has its code."""
+    import torch
+
+    from tiled_matmul.ladder import triton_best
+
+    a, b = operands(product)
+    out = torch.empty((product.m, product.n), dtype=a.dtype, device="cuda")
+    for choice in triton_best.contenders(*triton_best.kind_of(a, b, out)):
+        choice.run(a, b, out)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+
+
+def tuned(a: Any, b: Any, out: Any) -> Callable:
+    """Return the launcher of what a clock decides for."""
+    from tiled_matmul.kit.tuned import forget, tuning
+    from tiled_matmul.ladder import triton_best
+
+    with tuning():
+        choice = triton_best.choice_for(a, b, out)
+    forget()
+    return choice.run
 
 
 def into(matmul: Callable, out: Any, a: Any, b: Any) -> None:
@@ -54,7 +84,7 @@ def take(product: Any, rungs: Sequence[str]) -> Any:
     matmuls = {BASELINE: torch.matmul}
     rows = torch.linspace(0, product.m - 1, min(product.m, ROWS), device="cuda").long()
     for name in rungs:
-        matmuls[name] = rung(name).matmul
+        matmuls[name] = tuned(a, b, out) if name == TUNED else rung(name).matmul
         poison(out)
         matmuls[name](a, b, out=out)
         assert_matmul(out[rows], a[rows], b)
@@ -92,6 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         usual = RUNGS_FLOAT32 if chosen.float32 else RUNGS
         names = chosen.rungs.split(",") if chosen.rungs else usual
         rungs = [ladder.rung(name).name for name in names]
+        rungs += [TUNED] * (RULED in rungs)
         origin, taken = provenance("gpu"), []
         if chosen.out.exists() and not chosen.anew:
             seed, before, taken = drawn.load(chosen.out)
@@ -106,9 +137,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = {each.product.index for each in taken}
     left = 0
     products = drawn.drawn(chosen.seed, chosen.first + chosen.count, chosen.float32)
-    for product in products[chosen.first :]:
-        if product.index in known:
-            continue
+    products = [each for each in products[chosen.first :] if each.index not in known]
+    if TUNED in rungs:
+        with multiprocessing.get_context("spawn").Pool(WORKERS) as pool:
+            pool.map(compile_for, products, chunksize=4)
+        print(f"compiled in {time.monotonic() - began:.0f} s", flush=True)
+    for product in products:
         if time.monotonic() - began > chosen.seconds:
             left += 1
             continue

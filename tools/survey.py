@@ -14,22 +14,18 @@ import math
 import multiprocessing
 import os
 import random
-import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from any_shape import operands
+from any_shape import WORKERS, compile_for, operands
 
-WORKERS = 15
 COSTS = ("start", "latency", "share", "pairs", "odd", "across", "both")
-REPLAYS, SAMPLE_MS, MOST_LAUNCHES = 5, 0.3, 40  # of a graph; its launches take SAMPLE_MS
 STEPS = (0.7, 0.87, 0.95, 0.98, 1.02, 1.05, 1.15, 1.4)  # by which the fit changes a cost
 MISSED = 0.15  # what a wrong time counts for in the fit, where a wrong choice counts 1
-MOST, MODELLED = 14, 4  # choices that are timed at a product
 
 
 def product_of(drawn: Any, multiprocessors: int) -> Any:
@@ -47,35 +43,15 @@ def product_of(drawn: Any, multiprocessors: int) -> Any:
 
 
 def tried(drawn: Any, multiprocessors: int) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each tile and splits that is timed at a product, with its Choice.
-
-    Of those that the costs so far hold for the fastest there are MOST, each tile with two splits.
-    """
-    from tiled_matmul.kit.measured import TILES
+    """Yield the name of each tile and splits that is timed at a product, with its Choice."""
+    from tiled_matmul.kit.measured import tried
+    from tiled_matmul.ladder.triton_best import best_modelled
 
     product = product_of(drawn, multiprocessors)
-    found = []
-    for tile in TILES:
-        each = sorted(tile.choices(product), key=lambda pair: pair[1])
-        single = [pair for pair in each if pair[0].options.get("splits", 1) == 1]
-        split = [pair for pair in each if pair[0].options.get("splits", 1) > 1]
-        found += [
-            (took, name_of(tile, choice), choice) for choice, took in (*single[:1], *split[:2])
-        ]
-    for _, name, choice in sorted(found, key=lambda each: each[:2])[:MOST]:
-        yield name, choice
-    yield from modelled(product)
-
-
-def modelled(product: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the choices that the model of clocks holds for the fastest, as `tried` does."""
-    from tiled_matmul.kit.candidates import candidates
-    from tiled_matmul.ladder.triton_best import SHORT, clocks
-
-    sizes = product.m, product.n, product.k, product.multiprocessors
-    if min(sizes[:2]) > SHORT:
-        for choice in sorted(candidates(*sizes), key=lambda each: clocks(each, *sizes))[:MODELLED]:
-            yield str(choice), choice
+    for tile, choice in tried(product):
+        yield name_of(tile, choice), choice
+    for choice in best_modelled(product):
+        yield str(choice), choice
 
 
 def name_of(tile: Any, choice: Any) -> str:
@@ -84,55 +60,11 @@ def name_of(tile: Any, choice: Any) -> str:
     return f"{tile.module} {block}" + (f" /{splits}" if splits else "") + " turned" * choice.turned
 
 
-def made(choice: Any, a: Any, b: Any, out: Any = None) -> None:
-    """Multiply as the choice says."""
-    from tiled_matmul.ladder import rung
-
-    if choice.turned:
-        a, b, out = b.T, a.T, None if out is None else out.T
-    rung(choice.module).matmul(a, b, out=out, **choice.options)
-
-
-def compile_for(drawn: Any, multiprocessors: int) -> None:
-    """Launch everything once, so that the disk has its code."""
-    import torch
-
-    a, b = operands(drawn)
-    for _, choice in tried(drawn, multiprocessors):
-        made(choice, a, b, torch.empty((drawn.m, drawn.n), dtype=a.dtype, device="cuda"))
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-
-
-def milliseconds(call: Callable) -> float:
-    """Return the median time of a call in a CUDA graph of several."""
-    import torch
-
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    call()
-    begin.record()
-    call()
-    end.record()
-    torch.cuda.synchronize()
-    launches = max(1, min(MOST_LAUNCHES, math.ceil(SAMPLE_MS / begin.elapsed_time(end))))
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(launches):
-            call()
-    times = []
-    for _ in range(REPLAYS + 1):
-        begin.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end) / launches)
-    return statistics.median(times[1:])
-
-
 def times_of(drawn: Any, multiprocessors: int) -> Any:
     """Return a product's Taken: torch, `triton_best`, and each tile that is tried."""
     import torch
 
+    from tiled_matmul.kit.tuned import milliseconds
     from tiled_matmul.ladder import rung
     from tiled_matmul.measure.drawn import BASELINE, Taken
 
@@ -140,7 +72,7 @@ def times_of(drawn: Any, multiprocessors: int) -> Any:
     out = torch.empty((drawn.m, drawn.n), dtype=a.dtype, device="cuda")
     calls = {BASELINE: torch.matmul, "triton_best": rung("triton_best").matmul}
     for name, choice in tried(drawn, multiprocessors):
-        calls[name] = partial(made, choice)
+        calls[name] = choice.run
     ms = {name: milliseconds(partial(call, a, b, out=out)) for name, call in calls.items()}
     return Taken(drawn, ms, {})
 
@@ -158,7 +90,7 @@ def take(out: Path, seed: int, count: int, seconds: float) -> None:
     many = torch.cuda.get_device_properties(0).multi_processor_count
     products, taken = drawn.drawn(seed, count), []
     with multiprocessing.get_context("spawn").Pool(WORKERS) as pool:
-        pool.map(partial(compile_for, multiprocessors=many), products, chunksize=4)
+        pool.map(compile_for, products, chunksize=4)
     print(f"compiled in {time.monotonic() - began:.0f} s", flush=True)
     for product in products:
         if time.monotonic() - began > seconds:

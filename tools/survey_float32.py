@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from any_shape import operands
-from survey import milliseconds
 
 WORKERS = 14
 LEAST = 20  # times that a pace is fitted to
@@ -72,6 +71,7 @@ def times_of(drawn: Any, multiprocessors: int) -> Any:
     """Return a product's Taken: torch, the rule, and each setting and number of parts."""
     import torch
 
+    from tiled_matmul.kit.tuned import milliseconds
     from tiled_matmul.ladder import cuda_split_k
     from tiled_matmul.measure.drawn import BASELINE, Taken
 

@@ -140,7 +140,7 @@ def test_each_tile_multiplies_any_rows(tile, layout):
         b = b.T.contiguous().T if layout[1] == "t" else b
         for choice, _ in tile.choices(Product(m, n, k, 132)):
             out = poison(torch.empty(m, n, dtype=a.dtype, device="cuda"))
-            survey_tool().made(choice, a, b, out)
+            choice.run(a, b, out)
             assert_matmul(out, a, b)
 
 

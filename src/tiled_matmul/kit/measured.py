@@ -24,6 +24,7 @@ BYTES_A_US, L2_A_US, COPIED_A_US = 3.5e6, 6.4e6, 1.76e6
 COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 2.6, 1130
 # Where rows are even a tile must promise so much of the model's time, as neither is exact.
 SURE = 0.96
+MOST = 14  # tiles and splits that are tried at a product by a clock
 COPY_C = ("triton_persistent", "triton_gluon")  # rungs that store C by descriptors
 POINTERS, SPLIT = "triton_uneven", ("triton_uneven", "triton_split_k")
 
@@ -141,6 +142,18 @@ TILES = (
     Costs("triton_split_k", (128, 128, 64), 8, 4, 3.36, 0.56, 0.56, 1),
     THIN,
 )
+
+
+def tried(product: Product) -> list[tuple[Costs, Choice]]:
+    """Return the tiles that promise most, with what they would do, each with at most two splits."""
+    found = []
+    for tile in TILES:
+        each = sorted(tile.choices(product), key=lambda pair: pair[1])
+        single = [pair for pair in each if pair[0].options.get("splits", 1) == 1]
+        split = [pair for pair in each if pair[0].options.get("splits", 1) > 1]
+        found += [(took, tile, choice) for choice, took in (*single[:1], *split[:2])]
+    found.sort(key=lambda each: each[0])
+    return [(tile, choice) for _, tile, choice in found[:MOST]]
 
 
 def modelled(choice: Choice, clocks: float, product: Product) -> float:

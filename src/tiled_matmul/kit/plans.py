@@ -37,6 +37,7 @@ class _Noted(threading.local):
 
 
 _noted = _Noted()
+_of_launchers: list[dict] = []
 
 
 class _CannotNote(Exception):
@@ -90,6 +91,7 @@ def remembered(launcher: Callable | None = None, *, shape: Callable = of_matrice
     if launcher is None:
         return partial(remembered, shape=shape)
     plans: dict[tuple, Plan] = {}
+    _of_launchers.append(plans)
 
     @wraps(launcher)
     def remembering(a, b, out=None, *others, **options):
@@ -188,6 +190,22 @@ def paused() -> Iterator[None]:
         yield
     finally:
         _noted.pauses -= 1
+
+
+@contextmanager
+def unnoted() -> Iterator[None]:
+    """Keep what is launched in here out of the plan that is being noted."""
+    before, _noted.plan = _noted.plan, None
+    try:
+        yield
+    finally:
+        _noted.plan = before
+
+
+def forget() -> None:
+    """Forget the plans of all launchers."""
+    for plans in _of_launchers:
+        plans.clear()
 
 
 def note(make: Callable[[Plan], Callable]) -> None:

@@ -6,24 +6,24 @@ tiles with a long K is cut along K, one that just misses a wave gets tiles of tw
 large ones go to persistent programs. What a model cannot know, stages and groups, was found by a
 search on one H200. A C of few columns is made as its transpose, of few rows. Then `chosen` looks
 whether a small tile is faster, or one whose rows are read by pointers where no descriptor fits
-them: their costs were measured. On GPUs without hardware that copies tiles, smaller tiles go by
-pointers.
+them: their costs were measured. Inside `tuning`, a clock decides between the best of them. On GPUs
+without hardware that copies tiles, smaller tiles go by pointers.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 
 from triton import cdiv
 
+from tiled_matmul.kit import tuned
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import Choice, candidates, options, split_k
 from tiled_matmul.kit.grains import across, grain
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.measured import THIN, Product, faster, modelled
+from tiled_matmul.kit.measured import THIN, Product, faster, modelled, tried
 from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.programs import SMALL
 from tiled_matmul.models.roofline import step_clocks
@@ -34,6 +34,7 @@ SHORT = 32  # rows, or columns, that no `wgmma` is needed for
 # Clocks of an H200: of a program's start and end, of the seam between two tiles of one that stays,
 # of a second kernel; and bytes of split-K's parts that the L2 takes or gives in a clock.
 START, SEAM, SECOND, PARTS_A_CLOCK = 3500, 500, 3500, 1700
+MODELLED = 4  # of the model's candidates that are tried by a clock
 
 
 @cache
@@ -84,14 +85,39 @@ def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
     return faster(choice, modelled(choice, took, product), product)
 
 
-def choice_for(a, b, out=None) -> Choice:
-    """Return what `matmul` takes for these operands. Raises as `tensor_operands` does."""
-    m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
+def contenders(product: Product, capability=(9, 0), bytes_each=2) -> list[Choice]:
+    """Return what could be the fastest: what is `chosen`, then what else promises most."""
+    found = [chosen(product, capability, bytes_each)]
+    if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
+        return found
+    found += [choice for _, choice in tried(product)] + best_modelled(product)
+    return [each for i, each in enumerate(found) if each not in found[:i]]
+
+
+def best_modelled(product: Product) -> list[Choice]:
+    """Return the candidates that the model of clocks holds for the fastest."""
+    sizes = product.m, product.n, product.k, product.multiprocessors
+    if min(sizes[:2]) <= SHORT:
+        return []
+    return sorted(candidates(*sizes), key=lambda each: clocks(each, *sizes))[:MODELLED]
+
+
+def kind_of(a, b, out) -> tuple[Product, tuple[int, int], int]:
+    """Return what the rule looks at: the product, the GPU's capability, an element's bytes."""
     gpu = select().gpu
-    capability = (9, 0) if gpu is None else gpu.capability
     grains = tuple(map(grain, (a, b, out)))
-    product = Product(m, n, k, multiprocessors(), grains, across(a, b))
-    return chosen(product, capability, a.element_size())
+    product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), grains, across(a, b))
+    return product, (9, 0) if gpu is None else gpu.capability, a.element_size()
+
+
+def choice_for(a, b, out=None) -> Choice:
+    """Return what `matmul` takes for these operands: what was timed, or else what is `chosen`.
+
+    Raises as `tensor_operands` and `tuned.choice` do.
+    """
+    *_, out = tensor_operands(a, b, out, DTYPES, strided=True)
+    kind = kind_of(a, b, out)
+    return tuned.choice(a, b, out, lambda: contenders(*kind)) or chosen(*kind)
 
 
 @remembered
@@ -102,10 +128,5 @@ def matmul(a, b, out=None):
     launcher that is picked do.
     """
     *_, out = tensor_operands(a, b, out, DTYPES, strided=True)
-    choice = choice_for(a, b, out)
-    launcher = import_module(f"{__package__}.{choice.module}").matmul
-    c = out
-    if choice.turned:
-        a, b, c = b.T, a.T, out.T
-    launcher(a, b, out=c, **choice.options)
+    choice_for(a, b, out).run(a, b, out)
     return out

@@ -1,7 +1,7 @@
 """Take home: the best rung as an operator of PyTorch, and layers that use it.
 
 May import: the ladder and what lies below it. Front doors: `matmul`, `bmm`, `linear`, `Linear`,
-`swap`.
+`swap`, `tuning`.
 
 A model of your own runs on the course's kernels after two lines:
 
@@ -15,6 +15,6 @@ and needs no Triton; the first product on a GPU does.
 
 from tiled_matmul.torch.batched import bmm
 from tiled_matmul.torch.layers import MLP, Linear, TransformerBlock, linear, swap
-from tiled_matmul.torch.operator import matmul
+from tiled_matmul.torch.operator import matmul, tuning
 
-__all__ = ["MLP", "Linear", "TransformerBlock", "bmm", "linear", "matmul", "swap"]
+__all__ = ["MLP", "Linear", "TransformerBlock", "bmm", "linear", "matmul", "swap", "tuning"]

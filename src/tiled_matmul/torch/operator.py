@@ -10,7 +10,9 @@ takes time on the host.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor
@@ -38,6 +40,21 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     for name, tensor in (("a", a), ("b", b)):
         check_dense(name, tensor)
     return multiply(a, b)
+
+
+def tuning(file: str | os.PathLike | None = None) -> AbstractContextManager[None]:
+    """Let a clock choose the kernel at the first `matmul` of each kind in here.
+
+        with tuning("my_model.json"):
+            train_one_step()
+
+    Each kind takes some seconds, as candidates are compiled. What is chosen holds for the rest of
+    the process, and `file` keeps it for the next. Gradients are tuned too; `linear` goes by the
+    rule. Raises ValueError for a file of other content, before anything runs.
+    """
+    from tiled_matmul.kit import tuned  # chooses the back end, and needs Triton
+
+    return tuned.tuning(file)
 
 
 def _check_shapes(a: Tensor, b: Tensor) -> None:
