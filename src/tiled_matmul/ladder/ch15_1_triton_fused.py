@@ -69,7 +69,7 @@ def activated(x, ACTIVATION: tl.constexpr):
 
 @triton.jit
 def finished(sums, scale, bias, residual, ACTIVATION: tl.constexpr):
-    """Return activation(scale · sums + bias) + residual, in float32, without what is None."""
+    """Return activation(scale · sums + bias) + residual in float32; None is left out."""
     x = sums * scale
     if bias is not None:
         x += bias.to(tl.float32)

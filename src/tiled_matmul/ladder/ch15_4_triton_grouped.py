@@ -57,7 +57,7 @@ def triton_grouped_kernel(
     PRECISION: tl.constexpr, GROUP_M: tl.constexpr, GROUPS: tl.constexpr,
     B_TRANSPOSED: tl.constexpr, HALVES: tl.constexpr,
 ):  # fmt: skip
-    # All groups at once: where they begin and end, how many tiles they are high, and the sums.
+    # All groups at once: where they begin and end, and how many tiles they are high.
     group = tl.arange(0, GROUPS)
     begin = tl.load(offsets + group - 1, mask=(group > 0) & (group < G), other=0)
     end = tl.load(offsets + group, mask=group < G, other=0)
@@ -91,7 +91,8 @@ def triton_grouped_kernel(
     # Rows beyond the last group are zero.
     beyond = tl.minimum(tl.maximum(tl.load(offsets + G - 1), 0), M)
     width: tl.constexpr = c.block_shape[3]
-    for top in range(beyond + tl.program_id(0) * BLOCK_M, M, tl.num_programs(0) * BLOCK_M):
+    start = beyond + tl.program_id(0) * BLOCK_M
+    for top in range(start, M, tl.num_programs(0) * BLOCK_M):
         for left in range(0, N, width):
             store_before(c, M, top, left, tl.zeros((BLOCK_M, width), tl.float32))
 
