@@ -12,6 +12,7 @@ pytest.importorskip("triton")
 from tiled_matmul.check import assert_matmul, poison  # noqa: E402
 from tiled_matmul.kit import plans  # noqa: E402
 from tiled_matmul.ladder import LADDER, rung  # noqa: E402
+from tiled_matmul.microscope.cuda.kernel import watch  # noqa: E402
 
 # Of `cuda_transposed` there are three in the ladder, with one launcher: it takes any layout.
 REMEMBERED = [r.name for r in LADDER if hasattr(r.matmul, "plans") and r.module == r.name]
@@ -48,6 +49,19 @@ def test_a_later_call_computes_what_the_first_one_does(name):
             assert_matmul(out, a, b)
             assert_matmul(matmul(a, b), a, b)
     assert steps(name) > 0
+
+
+@gpu
+@pytest.mark.parametrize("name", [x for x in REMEMBERED if x.startswith("cuda")])
+def test_what_has_a_plan_is_traced_all_the_same(name):
+    matmul = rung(name).matmul
+    a, b = operands(name, 32, 32, 32)
+    matmul(a, b)
+    matmul(a, b)
+    assert steps(name) > 0
+    with watch(blocks=[(0, 0)]) as traces:
+        matmul(a, b)
+    assert traces[0].global_loads.lanes > 0
 
 
 @gpu

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from tiled_matmul.kit.arguments import span_bytes
+from tiled_matmul.microscope.cuda.kernel import watched
 
 ALIGNED = 16  # bytes: what Triton compiles for, and what a descriptor needs
 MOST_PLANS = 4096  # of one launcher, then it begins anew
@@ -84,9 +85,9 @@ def remembered(launcher: Callable | None = None, *, shape: Callable = of_matrice
 
     `shape` is a function of a, b and the options that are tensors; it returns the shape of a new
     out, or None if they do not fit. Its dtype is the option `out_dtype` if there is one, else that
-    of a. The launcher runs as it is where it must: for tensors that are not on a GPU, while
-    `withheld`, and inside another launcher whose plan is being noted. A tensor's own GPU is made
-    the current one.
+    of a. The launcher runs as it is where it must: for tensors that are not on a GPU, inside
+    `watch`, while `withheld`, and inside another launcher whose plan is being noted. A tensor's own
+    GPU is made the current one.
     """
     if launcher is None:
         return partial(remembered, shape=shape)
@@ -96,7 +97,8 @@ def remembered(launcher: Callable | None = None, *, shape: Callable = of_matrice
     @wraps(launcher)
     def remembering(a, b, out=None, *others, **options):
         named = {x: y for x, y in options.items() if isinstance(y, torch.Tensor)}
-        if others or not _plain(a, b, out, *named.values()) or _noted.plan or _noted.pauses:
+        plain = _plain(a, b, out, *named.values())
+        if others or not plain or watched() or _noted.plan or _noted.pauses:
             return launcher(a, b, out, *others, **options)
         gpu = a.get_device()
         if gpu != torch.cuda.current_device():
