@@ -1,0 +1,205 @@
+"""Time cuts, torch's own ways and bare transfers on GPUs: every rank's milliseconds.
+
+All that is compared runs in turns, after a barrier, on random inputs. A sample is some calls
+between two events of the rank's stream.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from tiled_matmul.many import cuts
+from tiled_matmul.many.cuts import CUTS
+from tiled_matmul.many.worker import check, matrices, own
+
+ROUNDS, WARM, SAMPLE_MS, MOST_CALLS = 11, 3, 4.0, 50
+
+
+def do_time(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """Return {name: {"ms", "spread"}} of the task's `names` at one product, and errors of cuts."""
+    a, b = matrices(task, device)
+    calls, far = {}, {}
+    for name in task["names"]:
+        if name in CUTS:
+            parts = own(CUTS[name], a, b)
+            far[name] = check(CUTS[name], CUTS[name].run(*parts), a, b, exact=False)
+            calls[name] = _of(CUTS[name].run, *parts)
+        else:
+            calls[name] = OTHERS[name](a, b)
+    return {"times": sampled(calls), "far": far}
+
+
+def do_link(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """Return {way: {bytes: {"ms", "spread"}}} of transfers in which each rank receives so many."""
+    found: dict[str, dict[str, Any]] = {}
+    for size in task["bytes"]:
+        p, element = dist.get_world_size(), 2
+        x = torch.randn(size // element, device=device).half()
+        there, whole = torch.empty_like(x), x.new_empty(p * len(x))
+        calls = {
+            "passed on": lambda x=x, y=there: [w.wait() for w in cuts.passed_on(x, y)],
+            "pulled": _of(pulled, x, there),
+        }
+        if p == 2:  # then a part received is a part held
+            calls["gathered"] = _of(cuts.all_gather, whole, x)
+            calls["reduced"] = _of(dist.all_reduce, x)
+        for way, one in sampled(calls).items():
+            found.setdefault(way, {})[size] = one
+    return found
+
+
+def do_moved(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """Return the bytes that this GPU's links received for each call of a cut, as they count."""
+    a, b = matrices(task, device)
+    found = {}
+    for name in task["names"]:
+        parts = own(CUTS[name], a, b)
+        CUTS[name].run(*parts)
+        _together()
+        before = received_by_links(device)
+        for _ in range(task["calls"]):
+            CUTS[name].run(*parts)
+        _together()
+        after = received_by_links(device)
+        counted = None if None in (before, after) else (after - before) / task["calls"]
+        found[name] = counted
+    return found
+
+
+def received_by_links(device: torch.device) -> float | None:
+    """Return the bytes that a GPU's links have received, or None if the driver does not count."""
+    command = ["nvidia-smi", "nvlink", "-gt", "d", "-i", str(device.index)]
+    told = subprocess.run(command, capture_output=True, text=True).stdout
+    found = re.findall(r"Data Rx: (\d+) KiB", told)
+    return 1024.0 * sum(map(int, found)) if found else None
+
+
+def pulled(x: Tensor, there: Tensor) -> None:
+    """Copy the next rank's x, by a copy engine."""
+    shared, handle = cuts.symmetric(x)
+    handle.barrier(channel=0)
+    there.copy_(handle.get_buffer((dist.get_rank() + 1) % dist.get_world_size(), x.shape, x.dtype))
+    handle.barrier(channel=1)
+
+
+def sampled(calls: dict[str, Callable[[], Any]]) -> dict[str, dict[str, float]]:
+    """Return the median and the spread of each call's milliseconds on this rank."""
+    counts = {}
+    for name, call in calls.items():
+        for _ in range(WARM):
+            call()
+        one = torch.tensor([_elapsed(call, 3)], device="cuda")
+        dist.all_reduce(one, dist.ReduceOp.MAX)  # ranks must make as many calls as each other
+        counts[name] = max(1, min(MOST_CALLS, round(SAMPLE_MS / one.item())))
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            taken[name].append(_elapsed(call, counts[name]))
+    return {
+        name: {"ms": statistics.median(times), "spread": _spread(times)}
+        for name, times in taken.items()
+    }
+
+
+def _elapsed(call: Callable[[], Any], calls: int) -> float:
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    _together()
+    begin.record()
+    for _ in range(calls):
+        call()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / calls
+
+
+def _together() -> None:
+    """Wait for this GPU, and then for the other ranks."""
+    torch.cuda.synchronize()
+    dist.barrier()
+    torch.cuda.synchronize()
+
+
+def _spread(times: list[float]) -> float:
+    low, middle, high = statistics.quantiles(times, n=4)
+    return (high - low) / middle
+
+
+def _of(function: Callable, *arguments: Any) -> Callable[[], Any]:
+    return lambda: function(*arguments)
+
+
+def _product(multiply: Callable) -> Callable[[Tensor, Tensor], Callable]:
+    """Return what makes the rank's columns of C from all of A."""
+
+    def prepare(a: Tensor, b: Tensor) -> Callable:
+        _, b_part = CUTS["columns"].parts(a, b, rank=dist.get_rank(), count=dist.get_world_size())
+        return _of(multiply, a, b_part.contiguous())
+
+    return prepare
+
+
+def _fused(a: Tensor, b: Tensor) -> Callable:
+    """Return torch's gather and product in one operator."""
+    mine, columns = own(CUTS["gathered"], a, b)
+    group = dist.group.WORLD.group_name
+    return lambda: torch.ops.symm_mem.fused_all_gather_matmul(mine, [columns], 0, group)
+
+
+def _gathered(a: Tensor, b: Tensor) -> Callable:
+    mine, columns = own(CUTS["gathered"], a, b)
+    whole = torch.empty_like(a)
+
+    def call() -> Tensor:
+        cuts.all_gather(whole, mine)
+        return torch.matmul(whole, columns)
+
+    return call
+
+
+def _dtensor(a: Tensor, b: Tensor) -> Callable:
+    """Return what torch makes of `a @ b` for distributed tensors."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Shard
+
+    mesh = init_device_mesh("cuda", (dist.get_world_size(),))
+    mine, columns = own(CUTS["gathered"], a, b)
+    x = DTensor.from_local(mine, mesh, [Shard(0)])
+    y = DTensor.from_local(columns, mesh, [Shard(1)])
+    return lambda: x @ y
+
+
+def _transfer(name: str) -> Callable[[Tensor, Tensor], Callable]:
+    def prepare(a: Tensor, b: Tensor) -> Callable:
+        mine, _ = own(CUTS["gathered"], a, b)
+        if name == "pulled":
+            return _of(pulled, mine, torch.empty_like(mine))
+        return _of(cuts.all_gather, torch.empty_like(a), mine)
+
+    return prepare
+
+
+def _ours(a: Tensor, b: Tensor) -> Tensor:
+    from tiled_matmul.ladder import triton_best
+
+    return triton_best.matmul(a, b)
+
+
+OTHERS: dict[str, Callable[[Tensor, Tensor], Callable]] = {
+    "one GPU": lambda a, b: _of(_ours, a, b),
+    "one GPU, torch": lambda a, b: _of(torch.matmul, a, b),
+    "product": _product(_ours),
+    "product, torch": _product(torch.matmul),
+    "transfer, gathered": _transfer("gathered"),
+    "transfer, pulled": _transfer("pulled"),
+    "torch, gathered": _gathered,
+    "torch, fused": _fused,
+    "torch, DTensor": _dtensor,
+}

@@ -1,0 +1,93 @@
+"""Start ranks with torchrun, wait for them, and return what they report; no process is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+WORKER = "tiled_matmul.many.worker"
+# NVLink's multicast can put a host's GPUs out of service.
+NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
+GRACE_S = 5  # from a request to end until it is enforced
+
+
+class RanksError(RuntimeError):
+    """Ranks failed; the message has the words of each, or the end of what they printed."""
+
+
+def run(
+    tasks: Sequence[dict[str, Any]], ranks: int, *, device: str = "cpu", timeout_s: float = 60,
+    program: Sequence[str] = ("-m", WORKER),
+) -> list[list[dict[str, Any]]]:  # fmt: skip
+    """Return each rank's reports of the tasks.
+
+    `device` is "cpu" (gloo) or "cuda" (NCCL, a GPU for each rank). A collective that waits longer
+    than `timeout_s` fails, and so does a run of ten times that. `program` are Python's arguments
+    for what the ranks run. Raises ValueError for too few GPUs, and RanksError if a rank fails.
+    """
+    if device == "cuda":
+        import torch
+
+        if (there := torch.cuda.device_count()) < ranks:
+            raise ValueError(f"{ranks} ranks need {ranks} GPUs, and there are {there}")
+    with tempfile.TemporaryDirectory() as folder:
+        job = Path(folder, "job.json")
+        text = {"tasks": list(tasks), "device": device, "timeout_s": timeout_s}
+        job.write_text(json.dumps(text), encoding="utf-8")
+        printed, status = _torchrun([*program, str(job)], ranks, 10 * timeout_s)
+        reports = [job.with_name(f"report{rank}.json") for rank in range(ranks)]
+        if status == 0 and all(report.exists() for report in reports):
+            return [json.loads(report.read_text(encoding="utf-8")) for report in reports]
+        raise RanksError(_words(job.parent, ranks, status, printed))
+
+
+def _torchrun(arguments: Sequence[str], ranks: int, most_s: float) -> tuple[str, int | None]:
+    """Return what was printed and the exit status, None if it had to be ended."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", str(ranks), *arguments]
+    environment = {"OMP_NUM_THREADS": "1"} | os.environ | NO_MULTICAST
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        started = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, env=environment, text=True
+        )
+        try:
+            status = started.wait(most_s)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            _end(started)
+        output.seek(0)
+        return output.read(), status
+
+
+def _end(started: subprocess.Popen) -> None:
+    """End torchrun, which ends its ranks; if it does not, they end with it."""
+    if started.poll() is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        started.send_signal(signal.SIGTERM)
+        try:
+            started.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait()
+
+
+def _words(folder: Path, ranks: int, status: int | None, printed: str) -> str:
+    """Return what went wrong, in the ranks' words."""
+    errors = [folder / f"error{rank}.txt" for rank in range(ranks)]
+    said = [
+        f"rank {rank}: {error.read_text(encoding='utf-8')}"
+        for rank, error in enumerate(errors)
+        if error.exists()
+    ]
+    ended = "they took too long" if status is None else f"torchrun ended with {status}"
+    return "\n".join(said) if said else f"{ended}, and no rank said why:\n{printed[-3000:]}"
