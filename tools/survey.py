@@ -44,13 +44,13 @@ def product_of(drawn: Any, multiprocessors: int) -> Any:
 
 def tried(drawn: Any, multiprocessors: int) -> Iterator[tuple[str, Any]]:
     """Yield the name of each tile and splits that is timed at a product, with its Choice."""
-    from tiled_matmul.kit.measured import tried
-    from tiled_matmul.ladder.triton_best import best_modelled
+    from tiled_matmul.kit.measured import best_modelled, tried
+    from tiled_matmul.ladder.triton_best import clocks
 
     product = product_of(drawn, multiprocessors)
     for tile, choice in tried(product):
         yield name_of(tile, choice), choice
-    for choice in best_modelled(product):
+    for choice in best_modelled(product, clocks):
         yield str(choice), choice
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 from tiled_matmul.check import assert_matmul, poison  # noqa: E402
 from tiled_matmul.kit import tuned  # noqa: E402
 from tiled_matmul.kit.candidates import RUNGS, Choice, split_k  # noqa: E402
-from tiled_matmul.kit.measured import MOST, Product  # noqa: E402
+from tiled_matmul.kit.measured import MODELLED, MOST, Product  # noqa: E402
 from tiled_matmul.ladder import triton_best  # noqa: E402
 
 
@@ -46,7 +46,7 @@ def test_the_contenders_are_the_rule_s_choice_and_others_each_once():
         product = Product(*shape, 132)
         found = triton_best.contenders(product)
         assert found[0] == triton_best.chosen(product)
-        assert 5 < len(found) <= 1 + MOST + triton_best.MODELLED
+        assert 5 < len(found) <= 1 + MOST + MODELLED
         assert all(each not in found[:i] for i, each in enumerate(found))
         assert {each.module for each in found} <= set(RUNGS)
     assert len(triton_best.contenders(product, (8, 0))) == 1

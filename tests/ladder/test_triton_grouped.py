@@ -154,7 +154,7 @@ def test_impossible_offsets_touch_no_other_memory(ends):
     [
         ("tl.load(offsets + group - 1,", "tl.load(offsets + group,"),
         ("passed = until <= tile // tiles_n", "passed = until < tile // tiles_n"),
-        ("for top in range(beyond +", "for top in range(M + beyond +"),
+        ("start = beyond +", "start = M + beyond +"),
         ("store_before(c, last, top, left, acc)", "store_before(c, M, top, left, acc)"),
     ],
 )

@@ -8,13 +8,16 @@ between times of drawn products on an H200.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from triton import cdiv
 
-from tiled_matmul.kit.candidates import MOST_SPLITS, Choice, options
-from tiled_matmul.kit.grains import GRAIN
+from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.candidates import MOST_SPLITS, Choice, candidates, options
+from tiled_matmul.kit.grains import GRAIN, across, grain
+from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.models.waves import side_by_side
 
 # Of an H200: bytes in a microsecond that a product reads and writes at most, that tiles get from
@@ -24,7 +27,8 @@ BYTES_A_US, L2_A_US, COPIED_A_US = 3.5e6, 6.4e6, 1.76e6
 COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 2.6, 1130
 # Where rows are even a tile must promise so much of the model's time, as neither is exact.
 SURE = 0.96
-MOST = 14  # tiles and splits that are tried at a product by a clock
+SHORT = 32  # rows, or columns, that no `wgmma` is needed for
+MOST, MODELLED = 14, 4  # tiles and splits, and others, that are tried at a product by a clock
 COPY_C = ("triton_persistent", "triton_gluon")  # rungs that store C by descriptors
 POINTERS, SPLIT = "triton_uneven", ("triton_uneven", "triton_split_k")
 
@@ -124,6 +128,14 @@ class Product:
         return replace(self, m=self.n, n=self.m, grains=(b, a, c))
 
 
+def kind_of(a: Any, b: Any, out: Any) -> tuple[Product, tuple[int, int], int]:
+    """Return what the rule looks at: the product, the GPU's capability, an element's bytes."""
+    gpu = select().gpu
+    grains = tuple(map(grain, (a, b, out)))
+    product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), grains, across(a, b))
+    return product, (9, 0) if gpu is None else gpu.capability, a.element_size()
+
+
 # What `pick` takes for a C of few rows.
 THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 3.97, 0.56, 0.48, 3)
 TILES = (
@@ -154,6 +166,20 @@ def tried(product: Product) -> list[tuple[Costs, Choice]]:
         found += [(took, tile, choice) for choice, took in (*single[:1], *split[:2])]
     found.sort(key=lambda each: each[0])
     return [(tile, choice) for _, tile, choice in found[:MOST]]
+
+
+def best_modelled(product: Product, clocks: Callable) -> list[Choice]:
+    """Return the candidates that `clocks`, a function of a Choice and sizes, finds the fastest."""
+    sizes = product.m, product.n, product.k, product.multiprocessors
+    if min(sizes[:2]) <= SHORT:
+        return []
+    return sorted(candidates(*sizes), key=lambda each: clocks(each, *sizes))[:MODELLED]
+
+
+def promising(product: Product, first: Choice, clocks: Callable) -> list[Choice]:
+    """Return `first`, then what is `tried` and `best_modelled`, each once."""
+    found = [first, *(choice for _, choice in tried(product)), *best_modelled(product, clocks)]
+    return [each for i, each in enumerate(found) if each not in found[:i]]
 
 
 def modelled(choice: Choice, clocks: float, product: Product) -> float:

@@ -19,22 +19,17 @@ from triton import cdiv
 
 from tiled_matmul.kit import tuned
 from tiled_matmul.kit.arguments import tensor_operands
-from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import Choice, candidates, options, split_k
-from tiled_matmul.kit.grains import across, grain
-from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.measured import THIN, Product, faster, modelled, tried
+from tiled_matmul.kit.measured import SHORT, THIN, Product, faster, kind_of, modelled, promising
 from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.programs import SMALL
 from tiled_matmul.models.roofline import step_clocks
 
 DTYPES = ("float16", "bfloat16", "float32")
 STAY = ("triton_persistent", "triton_gluon")  # rungs whose programs take tile after tile
-SHORT = 32  # rows, or columns, that no `wgmma` is needed for
 # Clocks of an H200: of a program's start and end, of the seam between two tiles of one that stays,
 # of a second kernel; and bytes of split-K's parts that the L2 takes or gives in a clock.
 START, SEAM, SECOND, PARTS_A_CLOCK = 3500, 500, 3500, 1700
-MODELLED = 4  # of the model's candidates that are tried by a clock
 
 
 @cache
@@ -87,31 +82,14 @@ def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
 
 def contenders(product: Product, capability=(9, 0), bytes_each=2) -> list[Choice]:
     """Return what could be the fastest: what is `chosen`, then what else promises most."""
-    found = [chosen(product, capability, bytes_each)]
+    first = chosen(product, capability, bytes_each)
     if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
-        return found
-    found += [choice for _, choice in tried(product)] + best_modelled(product)
-    return [each for i, each in enumerate(found) if each not in found[:i]]
-
-
-def best_modelled(product: Product) -> list[Choice]:
-    """Return the candidates that the model of clocks holds for the fastest."""
-    sizes = product.m, product.n, product.k, product.multiprocessors
-    if min(sizes[:2]) <= SHORT:
-        return []
-    return sorted(candidates(*sizes), key=lambda each: clocks(each, *sizes))[:MODELLED]
-
-
-def kind_of(a, b, out) -> tuple[Product, tuple[int, int], int]:
-    """Return what the rule looks at: the product, the GPU's capability, an element's bytes."""
-    gpu = select().gpu
-    grains = tuple(map(grain, (a, b, out)))
-    product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), grains, across(a, b))
-    return product, (9, 0) if gpu is None else gpu.capability, a.element_size()
+        return [first]
+    return promising(product, first, clocks)
 
 
 def choice_for(a, b, out=None) -> Choice:
-    """Return what `matmul` takes for these operands: what was timed, or else what is `chosen`.
+    """Return what was timed for these operands, or else what is `chosen`.
 
     Raises as `tensor_operands` and `tuned.choice` do.
     """

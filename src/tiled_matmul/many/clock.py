@@ -1,11 +1,13 @@
 """Time cuts, torch's own ways and bare transfers on GPUs: every rank's milliseconds.
 
-All that is compared runs in turns, after a barrier, on random inputs. A sample is some calls
-between two events of the rank's stream.
+Some calls are captured in a CUDA graph, so that the host's time is in none. All that is compared
+is replayed in turns, in another order each round, as a GPU is slower after hard work than after
+waiting; before each replay, ranks wait for each other. Inputs are normal numbers.
 """
 
 from __future__ import annotations
 
+import random
 import re
 import statistics
 import subprocess
@@ -18,7 +20,7 @@ from torch import Tensor
 
 from tiled_matmul.many import cuts
 from tiled_matmul.many.cuts import CUTS
-from tiled_matmul.many.worker import check, matrices, own
+from tiled_matmul.many.tasks import check, matrices, own
 
 ROUNDS, WARM, SAMPLE_MS, MOST_CALLS = 11, 3, 4.0, 50
 
@@ -92,32 +94,43 @@ def pulled(x: Tensor, there: Tensor) -> None:
 
 def sampled(calls: dict[str, Callable[[], Any]]) -> dict[str, dict[str, float]]:
     """Return the median and the spread of each call's milliseconds on this rank."""
-    counts = {}
+    graphs = {}
     for name, call in calls.items():
         for _ in range(WARM):
             call()
-        one = torch.tensor([_elapsed(call, 3)], device="cuda")
+        one = torch.tensor([_elapsed(call)], device="cuda")
         dist.all_reduce(one, dist.ReduceOp.MAX)  # ranks must make as many calls as each other
-        counts[name] = max(1, min(MOST_CALLS, round(SAMPLE_MS / one.item())))
-    taken: dict[str, list[float]] = {name: [] for name in calls}
+        count = max(1, min(MOST_CALLS, round(SAMPLE_MS / one.item())))
+        graphs[name] = _captured(call, count), count
+    order, taken = random.Random(0), {name: [] for name in calls}
     for _ in range(ROUNDS):
-        for name, call in calls.items():
-            taken[name].append(_elapsed(call, counts[name]))
+        for name in order.sample(list(graphs), len(graphs)):
+            graph, count = graphs[name]
+            taken[name].append(_elapsed(graph.replay) / count)
     return {
         name: {"ms": statistics.median(times), "spread": _spread(times)}
         for name, times in taken.items()
     }
 
 
-def _elapsed(call: Callable[[], Any], calls: int) -> float:
+def _captured(call: Callable[[], Any], count: int) -> torch.cuda.CUDAGraph:
+    graph = torch.cuda.CUDAGraph()
+    _together()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        for _ in range(count):
+            call()
+    graph.replay()
+    return graph
+
+
+def _elapsed(call: Callable[[], Any]) -> float:
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     _together()
     begin.record()
-    for _ in range(calls):
-        call()
+    call()
     end.record()
     end.synchronize()
-    return begin.elapsed_time(end) / calls
+    return begin.elapsed_time(end)
 
 
 def _together() -> None:
@@ -186,6 +199,27 @@ def _transfer(name: str) -> Callable[[Tensor, Tensor], Callable]:
     return prepare
 
 
+def _halves(a: Tensor, b: Tensor) -> Callable:
+    """Return the product of `_product` in as many parts as there are ranks, as in a ring."""
+    p = dist.get_world_size()
+    _, columns = CUTS["columns"].parts(a, b, rank=dist.get_rank(), count=p)
+    columns, c = columns.contiguous(), a.new_empty(len(a), columns.shape[1])
+
+    def call() -> None:
+        for i in range(p):
+            cuts.multiply(cuts.part(a, 0, i, p), columns, cuts.part(c, 0, i, p))
+
+    return call
+
+
+def _from_shared(a: Tensor, b: Tensor) -> Callable:
+    """Return `pulled` where the rank's rows of A already lie where others can read them."""
+    mine, columns = own(CUTS["gathered"], a, b)
+    shared, _ = cuts.symmetric(mine)
+    shared.copy_(mine)
+    return _of(cuts.pulled, shared, columns)
+
+
 def _ours(a: Tensor, b: Tensor) -> Tensor:
     from tiled_matmul.ladder import triton_best
 
@@ -197,6 +231,8 @@ OTHERS: dict[str, Callable[[Tensor, Tensor], Callable]] = {
     "one GPU, torch": lambda a, b: _of(torch.matmul, a, b),
     "product": _product(_ours),
     "product, torch": _product(torch.matmul),
+    "product, in parts": _halves,
+    "pulled, from shared": _from_shared,
     "transfer, gathered": _transfer("gathered"),
     "transfer, pulled": _transfer("pulled"),
     "torch, gathered": _gathered,

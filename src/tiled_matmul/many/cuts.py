@@ -101,16 +101,16 @@ def pulled(a: Tensor, b: Tensor) -> Tensor:
     whole = a.new_empty(len(a) * p, a.shape[1])
     copies, products = copy_stream(a.device), torch.cuda.current_stream()
     copies.wait_stream(products)
-    arrived = {}
+    multiply(a, b, part(c, 0, rank, p))
     with torch.cuda.stream(copies):
-        shared.copy_(a)
+        if a.data_ptr() != shared.data_ptr():
+            shared.copy_(a)
         handle.barrier(channel=0)
-        for step in range(1, p):
-            other = (rank + step) % p
+        arrived = {}
+        for other in ((rank + step) % p for step in range(1, p)):
             part(whole, 0, other, p).copy_(handle.get_buffer(other, a.shape, a.dtype))
             arrived[other] = copies.record_event()
         handle.barrier(channel=1)
-    multiply(a, b, part(c, 0, rank, p))
     for other, event in arrived.items():
         products.wait_event(event)
         multiply(part(whole, 0, other, p), b, part(c, 0, other, p))
