@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from tiled_matmul.models.many import grid_of
 from tiled_matmul.torch import matmul
 
 # From torch 2.13 on the old names warn.
@@ -187,12 +188,6 @@ def symmetric(like: Tensor) -> tuple[Tensor, object]:
 def copy_stream(device: torch.device) -> torch.cuda.Stream:
     """Return a stream for copies beside the products, one for each device."""
     return _streams.setdefault(device, torch.cuda.Stream(device))
-
-
-def grid_of(count: int) -> tuple[int, int]:
-    """Return the (rows, columns) of the squarest grid of so many ranks, not higher than wide."""
-    high = max(h for h in range(1, count + 1) if count % h == 0 and h * h <= count)
-    return high, count // high
 
 
 def grid() -> tuple[tuple[int, int], tuple[int, int], dist.ProcessGroup, dist.ProcessGroup]:
