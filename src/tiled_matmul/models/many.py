@@ -91,6 +91,9 @@ class Machine:
 
     `transfers` has "gathered" and "reduced" of NCCL, "passed on" from rank to rank, and "pulled"
     by copy engines. `memory` is a GPU's memory in bytes a microsecond.
+
+    NCCL's transfers run on multiprocessors, and a product has them all: one waits for the other.
+    Only what copy engines pull overlaps.
     """
 
     product: Line
@@ -99,36 +102,38 @@ class Machine:
 
     def us(self, cut: str, m: int, n: int, k: int, ranks: int, bytes_each: int = 2) -> float:
         """Return the microseconds of a cut. Raises ValueError for an unknown one."""
-        flops = 2 * m * n * k / ranks
-        whole, piece = self.product.us(flops), self.product.us(flops / ranks)
         moved = received(cut, m, n, k, ranks, bytes_each)
+        flops = 2 * m * n * k / ranks
         if ranks == 1 or cut in STILL:
-            return whole
-        each = moved / (ranks - 1)
-        if cut == "inner":
-            return whole + self.transfers["reduced"].us(moved)
-        if cut == "scattered":
-            return whole + self.transfers["gathered"].us(moved)
-        if cut == "gathered":
-            return self.transfers["gathered"].us(moved) + whole
-        if cut == "ring":
-            return (ranks - 1) * max(piece, self.transfers["passed on"].us(each)) + piece
-        if cut == "ring_of_sums":
-            # A step's transfer runs beside the next step's product, and then it is added.
-            added = 3 * each / self.memory
-            step = max(piece, self.transfers["passed on"].us(each)) + added
-            return piece + (ranks - 1) * step
+            return self.product.us(flops)
         if cut == "pulled":
-            took = piece
-            for step in range(1, ranks):
-                arrived = self.transfers["pulled"].us(step * each)
-                took = max(took, arrived) + piece
-            return took
-        high, wide = grid_of(ranks)
-        panels = high * wide
-        c = 4 * m * n / ranks
-        step = self.product.us(flops / panels) + (2.5 * c) / self.memory
-        return panels * (step + self.transfers["gathered"].us(moved / panels))
+            return self._pulled(flops / ranks, moved / (ranks - 1), ranks)
+        steps = ranks if cut in ("ring", "ring_of_sums", "summa") else 1
+        took = steps * self.product.us(flops / steps)
+        of_c = bytes_each * m * n / ranks
+        if cut == "inner":
+            return took + self.transfers["reduced"].us(moved)
+        if cut == "ring":
+            return took + (ranks - 1) * self.transfers["passed on"].us(moved / (ranks - 1))
+        if cut == "ring_of_sums":  # and what came is added: two reads and a write
+            step = self.transfers["passed on"].us(moved / (ranks - 1)) + 3 * of_c / self.memory
+            return took + (ranks - 1) * step
+        if cut == "summa":
+            # C is kept in float32: set to zero, added to with each panel, rounded at the end. And
+            # panels are copied before they are sent.
+            added = (4 + 10 * steps + 6) / 2 * of_c
+            copied = 2 * held(cut, m, n, k, ranks, bytes_each)
+            sent = steps * self.transfers["gathered"].us(moved / steps)
+            return took + sent + (added + copied) / self.memory
+        return took + self.transfers["gathered"].us(moved)
+
+    def _pulled(self, flops: float, part: float, ranks: int) -> float:
+        """Return the microseconds where each part is multiplied as soon as it is there."""
+        took = self.product.us(flops)
+        for step in range(1, ranks):
+            arrived = self.transfers["pulled"].us(step * part)
+            took = max(took, arrived) + self.product.us(flops)
+        return took
 
     def bound(self, m: int, n: int, k: int, ranks: int, bytes_each: int = 2) -> float:
         """Return the longer of the product and of the transfer that `pulled` overlaps."""
