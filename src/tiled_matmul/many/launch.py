@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from tiled_matmul.many.cuts import CUTS
 
 WORKER = "tiled_matmul.many.worker"
 # NVLink's multicast can put a host's GPUs out of service.
@@ -47,6 +51,25 @@ def run(
         if status == 0 and all(report.exists() for report in reports):
             return [json.loads(report.read_text(encoding="utf-8")) for report in reports]
         raise RanksError(_words(job.parent, ranks, status, printed))
+
+
+def tried(
+    cut: str | Callable, m: int, n: int, k: int, ranks: int, *, like: str = "", dtype="float16"
+) -> list[dict[str, Any]]:
+    """Run a cut of C (M, N) with K products each on processes of this CPU; return their reports.
+
+    `cut` is a name of `cuts.CUTS`, or a function like the one that `like` names, which may use what
+    `cuts` defines. Each rank's part of C is checked. Raises ValueError for an unknown name and for
+    sizes that do not divide, and RanksError with the ranks' words if a part is wrong.
+    """
+    name = like or cut
+    if name not in CUTS:
+        raise ValueError(f"there is no cut {name!r}; there are {', '.join(CUTS)}")
+    task = {"do": "check", "cut": name, "m": m, "n": n, "k": k, "dtype": dtype, "whole": True}
+    if callable(cut):
+        source = textwrap.dedent(inspect.getsource(cut))
+        task |= {"source": source, "function": cut.__name__}
+    return [reports[0] for reports in run([task], ranks)]
 
 
 def _torchrun(arguments: Sequence[str], ranks: int, most_s: float) -> tuple[str, int | None]:

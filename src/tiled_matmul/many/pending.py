@@ -1,0 +1,114 @@
+"""Find a read or a write of memory that is still being sent or received.
+
+A transfer that was started may be done or not: whether a result is wrong depends on luck. This
+looks at the order of the calls instead. From a receive until its wait, its memory is not to be
+touched; from a send until its wait, it is not to be written.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+SOURCE = "<your cut>"  # the file name of code that came as text
+
+
+class Pending(TorchDispatchMode):
+    """Inside it, `findings` grows by a sentence for each such read or write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.findings: list[str] = []
+        self.moving: list[tuple[str, Tensor]] = []
+
+    def __enter__(self) -> Pending:
+        self._batch = dist.batch_isend_irecv
+        dist.batch_isend_irecv = self._started
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        dist.batch_isend_irecv = self._batch
+
+    def _started(self, transfers: list[dist.P2POp]) -> list[_Wait]:
+        # Starting a transfer reads what it sends, and will write what it receives.
+        begun = [("sent" if x.op is dist.isend else "received", x.tensor) for x in transfers]
+        for kind, tensor in begun:
+            self._touched(tensor, writes=kind == "received")
+        works = self._batch(transfers)
+        self.moving += begun
+        if len(works) != len(begun):  # one wait for all
+            return [_Wait(work, self, begun) for work in works]
+        return [_Wait(work, self, [one]) for work, one in zip(works, begun, strict=True)]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs=None) -> Any:
+        for tensor, writes in _used(func, args, kwargs or {}):
+            self._touched(tensor, writes)
+        return func(*args, **(kwargs or {}))
+
+    def _touched(self, tensor: Tensor, writes: bool) -> None:
+        for kind, moving in self.moving:
+            if _meet(tensor, moving) and (writes or kind == "received"):
+                doing = "writes" if writes else "reads"
+                self.findings.append(
+                    f"{_where()} {doing} rows that are still being {kind}: no wait came before"
+                )
+                return
+
+
+class _Wait:
+    """What `batch_isend_irecv` returns, with a wait that is seen."""
+
+    def __init__(self, work: dist.Work, pending: Pending, begun: list) -> None:
+        self._work, self._pending, self._begun = work, pending, begun
+
+    def wait(self, *timeout: Any) -> bool:
+        """Wait for the transfer."""
+        done = {id(each) for each in self._begun}
+        moving = self._pending.moving
+        self._pending.moving = [each for each in moving if id(each) not in done]
+        return self._work.wait(*timeout)
+
+
+def _used(func: Any, args: tuple, kwargs: dict) -> Iterator[tuple[Tensor, bool]]:
+    """Yield the tensors that an operator reads or writes, each with whether it writes."""
+    schema = func._schema
+    views = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
+    if views or func.namespace == "c10d":
+        return
+    for place, argument in enumerate(schema.arguments):
+        given = args[place] if place < len(args) else kwargs.get(argument.name)
+        for tensor in given if isinstance(given, list | tuple) else (given,):
+            if isinstance(tensor, Tensor):
+                yield tensor, bool(argument.alias_info and argument.alias_info.is_write)
+
+
+def _meet(one: Tensor, other: Tensor) -> bool:
+    """Do two tensors have bytes in common, between the first and the last of each?"""
+    (a, b), (c, d) = map(_span, (one, other))
+    return a < d and c < b
+
+
+def _span(x: Tensor) -> tuple[int, int]:
+    last = sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
+    return x.data_ptr(), x.data_ptr() + (last + 1) * x.element_size() * (x.numel() > 0)
+
+
+def _where() -> str:
+    """Return the line of the cut that runs, quoted."""
+    frame = sys._getframe()
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name == SOURCE or name.endswith("many/cuts.py"):
+            line = linecache.getline(name, frame.f_lineno).strip()
+            if name == SOURCE or frame.f_code.co_name not in ("passed_on", "multiply", "part"):
+                return f"`{line}`"
+        frame = frame.f_back
+    return "a call"

@@ -1,0 +1,91 @@
+"""One product over several GPUs: what `tools/bench_many.py` measured, and a model fitted to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tiled_matmul import ROOT
+from tiled_matmul.files import load_as
+from tiled_matmul.machine import device
+from tiled_matmul.models.many import Line, Machine
+
+MANY = ROOT / "results" / "many"
+ONE, ALONE = "one GPU", "product"  # all of C on one GPU, and a rank's columns of it
+FITTED = 2**22, 2**28  # bytes of the transfers that lines are fitted to
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A product C (M, N) with K products each: microseconds and spreads, of the slowest rank."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    us: Mapping[str, float]
+    spread: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Many:
+    """A file's contents. `ranks` is the number of GPUs.
+
+    `received` is what calls receive at the products in `checked`, `moved` what links counted at a
+    square of `moved_at`: bytes by cut. `link` has microseconds by way of transfer and bytes.
+    """
+
+    provenance: Mapping[str, Any]
+    ranks: int
+    checked: Sequence[Mapping[str, Any]]
+    moved: Mapping[str, float]
+    moved_at: int
+    link: Mapping[str, Mapping[int, float]]
+    times: Sequence[Timed]
+
+    def find(self, m: int, n: int, k: int, dtype: str = "float16") -> Timed:
+        """Return one product's times. Raises ValueError for one that was not measured."""
+        for each in self.times:
+            if (each.m, each.n, each.k, each.dtype) == (m, n, k, dtype):
+                return each
+        raise ValueError(f"{m}×{n}×{k} {dtype} was not measured")
+
+    def machine(self) -> Machine:
+        """Return the model, fitted to products of one GPU and to bare transfers."""
+        products = [
+            (2 * t.m * t.n * t.k / parts, t.us[name])
+            for t in self.times
+            for name, parts in ((ONE, 1), (ALONE, self.ranks))
+            if name in t.us
+        ]
+        low, high = FITTED
+        transfers = {
+            way: Line.fitted((size, us) for size, us in found.items() if low <= size <= high)
+            for way, found in self.link.items()
+        }
+        memory = 1e3 * device.lookup(self.provenance["gpu"]).bandwidth_gbps
+        return Machine(Line.fitted(products), transfers, memory)
+
+
+def load(path: Path) -> Many:
+    """Return a file's contents. Raises ValueError that names the file."""
+    return load_as(path, parse, "products over several GPUs")
+
+
+def parse(stored: Any) -> Many:
+    """Return a file's contents from its JSON. Raises ValueError for a time that is none."""
+    times = []
+    for row in stored["times"]:
+        us = {name: 1e3 * each["ms"] for name, each in row["times"].items()}
+        if not all(took > 0 for took in us.values()):
+            raise ValueError(f"{row} has a time that is none")
+        spread = {name: each["spread"] for name, each in row["times"].items()}
+        times.append(Timed(row["m"], row["n"], row["k"], row["dtype"], us, spread))
+    link = {
+        way: {int(size): 1e3 * each["ms"] for size, each in found.items()}
+        for way, found in stored["link"].items()
+    }
+    facts = (stored[name] for name in ("provenance", "ranks", "checked", "moved", "moved_at"))
+    return Many(*facts, link, times)
