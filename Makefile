@@ -65,8 +65,9 @@ NOT_RUN = _build/not_run.txt
 TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
-.PHONY: help book pdf test test-long test-answers test-browser lab serve grade doctor test-gpu notebooks-gpu bench \
-	bench-bfloat16 bench-drawn bench-drawn-float32 bench-host bench-fused bench-fp8 bench-groups counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
+.PHONY: help book pdf test test-long test-answers test-browser lab serve grade doctor test-gpu test-gpus notebooks-gpu bench \
+	bench-bfloat16 bench-drawn bench-drawn-float32 bench-host bench-fused bench-fp8 bench-groups bench-many \
+	counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
 	newest-lock clean online chapters-exist gpu-tests-exist
 
 help: ## this list
@@ -139,6 +140,10 @@ test-gpu: $(READY) chapters-exist gpu-tests-exist ## GPU tests, and all chapters
 	@# What is timed, or fills the GPU, has it to itself.
 	$(ON_GPU) $(PYTEST) -m "gpu and alone" -n 0 $(GPU_TESTS)
 
+test-gpus: $(READY) gpu-tests-exist ## where there are two GPUs or more, the tests that need them
+	$(ON_GPU) $(PYTEST) -m "gpus and not alone" -n $(GPU_JOBS) --dist worksteal $(GPU_TESTS)
+	$(ON_GPU) $(PYTEST) -m "gpus and alone" -n 0 $(GPU_TESTS)
+
 notebooks-gpu: $(READY) chapters-exist ## run all chapters here, store outputs and stamps
 	$(ON_GPU) $(RUN) -m tiled_matmul notebooks run --all
 
@@ -162,6 +167,10 @@ bench-groups: $(READY) ## time batches and groups against torch's, into results/
 
 bench-fp8: $(READY) ## time FP8 against torch and measure its errors, into results/fp8/<GPU>.json
 	$(ON_GPU) $(RUN) tools/bench_fp8.py --anew --out results/fp8/$(GPU).json
+
+bench-many: $(READY) ## time one product over all GPUs of this machine, into results/many/
+	$(ON_GPU) $(RUN) tools/bench_many.py \
+		--out results/many/$(GPU)-x$$($(RUN) -c 'import torch; print(torch.cuda.device_count())').json
 
 bench-fused: $(READY) ## time layers with a fused epilogue, into results/fused/<GPU>.json; again goes on
 	$(ON_GPU) $(RUN) tools/bench_fused.py --out results/fused/$(GPU).json
@@ -226,8 +235,8 @@ clean: ## remove what was built; .venv and wheelhouse stay
 		-exec rm -rf {} +
 
 online:
-	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, bench-drawn, bench-host, bench-fused, bench-fp8, bench-groups, counters, \
-		search, sanitize, test-gpu, notebooks-gpu, gpu-refresh))
+	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, bench-drawn, bench-host, bench-fused, bench-fp8, bench-groups, bench-many, \
+		counters, search, sanitize, test-gpu, test-gpus, notebooks-gpu, gpu-refresh))
 
 chapters-exist:
 	$(if $(CHAPTERS),,$(error chapters/ holds no notebook))

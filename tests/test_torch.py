@@ -32,7 +32,6 @@ ON_GPU = select().on_gpu
 FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
 every_float = pytest.mark.parametrize("dtype", FLOATS, ids=str)
-two_gpus = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 
 
 @pytest.fixture(autouse=True)
@@ -745,7 +744,7 @@ def test_the_current_stream_is_used_forward_and_backward():
 
 
 @pytest.mark.gpu
-@two_gpus
+@pytest.mark.gpus
 def test_tensors_on_the_second_gpu_while_the_first_is_current():
     for dtype in FLOATS:
         assert torch.cuda.current_device() == 0

@@ -163,7 +163,7 @@ def test_plans_run_in_graphs_on_streams_and_in_threads(name):
 
 
 @gpu
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+@pytest.mark.gpus
 @each
 def test_operands_on_the_second_gpu_are_multiplied_there(name):
     matmul = rung(name).matmul

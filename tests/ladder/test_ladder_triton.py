@@ -328,7 +328,7 @@ def test_tensors_elsewhere_are_named(module, monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+@pytest.mark.gpus
 @every_module
 def test_tensors_on_two_gpus_are_named(module):
     a, b = operands("5x6x7")

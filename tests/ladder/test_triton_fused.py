@@ -444,7 +444,7 @@ def test_parts_that_the_next_call_overwrites_are_finished_before():
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+@pytest.mark.gpus
 def test_what_lies_on_another_gpu_is_refused():
     a, b, beside = operands(64, 64, 64)
     with pytest.raises(ValueError, match="bias lies on cuda:1"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import lcm
 
 import torch
 import torch.distributed as dist
@@ -21,6 +22,7 @@ from tiled_matmul.torch import matmul
 
 # From torch 2.13 on the old names warn.
 all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+DENSE = torch.contiguous_format
 reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 
@@ -126,17 +128,14 @@ def summa(a: Tensor, b: Tensor) -> Tensor:
     K send it along their row or column of the grid, and everybody adds its product.
     """
     (high, wide), (row, column), across, down = grid()
-    panels = high * wide
-    deep = a.shape[1] * wide // panels
+    panels = lcm(high, wide)
     c = torch.zeros(len(a), b.shape[1], dtype=torch.float32, device=a.device)
     for panel in range(panels):
-        a_from, b_from = panel // high, panel // wide
-        a_panel = a.new_empty(len(a), deep)
-        b_panel = b.new_empty(deep, b.shape[1])
-        if column == a_from:
-            a_panel.copy_(part(a, 1, panel % high, high))
-        if row == b_from:
-            b_panel.copy_(part(b, 0, panel % wide, wide))
+        # Who holds it: the ranks of one column of the grid, for A, and of one row, for B.
+        a_from, a_part = divmod(panel, panels // wide)
+        b_from, b_part = divmod(panel, panels // high)
+        a_panel = part(a, 1, a_part, panels // wide).clone(memory_format=DENSE)
+        b_panel = part(b, 0, b_part, panels // high).clone(memory_format=DENSE)
         dist.broadcast(a_panel, row * wide + a_from, group=across)
         dist.broadcast(b_panel, b_from * wide + column, group=down)
         c += matmul(a_panel, b_panel)

@@ -58,9 +58,9 @@ def tried(
 ) -> list[dict[str, Any]]:
     """Run a cut of C (M, N) with K products each on processes of this CPU; return their reports.
 
-    `cut` is a name of `cuts.CUTS`, or a function like the one that `like` names, which may use what
-    `cuts` defines. Each rank's part of C is checked. Raises ValueError for an unknown name and for
-    sizes that do not divide, and RanksError with the ranks' words if a part is wrong.
+    `cut` is a name of `cuts.CUTS`, or a function like the one that `like` names, which may use
+    `torch`, `dist` and `cuts`. Each rank's part of C is checked. Raises ValueError for an unknown
+    name, and RanksError with the ranks' words if sizes do not divide or a part is wrong.
     """
     name = like or cut
     if name not in CUTS:
@@ -74,7 +74,7 @@ def tried(
 
 def _torchrun(arguments: Sequence[str], ranks: int, most_s: float) -> tuple[str, int | None]:
     """Return what was printed and the exit status, None if it had to be ended."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command = [sys.executable, "-m", "tiled_matmul.many.start", "--standalone"]
     command += ["--nproc-per-node", str(ranks), *arguments]
     environment = {"OMP_NUM_THREADS": "1"} | os.environ | NO_MULTICAST
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
@@ -85,7 +85,7 @@ def _torchrun(arguments: Sequence[str], ranks: int, most_s: float) -> tuple[str,
             status = started.wait(most_s)
         except subprocess.TimeoutExpired:
             status = None
-        finally:
+        finally:  # also where this process is interrupted
             _end(started)
         output.seek(0)
         return output.read(), status

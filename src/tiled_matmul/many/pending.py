@@ -20,12 +20,16 @@ SOURCE = "<your cut>"  # the file name of code that came as text
 
 
 class Pending(TorchDispatchMode):
-    """Inside it, `findings` grows by a sentence for each such read or write."""
+    """Inside it, `findings` grows by a sentence for each such read or write.
+
+    Transfers that start together and share memory raise a ValueError.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.findings: list[str] = []
         self.moving: list[tuple[str, Tensor]] = []
+        self.waits: list[_Wait] = []
 
     def __enter__(self) -> Pending:
         self._batch = dist.batch_isend_irecv
@@ -33,20 +37,27 @@ class Pending(TorchDispatchMode):
         super().__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+    def __exit__(self, kind: Any, *error: Any) -> None:
+        super().__exit__(kind, *error)
         dist.batch_isend_irecv = self._batch
+        if kind is None:  # what was left is done before anything else is called
+            for wait in self.waits:
+                wait.finish()
 
     def _started(self, transfers: list[dist.P2POp]) -> list[_Wait]:
         # Starting a transfer reads what it sends, and will write what it receives.
         begun = [("sent" if x.op is dist.isend else "received", x.tensor) for x in transfers]
+        for number, (_, one) in enumerate(begun):
+            if any(_meet(one, other) for _, other in begun[:number]):  # it would never end
+                raise ValueError(f"{_where()} receives into memory that it sends")
         for kind, tensor in begun:
             self._touched(tensor, writes=kind == "received")
         works = self._batch(transfers)
         self.moving += begun
-        if len(works) != len(begun):  # one wait for all
-            return [_Wait(work, self, begun) for work in works]
-        return [_Wait(work, self, [one]) for work, one in zip(works, begun, strict=True)]
+        each = [[one] for one in begun] if len(works) == len(begun) else [begun] * len(works)
+        waits = [_Wait(work, self, ended) for work, ended in zip(works, each, strict=True)]
+        self.waits += waits
+        return waits
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs=None) -> Any:
         for tensor, writes in _used(func, args, kwargs or {}):
@@ -68,9 +79,16 @@ class _Wait:
 
     def __init__(self, work: dist.Work, pending: Pending, begun: list) -> None:
         self._work, self._pending, self._begun = work, pending, begun
+        self._waited = False
+
+    def finish(self) -> None:
+        """Wait, unless that has been done."""
+        if not self._waited:
+            self.wait()
 
     def wait(self, *timeout: Any) -> bool:
         """Wait for the transfer."""
+        self._waited = True
         done = {id(each) for each in self._begun}
         moving = self._pending.moving
         self._pending.moving = [each for each in moving if id(each) not in done]
@@ -107,7 +125,7 @@ def _where() -> str:
     while frame is not None:
         name = frame.f_code.co_filename
         if name == SOURCE or name.endswith("many/cuts.py"):
-            line = linecache.getline(name, frame.f_lineno).strip()
+            line = linecache.getline(name, frame.f_lineno).partition("  #")[0].strip()
             if name == SOURCE or frame.f_code.co_name not in ("passed_on", "multiply", "part"):
                 return f"`{line}`"
         frame = frame.f_back

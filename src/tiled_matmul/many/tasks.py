@@ -64,12 +64,12 @@ def check(cut: Cut, c: Tensor, a: Tensor, b: Tensor, exact: bool) -> float:
 def cut_of(task: dict[str, Any]) -> Cut:
     """Return a task's cut: one of CUTS, or the function in its `source`, whose parts are as there.
 
-    Raises ValueError if the source has no function of that name.
+    The source may use `torch`, `dist` and `cuts`.
     """
     cut, source = CUTS[task["cut"]], task.get("source")
     if source is None:
         return cut
-    names = dict(vars(cuts))
+    names = {"torch": torch, "dist": dist, "cuts": cuts}
     # So that findings can quote its lines.
     linecache.cache[SOURCE] = len(source), None, source.splitlines(keepends=True), SOURCE
     exec(compile(source, SOURCE, "exec"), names)
@@ -79,7 +79,8 @@ def cut_of(task: dict[str, Any]) -> Cut:
 def do_check(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
     """Run one cut, check the rank's part of C, and count what it received.
 
-    Where a wait is missing, nothing is checked, and `findings` say where.
+    Where a wait is missing, nothing is checked, and `findings` say where. Raises ValueError if the
+    part of C is wrong, or a part of A or B has changed.
     """
     cut = cut_of(task)
     a, b = matrices(task, device)
@@ -92,5 +93,8 @@ def do_check(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
     report = {"received": traffic.received, "calls": traffic.calls, "held": held}
     if pending.findings:
         return report | {"findings": list(dict.fromkeys(pending.findings)), "far": None}
+    for name, part, before in zip("AB", parts, own(cut, a, b), strict=True):
+        if not torch.equal(part, before):
+            raise ValueError(f"rank {dist.get_rank()}'s part of {name} was changed")
     far = check(cut, c, a, b, exact=bool(task.get("whole")))
     return report | {"findings": [], "far": far}

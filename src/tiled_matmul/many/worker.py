@@ -23,13 +23,12 @@ import torch.distributed as dist
 
 from tiled_matmul.files import replace_text
 from tiled_matmul.many import tasks
-
-DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl
+from tiled_matmul.many.start import END_WITH_PARENT
 
 
 def main(path: Path) -> int:
     """Do a job's tasks on this rank. Returns the exit status."""
-    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
     job = json.loads(path.read_text(encoding="utf-8"))
     rank = int(os.environ["RANK"])
     try:

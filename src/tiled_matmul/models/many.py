@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import lcm
 
 # Cuts, as `many.cuts` names them, by what travels.
 STILL, SUMMED, SCATTERED, GATHERED = (
@@ -108,24 +109,37 @@ class Machine:
             return self.product.us(flops)
         if cut == "pulled":
             return self._pulled(flops / ranks, moved / (ranks - 1), ranks)
-        steps = ranks if cut in ("ring", "ring_of_sums", "summa") else 1
+        if cut == "summa":
+            return self._summa(m, n, k, ranks, bytes_each)
+        steps = ranks if cut in ("ring", "ring_of_sums") else 1
         took = steps * self.product.us(flops / steps)
-        of_c = bytes_each * m * n / ranks
         if cut == "inner":
             return took + self.transfers["reduced"].us(moved)
         if cut == "ring":
             return took + (ranks - 1) * self.transfers["passed on"].us(moved / (ranks - 1))
         if cut == "ring_of_sums":  # and what came is added: two reads and a write
-            step = self.transfers["passed on"].us(moved / (ranks - 1)) + 3 * of_c / self.memory
+            added = 3 * bytes_each * m * n / ranks / self.memory
+            step = self.transfers["passed on"].us(moved / (ranks - 1)) + added
             return took + (ranks - 1) * step
-        if cut == "summa":
-            # C is kept in float32: set to zero, added to with each panel, rounded at the end. And
-            # panels are copied before they are sent.
-            added = (4 + 10 * steps + 6) / 2 * of_c
-            copied = 2 * held(cut, m, n, k, ranks, bytes_each)
-            sent = steps * self.transfers["gathered"].us(moved / steps)
-            return took + sent + (added + copied) / self.memory
         return took + self.transfers["gathered"].us(moved)
+
+    def _summa(self, m: int, n: int, k: int, ranks: int, bytes_each: int) -> float:
+        """Return the microseconds of SUMMA: panels are sent one after the other, then multiplied.
+
+        A broadcast uses a link in one direction only. C is kept in float32: set to zero, read and
+        written for each panel, rounded at the end.
+        """
+        high, wide = grid_of(ranks)
+        panels = lcm(high, wide)
+        a_panel, b_panel = (x * k / panels * bytes_each for x in (m / high, n / wide))
+        step = (
+            self.product.us(2 * m * n * k / ranks / panels) + 2 * (a_panel + b_panel) / self.memory
+        )
+        for panel, group in ((a_panel, wide), (b_panel, high)):
+            step += self.transfers["passed on"].us(panel) if group > 1 else 0
+        of_c = m * n / ranks
+        step += (2 * 4 + bytes_each) * of_c / self.memory
+        return panels * step + (2 * 4 + bytes_each) * of_c / self.memory
 
     def _pulled(self, flops: float, part: float, ranks: int) -> float:
         """Return the microseconds where each part is multiplied as soon as it is there."""

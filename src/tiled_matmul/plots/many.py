@@ -65,6 +65,32 @@ def _held(ax: Axes, label: str, axis: int | str | None, x: float, y: float, rank
 
 
 @style.styled
+def lanes(ways: Mapping[str, Sequence[tuple[str, float, float]]], finding: str) -> style.Figure:
+    """Draw when a rank's link and its multiprocessors work.
+
+    `ways` has for each name pieces ("transfer" or "product", begin, end) in microseconds. `finding`
+    is the title. Raises ValueError if there is no way.
+    """
+    if not ways:
+        raise ValueError("there is nothing to draw")
+    fig, axes = style.draw(0.35 + 0.85 * len(ways), len(ways), 1, sharex=True, squeeze=False)
+    looks = {"transfer": (0, style.FAULT), "product": (1, style.C)}
+    for ax, (name, pieces) in zip(axes.flat, ways.items(), strict=True):
+        style.panel_title(ax, name)
+        for what, begin, end in pieces:
+            place, color = looks[what]
+            ax.barh(place, end - begin, left=begin, height=0.75, color=color, alpha=0.75)
+        ax.set_yticks([0, 1], ["link", "product"])
+        ax.set_ylim(1.6, -0.6)
+    axes[-1, 0].set_xlabel("time (µs)")
+    told = "; ".join(
+        f"{name}: " + ", ".join(f"{what} {begin:,.0f} to {end:,.0f}" for what, begin, end in pieces)
+        for name, pieces in ways.items()
+    )
+    return style.conclude(fig, finding, f"In microseconds: {told}.")
+
+
+@style.styled
 def beside(us: Mapping[str, float], product: float, transfer: float, finding: str) -> style.Figure:
     """Draw times of ways as bars, with the product's and the transfer's own time as lines.
 

@@ -1,0 +1,157 @@
+"""many: every cut is right on every rank, moves what the model says, and faults are found."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from tiled_matmul.many import RanksError, cuts, run, tried  # noqa: E402
+from tiled_matmul.many.cuts import CUTS, GPUS_ONLY  # noqa: E402
+from tiled_matmul.many.pending import Pending  # noqa: E402
+from tiled_matmul.models.many import held, received  # noqa: E402
+
+M, N, K = 96, 120, 144
+ON_CPU = [name for name in CUTS if name not in GPUS_ONLY]
+
+
+def task(cut, **more):
+    sizes = {"m": M, "n": N, "k": K, "dtype": "float16", "whole": True}
+    return {"do": "check", "cut": cut} | sizes | more
+
+
+def sourced(function, like):
+    import inspect
+
+    return task(like, source=inspect.getsource(function), function=function.__name__)
+
+
+@pytest.mark.parametrize("ranks", (pytest.param(3, marks=pytest.mark.long), 4))
+def test_every_cut_is_right_and_receives_what_the_model_says(ranks):
+    reports = run([task(name) for name in ON_CPU], ranks)
+    assert len(reports) == ranks
+    for name, each in zip(ON_CPU, zip(*reports, strict=True), strict=True):
+        assert all(report["far"] == 0 and not report["findings"] for report in each), name
+        counted = sum(report["received"] for report in each) / ranks
+        assert counted == pytest.approx(received(name, M, N, K, ranks), rel=1e-6), name
+        assert each[0]["held"] == pytest.approx(held(name, M, N, K, ranks)), name
+
+
+def hasty(a, b):
+    p, rank = dist.get_world_size(), dist.get_rank()  # noqa: F821
+    c = a.new_empty(len(a) * p, b.shape[1])
+    here = a
+    for step in range(p):
+        there = torch.empty_like(a)
+        if step < p - 1:
+            cuts.passed_on(here, there)
+        cuts.multiply(here, b, cuts.part(c, 0, (rank - step) % p, p))
+        here = there
+    return c
+
+
+def one_buffer(a, b):
+    p, rank = dist.get_world_size(), dist.get_rank()  # noqa: F821
+    c = a.new_empty(len(a) * p, b.shape[1])
+    here = a.clone()
+    for step in range(p):
+        waits = cuts.passed_on(here, here) if step < p - 1 else []
+        cuts.multiply(here, b, cuts.part(c, 0, (rank - step) % p, p))
+        for wait in waits:
+            wait.wait()
+    return c
+
+
+def writes_what_is_sent(a, b):
+    own, there = a.clone(), torch.empty_like(a)
+    waits = cuts.passed_on(own, there)
+    own.zero_()
+    for wait in waits:
+        wait.wait()
+    return cuts.gathered(a, b)
+
+
+def test_a_missing_wait_is_found_whatever_the_result():
+    functions = hasty, writes_what_is_sent
+    for each in run([sourced(function, "ring") for function in functions], 2):
+        late, early = (report["findings"] for report in each)
+        assert late == [
+            "`cuts.multiply(here, b, cuts.part(c, 0, (rank - step) % p, p))` reads rows that are "
+            "still being received: no wait came before"
+        ]
+        assert early[0].startswith("`own.zero_()` writes rows that are still being sent")
+
+
+def without_the_sum(a, b):
+    return cuts.columns(a, b)
+
+
+def changes_its_input(a, b):
+    c = cuts.gathered(a, b)
+    a += 1
+    return c
+
+
+def too_few_rows(a, b):
+    return cuts.gathered(a, b)[1:]
+
+
+@pytest.mark.parametrize(
+    ("function", "like", "match"),
+    [
+        (one_buffer, "ring", r"`waits = .*passed_on\(here, here\).*` receives into memory that it"),
+        pytest.param(
+            without_the_sum, "inner", r"rank (.)'s part of C is wrong by \d", marks=pytest.mark.long
+        ),
+        pytest.param(
+            changes_its_input, "gathered", "part of A was changed", marks=pytest.mark.long
+        ),
+        pytest.param(
+            too_few_rows, "gathered", r"has \(95, 60\) of C, wanted \(96, 60\)",
+            marks=pytest.mark.long,
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_part_is_an_error_in_the_rank_s_words(function, like, match):
+    with pytest.raises(RanksError, match=match):
+        tried(function, M, N, K, 2, like=like)
+
+
+def test_an_unknown_cut_is_refused_before_anything_starts():
+    with pytest.raises(ValueError, match="there is no cut 'diagonal'; there are rows, columns"):
+        tried("diagonal", M, N, K, 2)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "kind", "writes", "found"),
+    [
+        (0, 4, "received", False, True),
+        (3, 8, "received", False, True),
+        (4, 8, "received", False, False),
+        (0, 4, "sent", False, False),
+        (0, 1, "sent", True, True),
+        (4, 5, "sent", True, False),
+    ],
+)
+def test_memory_meets_where_bytes_do(start, stop, kind, writes, found):
+    memory, pending = torch.zeros(8), Pending()
+    pending.moving = [(kind, memory[:4])]
+    with pending:
+        part = memory[start:stop]  # a view reads nothing
+        assert pending.findings == []
+        part.add_(1) if writes else part.sum()
+    assert bool(pending.findings) == found
+
+
+@pytest.mark.gpu
+@pytest.mark.alone
+@pytest.mark.gpus
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_every_cut_is_right_on_gpus(dtype):
+    ranks = torch.cuda.device_count()
+    sizes = [(48, 64, 80), (512, 256, 384), (1000, 264, 72)]
+    for m, n, k in sizes:
+        scaled = {"m": m * ranks, "n": n * ranks, "k": k * ranks, "dtype": dtype, "whole": False}
+        reports = run([task(name) | scaled for name in CUTS], ranks, device="cuda")
+        assert all(not report["findings"] for each in reports for report in each)

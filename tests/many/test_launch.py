@@ -1,0 +1,123 @@
+"""many/launch.py: whatever happens to a rank, there is an error in words, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from tiled_matmul.many import RanksError, run  # noqa: E402
+
+TASK = {"do": "check", "cut": "inner", "m": 8, "n": 8, "k": 8, "dtype": "float16", "whole": True}
+# What ranks run instead of the worker: a fault, and then the worker.
+PROGRAM = """
+import os, signal, sys, time
+from pathlib import Path
+from tiled_matmul.many import cuts, worker
+rank = int(os.environ["RANK"])
+{fault}
+raise SystemExit(worker.main(Path(sys.argv[1])))
+"""
+DIES = """
+if rank == 1:
+    worker.agree = lambda mine: os.kill(os.getpid(), signal.SIGKILL)
+"""
+HANGS = """
+if rank == 1:
+    worker.agree = lambda mine: time.sleep(1000)
+"""
+DIFFERS = """
+if rank == 1:
+    there = worker.versions()
+    worker.versions = lambda: there | {"torch": "0.1"}
+"""
+
+
+def faulty(tmp_path, fault):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM.format(fault=fault))
+    return [str(path)]
+
+
+def ranks_of(folder):
+    """Return the processes whose command line names a folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any(str(folder) in part for part in process.info["cmdline"] or ()):
+            found.append(process)
+    return found
+
+
+def no_rank_is_left(folder):
+    until = time.monotonic() + 10
+    while ranks_of(folder) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert ranks_of(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "match"),
+    [
+        (DIES, "torchrun ended with 1, and no rank said why|rank 0: RuntimeError"),
+        pytest.param(
+            HANGS, r"rank 0: .*(timed out|Timed out|timeout)", marks=pytest.mark.long
+        ),
+        pytest.param(
+            DIFFERS, r"(?s)rank 0: .*rank 1 has versions .*'torch': '0.1'.* and rank 0 has .*"
+            r"\nrank 1: ValueError", marks=pytest.mark.long,
+        ),
+    ],
+)  # fmt: skip
+def test_a_faulty_rank_is_an_error_soon_and_nothing_is_left(tmp_path, fault, match):
+    began = time.monotonic()
+    with pytest.raises(RanksError, match=match):
+        run([TASK], 2, timeout_s=3, program=faulty(tmp_path, fault))
+    assert time.monotonic() - began < 60  # importing torch in three processes is most of it
+    no_rank_is_left(tmp_path)
+
+
+@pytest.mark.long
+def test_sizes_that_do_not_divide_are_an_error_on_every_rank():
+    with pytest.raises(RanksError) as error:
+        run([TASK | {"k": 9}], 2)
+    words = "ValueError: 9 does not divide into 2 parts"
+    assert str(error.value).splitlines() == [f"rank 0: {words}", f"rank 1: {words}"]
+
+
+def test_too_few_gpus_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ValueError, match="2 ranks need 2 GPUs, and there are 1"):
+        run([TASK], 2, device="cuda")
+
+
+WAITING = """
+import sys
+from tiled_matmul.many import run
+run([{task}], 2, timeout_s=300, program=[sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize(
+    "number", (signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long))
+)
+def test_ranks_end_with_the_process_that_started_them(tmp_path, number):
+    mark = tmp_path / "begun"
+    begun = f"Path({str(mark)!r}).touch()\ntime.sleep(1000)"
+    [program] = faulty(tmp_path, begun)
+    command = [sys.executable, "-c", WAITING.format(task=TASK), program]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as started:
+        until = time.monotonic() + 120
+        while not mark.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        assert mark.exists() and len(ranks_of(tmp_path)) >= 3
+        os.kill(started.pid, number)
+        started.wait(30)
+    no_rank_is_left(tmp_path)
