@@ -95,13 +95,14 @@ def kernel_source(marker: str, root: Path = ROOT) -> str:
 def shown_source(source: str, root: Path = ROOT) -> str | None:
     """Return the source that a cell's call `show_source(module.name)` must show, or None.
 
-    `module` is one of the ladder's. The file is read, not imported. Raises ValueError if it is not
-    there or defines no such name.
+    `module` is one of the ladder's, or `cuts`. The file is read, not imported. Raises ValueError if
+    it is not there or defines no such name.
     """
     match = SHOWN.search(source)
     if not match:
         return None
-    path = rung_file(match[1], root)
+    many = root / "src" / "tiled_matmul" / "many"
+    path = many / "cuts.py" if match[1] == "cuts" else rung_file(match[1], root)
     return _definition(read_text(path), match[2], path.name)
 
 

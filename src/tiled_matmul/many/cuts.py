@@ -37,14 +37,14 @@ def columns(a: Tensor, b: Tensor) -> Tensor:
 
 
 def inner(a: Tensor, b: Tensor) -> Tensor:
-    """K is cut: a (M, K/p), b (K/p, N). Each rank has a part of every sum. Returns all of C."""
+    """K is cut: a (M, K/p), b (K/p, N). Adds the parts of all ranks. Returns all of C."""
     c = matmul(a, b)
     dist.all_reduce(c)
     return c
 
 
 def scattered(a: Tensor, b: Tensor) -> Tensor:
-    """K is cut, as in `inner`. Returns the rank's rows of C: half of what travels there."""
+    """K is cut: a (M, K/p), b (K/p, N). Adds the parts. Returns the rank's rows of C."""
     parts = matmul(a, b)
     c = parts.new_empty(len(parts) // dist.get_world_size(), parts.shape[1])
     reduce_scatter(c, parts)
@@ -54,7 +54,7 @@ def scattered(a: Tensor, b: Tensor) -> Tensor:
 def gathered(a: Tensor, b: Tensor) -> Tensor:
     """M of A and N of B are cut: a (M/p, K), b (K, N/p). Returns the rank's columns of C.
 
-    Everybody needs all rows of A, which are gathered first.
+    Every rank needs all rows of A, so they are gathered first.
     """
     whole = a.new_empty(len(a) * dist.get_world_size(), a.shape[1])
     all_gather(whole, a)
@@ -62,7 +62,7 @@ def gathered(a: Tensor, b: Tensor) -> Tensor:
 
 
 def ring(a: Tensor, b: Tensor) -> Tensor:
-    """As `gathered`, but rows of A travel from rank to rank while others are multiplied."""
+    """As `gathered`, but rows of A go from rank to rank while others are multiplied."""
     p, rank = dist.get_world_size(), dist.get_rank()
     c = a.new_empty(len(a) * p, b.shape[1])
     here, buffers = a, [torch.empty_like(a), torch.empty_like(a)]
@@ -93,10 +93,9 @@ def ring_of_sums(a: Tensor, b: Tensor) -> Tensor:
 
 
 def pulled(a: Tensor, b: Tensor) -> Tensor:
-    """As `gathered`, but each rank copies rows out of the others' memory, by its copy engine.
+    """As `gathered`, but each rank's copy engine copies rows from the others' memory.
 
-    That needs no multiprocessor, so the products have them all. A barrier on the GPU says when the
-    others' rows are there, and another when nobody reads ours any more.
+    After the first barrier the others' rows are ready. After the second, no rank reads ours.
     """
     p, rank = dist.get_world_size(), dist.get_rank()
     shared, handle = symmetric(a)
@@ -122,16 +121,15 @@ def pulled(a: Tensor, b: Tensor) -> Tensor:
 
 
 def summa(a: Tensor, b: Tensor) -> Tensor:
-    """M and N are cut over a grid of ranks, K of A and B too. Returns the rank's tile of C.
+    """Ranks form a grid: a (M/rows, K/columns), b (K/rows, N/columns). Returns a tile of C.
 
-    a is (M/rows, K/columns), b (K/rows, N/columns). Step by step, the ranks that hold a panel of
-    K send it along their row or column of the grid, and everybody adds its product.
+    Panel by panel of K, the ranks that hold it send it along their row or column of the grid.
     """
     (high, wide), (row, column), across, down = grid()
     panels = lcm(high, wide)
     c = torch.zeros(len(a), b.shape[1], dtype=torch.float32, device=a.device)
     for panel in range(panels):
-        # Who holds it: the ranks of one column of the grid, for A, and of one row, for B.
+        # A's panel is held by one column of the grid, B's by one row.
         a_from, a_part = divmod(panel, panels // wide)
         b_from, b_part = divmod(panel, panels // high)
         a_panel = part(a, 1, a_part, panels // wide).clone(memory_format=DENSE)

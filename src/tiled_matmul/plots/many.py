@@ -109,7 +109,7 @@ def beside(us: Mapping[str, float], product: float, transfer: float, finding: st
         (product, "product alone", style.C),
         (transfer, "transfer alone", style.FAULT),
     ):
-        ax.axvline(value, color=color, lw=1.4, ls="--")
+        ax.plot([value, value], [-0.5, len(us) - 0.5], color=color, lw=1.4, ls="--")
         ax.text(value, -0.75, label, fontsize=8, color=color, ha="center")
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.95)

@@ -1,0 +1,3 @@
+def ring(rank, p):
+    # your code: roughly 8 lines
+    return []

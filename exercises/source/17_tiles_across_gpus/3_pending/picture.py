@@ -1,0 +1,9 @@
+from tiled_matmul.plots import many
+
+many.lanes(
+    {
+        "too early": [("transfer", 0, 6), ("product", 4, 8)],
+        "after the wait": [("transfer", 0, 6), ("product", 6, 10)],
+    },
+    "Which product reads rows that are not there yet?",
+)

@@ -1,0 +1,3 @@
+def too_early(calls):
+    # your code: roughly 12 lines
+    return -1

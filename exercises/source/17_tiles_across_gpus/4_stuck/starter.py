@@ -1,0 +1,3 @@
+def stuck(ranks):
+    # your code: roughly 8 lines
+    return [-1, []]
