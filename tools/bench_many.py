@@ -65,16 +65,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from tiled_matmul.files import replace_text
     from tiled_matmul.many import run
+    from tiled_matmul.many.cuts import GPUS_ONLY
     from tiled_matmul.measure.provenance import provenance
 
-    ranks = torch.cuda.device_count()
+    if (ranks := torch.cuda.device_count()) < 2:
+        parser.error(f"this takes two GPUs or more, and there is {ranks}")
     todo = tasks([int(size) for size in given.sizes.split(",")], ranks)
     reports = run(todo, ranks, device="cuda", timeout_s=50)
     taken: dict[str, Any] = {"provenance": provenance("gpu"), "ranks": ranks}
     taken |= {"checked": [], "moved": {}, "link": {}, "times": []}
     for task, each in zip(todo, zip(*reports, strict=True), strict=True):
         if task["do"] == "check":
-            counted = max(report["received"] for report in each)
+            counted = None  # of what copy engines pull, calls say nothing
+            if task["cut"] not in GPUS_ONLY:
+                counted = max(report["received"] for report in each)
             taken["checked"].append({key: task[key] for key in ("cut", *"mnk")})
             taken["checked"][-1] |= {"received": counted, "held": each[0]["held"]}
         elif task["do"] == "moved":

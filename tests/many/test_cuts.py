@@ -102,7 +102,8 @@ def too_few_rows(a, b):
     [
         (one_buffer, "ring", r"`waits = .*passed_on\(here, here\).*` receives into memory that it"),
         pytest.param(
-            without_the_sum, "inner", r"rank (.)'s part of C is wrong by \d", marks=pytest.mark.long
+            without_the_sum, "inner", r"rank (.)'s part of C is wrong in rows \d+ to \d+: by \d",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             changes_its_input, "gathered", "part of A was changed", marks=pytest.mark.long
@@ -119,7 +120,7 @@ def test_a_wrong_part_is_an_error_in_the_rank_s_words(function, like, match):
 
 
 def test_an_unknown_cut_is_refused_before_anything_starts():
-    with pytest.raises(ValueError, match="there is no cut 'diagonal'; there are rows, columns"):
+    with pytest.raises(ValueError, match="there is no cut .diagonal.; on a CPU there are rows"):
         tried("diagonal", M, N, K, 2)
 
 
@@ -155,3 +156,66 @@ def test_every_cut_is_right_on_gpus(dtype):
         scaled = {"m": m * ranks, "n": n * ranks, "k": k * ranks, "dtype": dtype, "whole": False}
         reports = run([task(name) | scaled for name in CUTS], ranks, device="cuda")
         assert all(not report["findings"] for each in reports for report in each)
+
+
+def with_isend(a, b):
+    dist.isend(a, 1 - dist.get_rank())  # noqa: F821
+    return cuts.gathered(a, b)
+
+
+def without_waiting(a, b):
+    whole = a.new_empty(2 * len(a), a.shape[1])
+    cuts.all_gather(whole, a, async_op=True)
+    return cuts.columns(whole, b)
+
+
+def as_a_list(a, b):
+    both = [torch.empty_like(a) for _ in range(2)]
+    dist.all_gather(both, a)  # noqa: F821
+    return cuts.columns(torch.cat(both), b)
+
+
+def both_at_once(a, b):
+    there = torch.empty_like(a)
+    send = [dist.P2POp(dist.isend, a, 1 - dist.get_rank()) for _ in range(2)]  # noqa: F821
+    receive = [dist.P2POp(dist.irecv, x, 1 - dist.get_rank()) for x in (there, a.clone())]  # noqa: F821
+    for wait in dist.batch_isend_irecv([*send, *receive]):  # noqa: F821
+        wait.wait()
+    ordered = (a, there) if dist.get_rank() == 0 else (there, a)  # noqa: F821
+    return cuts.columns(torch.cat(ordered), b)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("function", "match"),
+    [
+        (with_isend, "`dist.isend.*: start transfers by `batch_isend_irecv`"),
+        (without_waiting, "`cuts.all_gather.*: an asynchronous collective is not watched"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(function, match):
+    with pytest.raises(RanksError, match=match):
+        tried(function, M, N, K, 2, like="gathered")
+
+
+@pytest.mark.long
+def test_lists_are_counted_and_one_part_may_be_sent_twice():
+    tasks = [sourced(function, "gathered") for function in (as_a_list, both_at_once)]
+    for each in run(tasks, 2):
+        assert all(report["far"] == 0 and report["findings"] == [] for report in each)
+        assert each[0]["received"] == each[0]["model"] == received("gathered", M, N, K, 2)
+
+
+@pytest.mark.parametrize(
+    ("cut", "options", "match"),
+    [
+        (lambda a, b: a, {"like": "ring"}, "a function that begins with def"),
+        (hasty, {}, "`like` says which parts a function gets; on a CPU there are rows"),
+        ("pulled", {}, "there is no cut 'pulled'; on a CPU there are rows"),
+        ("rows", {"m": 0}, "^m must be .*got 0"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused_before_anything_starts(cut, options, match):
+    sizes = {"m": M, "n": N, "k": K} | {x: y for x, y in options.items() if x != "like"}
+    with pytest.raises(ValueError, match=match):
+        tried(cut, **sizes, ranks=2, like=options.get("like", ""))

@@ -78,7 +78,8 @@ def do_moved(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
 
 def received_by_links(device: torch.device) -> float | None:
     """Return the bytes that a GPU's links have received, or None if the driver does not count."""
-    command = ["nvidia-smi", "nvlink", "-gt", "d", "-i", str(device.index)]
+    gpu = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+    command = ["nvidia-smi", "nvlink", "-gt", "d", "-i", gpu]
     told = subprocess.run(command, capture_output=True, text=True).stdout
     found = re.findall(r"Data Rx: (\d+) KiB", told)
     return 1024.0 * sum(map(int, found)) if found else None
@@ -163,7 +164,8 @@ def _fused(a: Tensor, b: Tensor) -> Callable:
     """Return torch's gather and product in one operator."""
     mine, columns = own(CUTS["gathered"], a, b)
     group = dist.group.WORLD.group_name
-    return lambda: torch.ops.symm_mem.fused_all_gather_matmul(mine, [columns], 0, group)
+    fused = torch.ops.symm_mem.fused_all_gather_matmul
+    return lambda: fused(mine, [columns], 0, group, return_A=False)
 
 
 def _gathered(a: Tensor, b: Tensor) -> Callable:

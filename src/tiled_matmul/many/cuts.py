@@ -17,12 +17,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from tiled_matmul.many.pending import touched
 from tiled_matmul.models.many import grid_of
 from tiled_matmul.torch import matmul
 
 # From torch 2.13 on the old names warn.
 all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-DENSE = torch.contiguous_format
 reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 
@@ -103,7 +103,6 @@ def pulled(a: Tensor, b: Tensor) -> Tensor:
     whole = a.new_empty(len(a) * p, a.shape[1])
     copies, products = copy_stream(a.device), torch.cuda.current_stream()
     copies.wait_stream(products)
-    multiply(a, b, part(c, 0, rank, p))
     with torch.cuda.stream(copies):
         if a.data_ptr() != shared.data_ptr():
             shared.copy_(a)
@@ -113,6 +112,7 @@ def pulled(a: Tensor, b: Tensor) -> Tensor:
             part(whole, 0, other, p).copy_(handle.get_buffer(other, a.shape, a.dtype))
             arrived[other] = copies.record_event()
         handle.barrier(channel=1)
+    multiply(a, b, part(c, 0, rank, p))
     for other, event in arrived.items():
         products.wait_event(event)
         multiply(part(whole, 0, other, p), b, part(c, 0, other, p))
@@ -132,8 +132,12 @@ def summa(a: Tensor, b: Tensor) -> Tensor:
         # A's panel is held by one column of the grid, B's by one row.
         a_from, a_part = divmod(panel, panels // wide)
         b_from, b_part = divmod(panel, panels // high)
-        a_panel = part(a, 1, a_part, panels // wide).clone(memory_format=DENSE)
-        b_panel = part(b, 0, b_part, panels // high).clone(memory_format=DENSE)
+        a_panel = a.new_empty(len(a), a.shape[1] * wide // panels)
+        b_panel = b.new_empty(len(b) * high // panels, b.shape[1])
+        if column == a_from:
+            a_panel.copy_(part(a, 1, a_part, panels // wide))
+        if row == b_from:
+            b_panel.copy_(part(b, 0, b_part, panels // high))
         dist.broadcast(a_panel, row * wide + a_from, group=across)
         dist.broadcast(b_panel, b_from * wide + column, group=down)
         c += matmul(a_panel, b_panel)
@@ -159,6 +163,7 @@ def part(x: Tensor, axis: int, index: int, count: int) -> Tensor:
 def multiply(a: Tensor, b: Tensor, out: Tensor) -> None:
     """Multiply into out, which may be rows of a larger matrix."""
     if a.is_cuda:
+        touched(a, b, written=out)
         from tiled_matmul.ladder import triton_best
 
         triton_best.matmul(a, b, out=out)
@@ -172,7 +177,10 @@ _grids: dict[int, tuple] = {}
 
 
 def symmetric(like: Tensor) -> tuple[Tensor, object]:
-    """Return memory of this shape that all ranks can read, and its handle; one for each shape."""
+    """Return memory that all ranks can read, and its handle: one for each shape and dtype.
+
+    Every `pulled` with rows of that shape copies them there, unless they are in it.
+    """
     from torch.distributed import _symmetric_memory as symmetric_memory
 
     key = tuple(like.shape), like.dtype
@@ -184,7 +192,9 @@ def symmetric(like: Tensor) -> tuple[Tensor, object]:
 
 def copy_stream(device: torch.device) -> torch.cuda.Stream:
     """Return a stream for copies beside the products, one for each device."""
-    return _streams.setdefault(device, torch.cuda.Stream(device))
+    if device not in _streams:
+        _streams[device] = torch.cuda.Stream(device, priority=-1)  # before products
+    return _streams[device]
 
 
 def grid() -> tuple[tuple[int, int], tuple[int, int], dist.ProcessGroup, dist.ProcessGroup]:

@@ -15,12 +15,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tiled_matmul.many.cuts import CUTS
+from tiled_matmul.kit.arguments import positive
+from tiled_matmul.many.cuts import CUTS, GPUS_ONLY
+from tiled_matmul.many.start import LAUNCHER
 
 WORKER = "tiled_matmul.many.worker"
 # NVLink's multicast can put a host's GPUs out of service.
 NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
 GRACE_S = 5  # from a request to end until it is enforced
+TRIED_S = 120  # for a function of one's own
+MOST_PRINTED = 3000  # bytes that an error shows
+CUT_OFF = ("Connection closed by peer", "Connection reset by peer")
 
 
 class RanksError(RuntimeError):
@@ -29,13 +34,14 @@ class RanksError(RuntimeError):
 
 def run(
     tasks: Sequence[dict[str, Any]], ranks: int, *, device: str = "cpu", timeout_s: float = 60,
-    program: Sequence[str] = ("-m", WORKER),
+    most_s: float = 600, program: Sequence[str] = ("-m", WORKER),
 ) -> list[list[dict[str, Any]]]:  # fmt: skip
     """Return each rank's reports of the tasks.
 
     `device` is "cpu" (gloo) or "cuda" (NCCL, a GPU for each rank). A collective that waits longer
-    than `timeout_s` fails, and so does a run of ten times that. `program` are Python's arguments
-    for what the ranks run. Raises ValueError for too few GPUs, and RanksError if a rank fails.
+    than `timeout_s` fails, and so does a run of more than `most_s`. `program` are Python's
+    arguments for what the ranks run. Raises ValueError for too few GPUs, and RanksError if a rank
+    fails.
     """
     if device == "cuda":
         import torch
@@ -46,7 +52,7 @@ def run(
         job = Path(folder, "job.json")
         text = {"tasks": list(tasks), "device": device, "timeout_s": timeout_s}
         job.write_text(json.dumps(text), encoding="utf-8")
-        printed, status = _torchrun([*program, str(job)], ranks, 10 * timeout_s)
+        printed, status = _torchrun([*program, str(job)], ranks, most_s)
         reports = [job.with_name(f"report{rank}.json") for rank in range(ranks)]
         if status == 0 and all(report.exists() for report in reports):
             return [json.loads(report.read_text(encoding="utf-8")) for report in reports]
@@ -62,14 +68,20 @@ def tried(
     `torch`, `dist` and `cuts`. Each rank's part of C is checked. Raises ValueError for an unknown
     name, and RanksError with the ranks' words if sizes do not divide or a part is wrong.
     """
-    name = like or cut
-    if name not in CUTS:
-        raise ValueError(f"there is no cut {name!r}; there are {', '.join(CUTS)}")
+    known = [name for name in CUTS if name not in GPUS_ONLY]
+    name = like or (cut if isinstance(cut, str) else "")
+    if name not in known:
+        why = f"there is no cut {name!r}" if name else "`like` says which parts a function gets"
+        raise ValueError(f"{why}; on a CPU there are {', '.join(known)}")
+    for size, value in (("m", m), ("n", n), ("k", k), ("ranks", ranks)):
+        positive(size, value)
     task = {"do": "check", "cut": name, "m": m, "n": n, "k": k, "dtype": dtype, "whole": True}
     if callable(cut):
+        if not inspect.isfunction(cut) or cut.__name__ == "<lambda>":
+            raise ValueError(f"a cut is a function that begins with def, got {cut!r}")
         source = textwrap.dedent(inspect.getsource(cut))
         task |= {"source": source, "function": cut.__name__}
-    return [reports[0] for reports in run([task], ranks)]
+    return [reports[0] for reports in run([task], ranks, most_s=TRIED_S)]
 
 
 def _torchrun(arguments: Sequence[str], ranks: int, most_s: float) -> tuple[str, int | None]:
@@ -77,9 +89,10 @@ def _torchrun(arguments: Sequence[str], ranks: int, most_s: float) -> tuple[str,
     command = [sys.executable, "-m", "tiled_matmul.many.start", "--standalone"]
     command += ["--nproc-per-node", str(ranks), *arguments]
     environment = {"OMP_NUM_THREADS": "1"} | os.environ | NO_MULTICAST
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+    environment[LAUNCHER] = str(os.getpid())
+    with tempfile.TemporaryFile() as output:
         started = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, env=environment, text=True
+            command, stdout=output, stderr=subprocess.STDOUT, env=environment
         )
         try:
             status = started.wait(most_s)
@@ -87,8 +100,8 @@ def _torchrun(arguments: Sequence[str], ranks: int, most_s: float) -> tuple[str,
             status = None
         finally:  # also where this process is interrupted
             _end(started)
-        output.seek(0)
-        return output.read(), status
+        output.seek(max(0, output.seek(0, os.SEEK_END) - MOST_PRINTED))
+        return output.read().decode("utf-8", "replace"), status
 
 
 def _end(started: subprocess.Popen) -> None:
@@ -112,5 +125,9 @@ def _words(folder: Path, ranks: int, status: int | None, printed: str) -> str:
         for rank, error in enumerate(errors)
         if error.exists()
     ]
-    ended = "they took too long" if status is None else f"torchrun ended with {status}"
-    return "\n".join(said) if said else f"{ended}, and no rank said why:\n{printed[-3000:]}"
+    # A rank whose neighbour has ended says only that.
+    causes = [words for words in said if not any(cut_off in words for cut_off in CUT_OFF)]
+    if causes or said:
+        return "\n".join(causes or said)
+    ended = "they did not end in time" if status is None else f"torchrun ended with {status}"
+    return f"{ended}, and no rank said why:\n{printed}"

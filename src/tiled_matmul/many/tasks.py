@@ -14,6 +14,7 @@ from tiled_matmul.many import cuts
 from tiled_matmul.many.cuts import CUTS, Cut
 from tiled_matmul.many.pending import SOURCE, Pending
 from tiled_matmul.many.traffic import Traffic
+from tiled_matmul.models.many import received
 
 ROWS = 64  # of a part of C that are checked
 
@@ -49,27 +50,36 @@ def check(cut: Cut, c: Tensor, a: Tensor, b: Tensor, exact: bool) -> float:
     rows, columns = (torch.arange(size, device=a.device) for size in (a.shape[0], b.shape[1]))
     at = cut.parts(a, b, rows[:, None].expand(-1, b.shape[1]), rank=rank, count=p)[2]
     left = cut.parts(a, b, columns.expand(a.shape[0], -1), rank=rank, count=p)[2][0]
+    if not isinstance(c, Tensor):
+        raise ValueError(f"rank {rank} returned {c!r}, wanted its part of C")
+    if c.dtype != a.dtype:
+        raise ValueError(f"rank {rank}'s part of C is {c.dtype}, wanted {a.dtype}")
     if c.shape != at.shape:
         raise ValueError(f"rank {rank} has {tuple(c.shape)} of C, wanted {tuple(at.shape)}")
     some = torch.linspace(0, len(c) - 1, min(len(c), ROWS), device=a.device).long()
     wanted = a[at[some, 0]].double() @ b.double()[:, left]
     largest = wanted.abs().max().item()
-    far = (c[some].double() - wanted).abs().max().item()
+    by_row = (c[some].double() - wanted).abs().amax(1)
+    far = by_row.max().item()
     most = 0 if exact else 2 * (p + 1) * torch.finfo(c.dtype).eps * largest
     if not far <= most:
-        raise ValueError(f"rank {rank}'s part of C is wrong by {far:.3g} of {largest:.3g}")
+        bad = some[~(by_row <= most)].tolist()
+        raise ValueError(
+            f"rank {rank}'s part of C is wrong in rows {bad[0]} to {bad[-1]}: by {far:.3g}, where "
+            f"the largest element is {largest:.3g}"
+        )
     return far / largest if largest else 0.0
 
 
 def cut_of(task: dict[str, Any]) -> Cut:
     """Return a task's cut: one of CUTS, or the function in its `source`, whose parts are as there.
 
-    The source may use `torch`, `dist` and `cuts`.
+    The source may use `torch`, `dist`, `cuts` and what is in it.
     """
     cut, source = CUTS[task["cut"]], task.get("source")
     if source is None:
         return cut
-    names = {"torch": torch, "dist": dist, "cuts": cuts}
+    names = vars(cuts) | {"torch": torch, "dist": dist, "cuts": cuts}
     # So that findings can quote its lines.
     linecache.cache[SOURCE] = len(source), None, source.splitlines(keepends=True), SOURCE
     exec(compile(source, SOURCE, "exec"), names)
@@ -90,11 +100,15 @@ def do_check(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
     if device.type == "cuda":
         torch.cuda.synchronize()
     held = sum(x.numel() * x.element_size() for x in parts)
-    report = {"received": traffic.received, "calls": traffic.calls, "held": held}
+    sizes = (task[name] for name in "mnk")
+    model = received(task["cut"], *sizes, dist.get_world_size(), a.element_size())
+    report = {"received": traffic.received, "model": model, "calls": traffic.calls, "held": held}
     if pending.findings:
         return report | {"findings": list(dict.fromkeys(pending.findings)), "far": None}
     for name, part, before in zip("AB", parts, own(cut, a, b), strict=True):
         if not torch.equal(part, before):
             raise ValueError(f"rank {dist.get_rank()}'s part of {name} was changed")
-    far = check(cut, c, a, b, exact=bool(task.get("whole")))
+    # Sums of so few whole numbers have no rounding.
+    exact = bool(task.get("whole")) and task["k"] <= 2 / torch.finfo(a.dtype).eps
+    far = check(cut, c, a, b, exact=exact)
     return report | {"findings": [], "far": far}

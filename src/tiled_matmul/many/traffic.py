@@ -14,7 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Traffic(TorchDispatchMode):
-    """Inside it, `received` grows by the bytes of each call, and `calls` lists their names."""
+    """Inside it, `received` grows by the bytes of each call, and `calls` lists their names.
+
+    Raises ValueError for a call that it cannot count.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,8 +26,11 @@ class Traffic(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: Any = None
     ) -> Any:
-        if func.namespace == "c10d" and (count := RECEIVED.get(name := func._opname)):
-            self.received += count(args)
+        if func.namespace == "c10d":
+            if (name := func._opname) not in RECEIVED:
+                known = ", ".join(RECEIVED)
+                raise ValueError(f"what {name} receives is not counted; there are {known}")
+            self.received += RECEIVED[name](args)
             self.calls.append(name)
         return func(*args, **(kwargs or {}))
 
@@ -63,5 +69,8 @@ RECEIVED = {
     "allreduce_": lambda args: round(2 * _bytes(args[0]) * _share(args)),
     "_allgather_base_": lambda args: round(_bytes(args[0]) * _share(args)),
     "_reduce_scatter_base_": lambda args: round(_bytes(args[1]) * _share(args)),
+    "allgather_": lambda args: round(_bytes(args[0]) * _share(args)),
+    "reduce_scatter_": lambda args: round(_bytes(args[1]) * _share(args)),
     "broadcast_": _broadcast,
+    "barrier": lambda args: 0,
 }

@@ -6,7 +6,6 @@ one, and writes its report, or its error, beside JOB.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import os
@@ -23,24 +22,32 @@ import torch.distributed as dist
 
 from tiled_matmul.files import replace_text
 from tiled_matmul.many import tasks
-from tiled_matmul.many.start import END_WITH_PARENT
+from tiled_matmul.many.pending import SOURCE
+from tiled_matmul.many.start import TORCHRUN, end_with
 
 
 def main(path: Path) -> int:
     """Do a job's tasks on this rank. Returns the exit status."""
-    ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
+    end_with(TORCHRUN, signal.SIGKILL)
     job = json.loads(path.read_text(encoding="utf-8"))
     rank = int(os.environ["RANK"])
     try:
         report = reported(job)
     except BaseException as error:
-        words = traceback.format_exception_only(error)[-1].strip()
+        words = traceback.format_exception_only(error)[-1].strip() + line_of(error)
         replace_text(path.with_name(f"error{rank}.txt"), words)
         print(f"rank {rank}: {words}", file=sys.stderr, flush=True)
         # The others may wait for this rank: leave at once, without waiting for them.
         os._exit(1)
     replace_text(path.with_name(f"report{rank}.json"), json.dumps(report))
     return 0
+
+
+def line_of(error: BaseException) -> str:
+    """Return the line of a cut that came as text in which an error was raised, or nothing."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.line for frame in frames if frame.filename == SOURCE]
+    return f", in `{lines[-1]}`" if lines else ""
 
 
 def reported(job: dict[str, Any]) -> list[dict[str, Any]]:
