@@ -78,7 +78,8 @@ def do_moved(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
 
 def received_by_links(device: torch.device) -> float | None:
     """Return the bytes that a GPU's links have received, or None if the driver does not count."""
-    gpu = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+    name = str(torch.cuda.get_device_properties(device).uuid)
+    gpu = name if name.startswith("GPU-") else f"GPU-{name}"
     command = ["nvidia-smi", "nvlink", "-gt", "d", "-i", gpu]
     told = subprocess.run(command, capture_output=True, text=True).stdout
     found = re.findall(r"Data Rx: (\d+) KiB", told)
