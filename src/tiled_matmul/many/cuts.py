@@ -95,7 +95,7 @@ def ring_of_sums(a: Tensor, b: Tensor) -> Tensor:
 def pulled(a: Tensor, b: Tensor) -> Tensor:
     """As `gathered`, but each rank's copy engine copies rows from the others' memory.
 
-    After the first barrier the others' rows are ready. After the second, no rank reads ours.
+    After the first barrier others' rows are ready. After the second, no rank reads ours.
     """
     p, rank = dist.get_world_size(), dist.get_rank()
     shared, handle = symmetric(a)
