@@ -121,3 +121,29 @@ def test_ranks_end_with_the_process_that_started_them(tmp_path, number):
         os.kill(started.pid, number)
         started.wait(30)
     no_rank_is_left(tmp_path)
+
+
+def test_torchrun_whose_launcher_has_ended_does_not_start():
+    command = [sys.executable, "-m", "tiled_matmul.many.start", "--help"]
+    environment = os.environ | {"TILED_MATMUL_LAUNCHER": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.strip() == "the process that started this one, 1, has ended"
+
+
+ENDLESS = """
+from pathlib import Path
+print("begun", flush=True)
+Path({mark!r}).touch()
+while True:
+    pass
+"""
+
+
+@pytest.mark.long
+def test_a_cut_that_never_ends_is_ended_and_shows_what_it_printed(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(ENDLESS.format(mark=str(tmp_path / "begun")))
+    with pytest.raises(RanksError, match="(?s)they did not end in time, and .*begun"):
+        run([TASK], 2, most_s=20, program=[str(program)])
+    no_rank_is_left(tmp_path)
