@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tiled_matmul.many import RanksError, run  # noqa: E402
+from tiled_matmul.many import RanksError, run, start  # noqa: E402
 
 TASK = {"do": "check", "cut": "inner", "m": 8, "n": 8, "k": 8, "dtype": "float16", "whole": True}
 # What ranks run instead of the worker: a fault, and then the worker.
@@ -124,7 +124,7 @@ def test_ranks_end_with_the_process_that_started_them(tmp_path, number):
 
 
 def test_torchrun_whose_launcher_has_ended_does_not_start():
-    command = [sys.executable, "-m", "tiled_matmul.many.start", "--help"]
+    command = [sys.executable, "-P", start.__file__, "--help"]
     environment = os.environ | {"TILED_MATMUL_LAUNCHER": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 1

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul.kit.arguments import positive
+from tiled_matmul.many import start
 from tiled_matmul.many.cuts import CUTS, GPUS_ONLY
-from tiled_matmul.many.start import LAUNCHER
 
 WORKER = "tiled_matmul.many.worker"
 # NVLink's multicast can put a host's GPUs out of service.
@@ -86,10 +86,11 @@ def tried(
 
 def _torchrun(arguments: Sequence[str], ranks: int, most_s: float) -> tuple[str, int | None]:
     """Return what was printed and the exit status, None if it had to be ended."""
-    command = [sys.executable, "-m", "tiled_matmul.many.start", "--standalone"]
+    # As a file: a module of this package would first import torch.
+    command = [sys.executable, "-P", start.__file__, "--standalone"]
     command += ["--nproc-per-node", str(ranks), *arguments]
     environment = {"OMP_NUM_THREADS": "1"} | os.environ | NO_MULTICAST
-    environment[LAUNCHER] = str(os.getpid())
+    environment[start.LAUNCHER] = str(os.getpid())
     with tempfile.TemporaryFile() as output:
         started = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, env=environment

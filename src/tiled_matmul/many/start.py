@@ -1,4 +1,4 @@
-"""torchrun, which ends when the process that started it does: `python -m tiled_matmul.many.start`.
+"""torchrun, which ends when the process that started it does: `launch` runs this file.
 
 Its arguments are torchrun's. It ends its ranks itself, and they end with it.
 """
