@@ -147,3 +147,18 @@ def test_a_cut_that_never_ends_is_ended_and_shows_what_it_printed(tmp_path):
     with pytest.raises(RanksError, match="(?s)they did not end in time, and .*begun"):
         run([TASK], 2, most_s=20, program=[str(program)])
     no_rank_is_left(tmp_path)
+
+
+NOWHERE = ["unshare", "--uts", "--user", "--map-root-user", "sh", "-c"]
+
+
+@pytest.mark.long
+def test_the_host_s_name_need_not_lead_anywhere():
+    try:
+        subprocess.run([*NOWHERE, "hostname nowhere.invalid"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"this machine lets nobody take another name: {error}")
+    program = f"from tiled_matmul.many import run; print(run([{TASK}], 2)[0][0]['far'])"
+    command = f'hostname nowhere.invalid && exec "{sys.executable}" -c "$0"'
+    done = subprocess.run([*NOWHERE, command, program], capture_output=True, text=True, timeout=100)
+    assert done.stdout == "0.0\n", done.stderr

@@ -88,8 +88,9 @@ def _torchrun(arguments: Sequence[str], ranks: int, most_s: float) -> tuple[str,
     """Return what was printed and the exit status, None if it had to be ended."""
     # As a file: a module of this package would first import torch.
     command = [sys.executable, "-P", start.__file__, "--standalone"]
-    command += ["--nproc-per-node", str(ranks), *arguments]
-    environment = {"OMP_NUM_THREADS": "1"} | os.environ | NO_MULTICAST
+    # This host's name need not lead anywhere.
+    command += ["--local-addr", "127.0.0.1", "--nproc-per-node", str(ranks), *arguments]
+    environment = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"} | os.environ | NO_MULTICAST
     environment[start.LAUNCHER] = str(os.getpid())
     with tempfile.TemporaryFile() as output:
         started = subprocess.Popen(
