@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tiled_matmul.kit.backend import select
 from tiled_matmul.machine import backend
@@ -70,9 +69,12 @@ def beyond_the_sample(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def left_out(config: pytest.Config) -> dict[str, str]:
     """Return the markers of tests that do not run, and why."""
-    out = {} if config.stash[BACKEND].name == "gpu" else {"gpu": "no GPU"}
-    if not out and torch.cuda.device_count() < 2:
-        out = {"gpus": "needs two GPUs"}
+    if config.stash[BACKEND].name == "gpu":
+        import torch
+
+        out = {"gpus": "needs two GPUs"} if torch.cuda.device_count() < 2 else {}
+    else:
+        out = {"gpu": "no GPU"}
     if os.environ.get("TILED_MATMUL_LONG") == "0":
         out |= {"long": "make test-long", "browser": "make test-browser"}
     return out

@@ -16,12 +16,11 @@ import triton
 import triton.language as tl
 
 from tiled_matmul.kit.arguments import beside, tensor_operands
-from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import candidates
 from tiled_matmul.kit.fused import Tiling, activation_of, beside_tile, number, operand
-from tiled_matmul.kit.grains import GRAIN, across, grain
+from tiled_matmul.kit.grains import GRAIN
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.measured import Product
+from tiled_matmul.kit.measured import Product, kind_of
 from tiled_matmul.kit.plans import remembered, scratch
 from tiled_matmul.kit.programs import can_overlap, cover, grouped, halves, launch, precision
 from tiled_matmul.ladder import triton_best
@@ -200,12 +199,9 @@ def finish_parts_kernel(
 
 def tiling_for(a, b, out, residual=None) -> Tiling:
     """Return the Tiling that `matmul` takes for these operands."""
-    gpu = select().gpu
-    capability = (9, 0) if gpu is None else gpu.capability
-    grains = grain(a), grain(b), GRAIN  # C needs no descriptor
-    sizes = a.shape[0], b.shape[1], a.shape[1], multiprocessors()
-    product = Product(*sizes, grains, across(a, b))
-    tiling = chosen(product, capability, a.element_size())
+    product, capability, bytes_each = kind_of(a, b, out)
+    product = replace(product, grains=(*product.grains[:2], GRAIN))  # C needs no descriptor
+    tiling = chosen(product, capability, bytes_each)
     beside = out.element_size() + (0 if residual is None else residual.element_size())
     return tiling.fitting(a.element_size(), beside)
 
