@@ -183,6 +183,7 @@ counters: $(READY) ## Nsight Compute's counters of rungs and of access patterns,
 			--out results/counters/$(GPU)-$$size-float16.json || exit 1; \
 	done
 	$(COUNT) order --out results/counters/order-$(GPU).json
+	$(COUNT) lowest --out results/counters/lowest-$(GPU).json
 	$(COUNT) patterns --out results/patterns/$(GPU).json
 
 search: $(READY) ## settings of the best rung against cuBLAS, into results/search/<GPU>.json

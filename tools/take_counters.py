@@ -3,6 +3,7 @@
     python tools/take_counters.py ladder --out FILE     every GPU rung of one dtype, and cuBLAS
     python tools/take_counters.py order --out FILE      one Triton kernel, programs in other orders
     python tools/take_counters.py patterns --out FILE   the kernels of tests/counted_kernels.py
+    python tools/take_counters.py lowest --out FILE     where rungs are slowest, and torch
 
 Each starts `ncu` on a second call of this file with `--launch`, which checks each output and then
 launches it where `ncu` looks. FILE is written whole or not at all; if something fails after `ncu`
@@ -393,6 +394,54 @@ def take_order(chosen: argparse.Namespace) -> str:
     return f"{len(launches)} launches, {len(metrics)} counters each"
 
 
+# --- Where rungs are slowest ----------------------------------------------------------------------
+
+
+def launch_lowest(chosen: argparse.Namespace) -> None:
+    """Check and warm up both sides of each case, then launch them where the profiler looks."""
+    import torch
+    from lowest import cases
+    from machine_name import short_name
+    from numba import cuda
+
+    from tiled_matmul.kit.launch import launch as launch_kernel
+
+    @cuda.jit
+    def end_of_rung(x):
+        pass
+
+    profiler = torch.cuda.cudart()
+    mark = torch.zeros(1, device="cuda")
+    launch_kernel(end_of_rung, (1,), (1,), mark)
+    for label, made in cases(short_name(torch.cuda.get_device_name())):
+        with torch.no_grad():
+            for side, call in made().items():
+                call()
+                torch.cuda.synchronize()
+                profiler.cudaProfilerStart()
+                call()
+                launch_kernel(end_of_rung, (1,), (1,), mark)
+                torch.cuda.synchronize()
+                profiler.cudaProfilerStop()
+                print(f"launched {label}; {side}", flush=True)
+        torch.cuda.empty_cache()
+
+
+def take_lowest(chosen: argparse.Namespace) -> str:
+    """Take the counters of both sides of each case and return what was taken."""
+    ncu = ncu_here()
+    known = known_metrics(ncu)
+    metrics, unknown, rows, printed = count(["lowest"], known, chosen.out, LADDER, STARTED_BY_US)
+    labels = re.findall(r"^launched (.+; \w+)$", printed, re.MULTILINE)
+    launches = {
+        label: [stored(label, row, metrics, LADDER) for row in part]
+        for label, part in split(rows, labels)
+    }
+    setting = {"cases": counters.LOWEST}
+    write(chosen.out, counters.as_text(of_counters(ncu), setting, unknown, launches))
+    return f"{len(launches)} launches, {len(metrics)} counters each"
+
+
 # --- Patterns of access ---------------------------------------------------------------------------
 
 
@@ -527,11 +576,12 @@ def numbers(text: str) -> list[int]:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     whole = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    subsets = whole.add_subparsers(dest="subset", required=True, metavar="ladder|order|patterns")
+    subsets = whole.add_subparsers(dest="subset", required=True, metavar="SUBSET")
     for name, text, take, launch in (
         ("ladder", "every GPU rung of one dtype, and cuBLAS", take_ladder, launch_ladder),
         ("order", "one Triton kernel, programs in other orders", take_order, launch_order),
         ("patterns", "kernels of tests/counted_kernels.py", take_patterns, launch_patterns),
+        ("lowest", "rungs where they are slowest, and of torch", take_lowest, launch_lowest),
     ):
         subset = subsets.add_parser(name, help=text, description=f"The counters of {text}.")
         subset.add_argument("--out", type=Path, metavar="FILE", help="the JSON file to write")

@@ -7,7 +7,7 @@ from counters_example import file, kernel, order_file, order_kernel
 
 from tiled_matmul.measure import counters
 
-SUBSETS = ("order", "patterns")
+SUBSETS = ("order", "patterns", "lowest")
 
 
 def write(path, stored):

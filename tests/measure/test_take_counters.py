@@ -251,6 +251,34 @@ def test_the_ladder_is_stored(tool, made_up_ncu, tmp_path):
     assert not out.with_suffix(".csv").exists()
 
 
+# Where rungs are slowest
+
+
+def test_both_sides_of_a_case_are_stored(tool, made_up_ncu, tmp_path):
+    lines = table(*(of_ladder(name) for name in ("nvjet", MARK, "triton_fp8", "reduce", MARK)))
+    printed = "launched 8 bits, tensor: 4×4×4; torch\nlaunched 8 bits, tensor: 4×4×4; ours\n"
+    asked = made_up_ncu([(0, lines, printed)], bare(counters.LADDER))
+    out = tmp_path / "lowest-gpu.json"
+    tool.take_lowest(argparse.Namespace(out=out))
+    found = counters.load(out)
+    theirs, ours = found.launches
+    assert (theirs, ours) == ("8 bits, tensor: 4×4×4; torch", "8 bits, tensor: 4×4×4; ours")
+    assert found[theirs]["time_ns"] == 1 and found[ours]["time_ns"] == 2
+    assert asked[0][0][-2:] == ["lowest", "--launch"]
+
+
+def test_the_lowest_cases_are_those_of_the_stored_benchmarks(tool, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import lowest
+
+    labels = [label for label, _ in lowest.cases("h200")]
+    kinds = [label.split(":")[0] for label in labels]
+    assert kinds[:5] == ["drawn", "drawn", "fused", "batch", "groups"]
+    assert kinds[5:] and all(kind.startswith("8 bits, ") for kind in kinds[5:])
+    with pytest.raises(ValueError, match="no-gpu"):
+        list(lowest.cases("no-gpu"))
+
+
 # Patterns of access
 
 

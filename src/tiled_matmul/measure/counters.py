@@ -1,7 +1,8 @@
 """GPU counters of launches from `results/counters/*.json`, under our own names.
 
-`tools/take_counters.py` collects them with NVIDIA's `ncu`. A file holds either every rung of the
-ladder at one problem, or one Triton kernel with its programs in several orders. Caches are flushed
+`tools/take_counters.py` collects them with NVIDIA's `ncu`. A file holds every rung of the ladder at
+one problem, one Triton kernel with its programs in several orders, or the cases of benchmarks where
+rungs are slowest. Caches are flushed
 before each launch and the clock is not locked, so times are close to those of the bench but not
 equal. For speed, use the records of the bench.
 """
@@ -23,6 +24,7 @@ from tiled_matmul.models.program_order import Setting
 
 COUNTERS = ROOT / "results" / "counters"
 BASELINE = "cublas"
+LOWEST = "of each benchmark, where a rung is slowest"
 LANES, SECTOR_BYTES = 32, 32
 
 # Our names for Nsight Compute's metrics. The ladder's figures need these on every GPU.
@@ -302,26 +304,28 @@ def order_of(label: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def load(path: str | os.PathLike) -> LadderCounters | OrderCounters:
+def load(path: str | os.PathLike) -> Counters:
     """Read a file of counters. Raises ValueError naming the file and the fault."""
     return load_as(path, parse, "counters")
 
 
-def parse(stored: Mapping[str, Any]) -> LadderCounters | OrderCounters:
+def parse(stored: Mapping[str, Any]) -> Counters:
     """Parse a file's content. Raises ValueError if something is missing or invalid."""
     missing = [key for key in PROVENANCE if not stored["provenance"].get(key)]
     if missing:
         raise ValueError(f"the provenance lacks {', '.join(missing)}")
     setting, unknown = stored["setting"], tuple(stored["unknown"])
-    keys, kind, wanted = ("m", "n", "k"), LadderCounters, LADDER
-    if "block" in setting:
-        keys, kind, wanted = (), OrderCounters, ORDER
+    keys, kind, wanted = ("m", "n", "k", "dtype"), LadderCounters, LADDER
+    if setting.get("cases") == LOWEST:
+        keys, kind = (), Counters
+    elif "block" in setting:
+        keys, kind, wanted = ("dtype",), OrderCounters, ORDER
         block = setting["block"]
         if len(block) != 3 or not all(type(size) is int and size > 0 for size in block):
             raise ValueError(f"block must be three positive integers, got {block!r}")
         for label in stored["launches"]:
             order_of(label)
-    for key in (*keys, "dtype"):
+    for key in keys:
         setting[key]  # raises KeyError if it is missing
     launches = {
         label: Counted(label, tuple(_kernel(label, kernel, wanted) for kernel in kernels))
@@ -373,6 +377,14 @@ def order() -> OrderCounters | None:
     """Return the reference GPU's counters of orders, or None if there are none yet."""
     path = COUNTERS / "order-h200.json"
     return load(path) if path.exists() else None
+
+
+def lowest() -> Counters:
+    """Return the reference GPU's counters where rungs are slowest, of both sides.
+
+    The labels end with "; torch" and "; ours".
+    """
+    return load(COUNTERS / "lowest-h200.json")
 
 
 def taken(dtype: str, folder: os.PathLike | None = None) -> list[LadderCounters]:
