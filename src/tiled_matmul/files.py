@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 RUNG = re.compile(r"ch\d\d_(?:\d+_)?(\w+)\.py")  # ch04_1_cuda_naive.py
 
@@ -28,10 +29,18 @@ def read_json(path: str | os.PathLike, **options: Any) -> Any:
 
 
 def replace_text(path: str | os.PathLike, text: str) -> None:
-    """Write `text` to `path` as UTF-8, completely or not at all. Raises OSError if that fails, and
-    for a `path` that is there and no regular file, such as a device.
+    """Write `text` to `path`, as `replaced` does."""
+    with replaced(path) as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def replaced(path: str | os.PathLike) -> Iterator[TextIO]:
+    """Yield a file that becomes `path` at the end, in UTF-8: completely or not at all.
 
     An existing file keeps its mode. If `path` is a link, the file that it points to is replaced.
+    Raises OSError if that fails, and for a `path` that is there and no regular file, such as a
+    device.
     """
     path = Path(path).resolve()
     if path.exists() and not path.is_file():
@@ -39,7 +48,7 @@ def replace_text(path: str | os.PathLike, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if path.exists():

@@ -7,8 +7,9 @@ import stat
 import pytest
 
 from tiled_matmul.__main__ import main
-from tiled_matmul.grader import pool, practice, starters, teacher
+from tiled_matmul.grader import pool, practice, starters, submission
 from tiled_matmul.grader.journal import Journal
+from tiled_matmul.grader.reports import FORMATS
 
 KEY, REPORT = "k" * 64, {"path": "a.ipynb", "exercises": []}
 FULL = {"path": "a.ipynb", "exercises": [{"status": "PASS", "points": 3}]}
@@ -219,7 +220,7 @@ def graded(place, capsys, monkeypatch):
 
 def test_the_command_counts_the_lines_of_others(place, graded, monkeypatch):
     """A2: a learner knows the key, which is a digest of public things."""
-    key = teacher._key(place / "in/a.ipynb", "a.ipynb", None, False)
+    key = submission.key((place / "in/a.ipynb").read_bytes(), "a.ipynb", None, False)
     marks = place / "out/marks.json"
     part = place / "out/marks.json.part"
     part.write_text(json.dumps({"key": key, "report": FULL}))
@@ -229,7 +230,7 @@ def test_the_command_counts_the_lines_of_others(place, graded, monkeypatch):
     assert not part.exists()
 
 
-@pytest.mark.parametrize("name", teacher.FORMATS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_no_report_may_lie_among_submissions(name, place, graded):
     status, said = graded(f"--{name}", str(place / "in/marks"))
     assert status == 2 and str(place / "in/marks") in said and "learners' files" in said

@@ -15,7 +15,7 @@ MEMORY_MB = 20
 
 MEASURED = """
 import sys
-from tiled_matmul.grader import cells, compare, on_gpu, reading, teacher, wire
+from tiled_matmul.grader import cells, compare, on_gpu, reading, submission, teacher, wire
 from tiled_matmul.grader.folders import exercise, exercises
 from pathlib import Path
 
@@ -30,7 +30,7 @@ before = peak()
 print(peak() - before)
 """
 READ = """
-teacher._key(Path(sys.argv[1]), "a", None, False)
+submission.key(submission.read(Path(sys.argv[1]), Path(sys.argv[1]).parent), "a", None, False)
 try:
     cells.collect(sys.argv[1])
 except reading.Unreadable:

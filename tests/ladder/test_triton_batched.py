@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from other_gpu import other_gpu
 
 from tiled_matmul.check import MatmulError, assert_matmul
 from tiled_matmul.kit import programs
@@ -11,7 +12,6 @@ from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.kit.variants import edited
 from tiled_matmul.ladder import rung, triton_batched
-from tiled_matmul.machine import backend
 from tiled_matmul.microscope.compiled.triton import tile_codes
 
 ON_GPU = select().on_gpu
@@ -152,20 +152,12 @@ CAPABILITIES = ((7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0))
 CORES = {(7, 5): "FMAs", (9, 0): "wgmma", (10, 0): "tcgen05.mma"}  # mma.sync elsewhere
 
 
-def on(capability, patch):
-    """Let the launcher choose for a GPU of this kind."""
-    chosen = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", capability, "13.0"))
-    for module in (programs, triton_batched):
-        patch.setattr(module, "select", lambda: chosen)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
 def test_what_each_gpu_gets(capability):
     sizes = {"large": (4, 1024, 1024, 1024), "even": (4, 1024, 1024, 64), "odd": (4, 100, 300, 100)}
     jobs = {}
-    with pytest.MonkeyPatch.context() as patch:
-        on(capability, patch)
+    with other_gpu(capability):
         for name, (batch, m, n, k) in sizes.items():
             a, b = (torch.empty(s, dtype=torch.float16, device=PLACE)
                     for s in ((batch, m, k), (batch, k, n)))  # fmt: skip

@@ -5,16 +5,15 @@ from dataclasses import replace
 
 import pytest
 import torch
+from other_gpu import other_gpu
 from torch.nn import functional
 
 from tiled_matmul.check import MatmulError, gamma, poison
-from tiled_matmul.kit import programs
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.fused import ACTIVATIONS, Tiling
 from tiled_matmul.kit.measured import Product
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.ladder import LAYER, rung, triton_best, triton_fused
-from tiled_matmul.machine import backend
 from tiled_matmul.machine.device import shared_limit
 from tiled_matmul.microscope.compiled.triton import TENSOR_CORES, tile_codes
 
@@ -171,7 +170,8 @@ def test_special_values_are_those_of_torch(activation):
     a = torch.zeros(16, 16, device=PLACE)
     bias = torch.tensor([*values, 0, 0, 0, 0], device=PLACE)
     c = triton_fused.matmul(a, a, bias=bias, activation=activation, tiling=SMALL["pointers"])[0]
-    right = EXACT[activation](bias)
+    # One at a time: on a CPU, torch 2.13's GELU of 8 numbers or more makes NaN of infinity.
+    right = torch.stack([EXACT[activation](x) for x in bias])
     limit = 0.0 if activation in ("gelu", "gelu_erf", "gelu_tanh", "silu") else right[0]
     assert bool(c[0].isnan()) or abs(float(c[0]) - float(limit)) < 1e-6 or c[0] == right[0]
     torch.testing.assert_close(c[1:], right[1:], rtol=1e-6, atol=1e-6, equal_nan=True)
@@ -272,33 +272,28 @@ CAPABILITIES = ((7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0))
 CORES = {(7, 5): None, (9, 0): "wgmma", (10, 0): "tcgen05.mma"}  # elsewhere mma.sync
 
 
-def planned(capability, monkeypatch):
+def planned(capability):
     """Return what is launched on such a GPU for a large layer and for one of few rows."""
-    gpu = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", capability, "13.0"))
-    for module in (programs, triton_fused):
-        monkeypatch.setattr(module, "select", lambda: gpu)
     jobs = {}
     for m, n in ((4096, 4096), (16, 512)):
         a, b, beside = (torch.empty(m, 1024, dtype=torch.float16, device=PLACE),
                         torch.empty(1024, n, dtype=torch.float16, device=PLACE),
                         {"bias": torch.empty(n, dtype=torch.float16, device=PLACE)})  # fmt: skip
         beside["residual"] = torch.empty(m, n, dtype=torch.float16, device=PLACE)
-        for i, launch in enumerate(
-            launched(triton_fused.matmul, a, b, activation="gelu", **beside)
-        ):
-            jobs[m, i] = (*launch, capability)
+        with other_gpu(capability):
+            launches = launched(triton_fused.matmul, a, b, activation="gelu", **beside)
+        jobs |= {(m, i): (*launch, capability) for i, launch in enumerate(launches)}
     return jobs
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
-def test_it_is_compiled_for_every_gpu(capability, monkeypatch):
-    codes = tile_codes(planned(capability, monkeypatch))
+def test_it_is_compiled_for_every_gpu(capability):
+    codes = tile_codes(planned(capability))
     for (m, i), code in codes.items():
         assert code.shared_bytes <= shared_limit(capability)
-        if i == 0:
-            assert bool(code.count("TMA loads")) == ((9, 0) <= capability < (12, 0))
         if (m, i) == (4096, 0):
+            assert bool(code.count("TMA loads")) == ((9, 0) <= capability < (12, 0))
             cores = CORES.get(capability, "mma.sync")
             kinds = {kind for kind in TENSOR_CORES if code.count(kind)}
             assert kinds == ({cores} if cores else set())

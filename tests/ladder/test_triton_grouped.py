@@ -4,16 +4,15 @@ import re
 
 import pytest
 import torch
+from other_gpu import other_gpu
 
 from tiled_matmul.check import MatmulError, assert_matmul
-from tiled_matmul.kit import programs
 from tiled_matmul.kit.arguments import check_offsets
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.kit.ragged import MOST_ROWS, describe_ragged
 from tiled_matmul.kit.variants import edited
 from tiled_matmul.ladder import rung, triton_grouped
-from tiled_matmul.machine import backend
 from tiled_matmul.microscope.compiled.triton import tile_codes
 
 ON_GPU = select().on_gpu
@@ -235,11 +234,8 @@ CORES = {(7, 5): "FMAs", (9, 0): "wgmma", (10, 0): "tcgen05.mma"}  # mma.sync el
 @pytest.mark.long
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
 def test_what_each_gpu_gets(capability):
-    chosen = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", capability, "13.0"))
     jobs = {}
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (programs, triton_grouped):
-            patch.setattr(module, "select", lambda: chosen)
+    with other_gpu(capability):
         a, b, y = (torch.empty(s, dtype=torch.bfloat16, device=PLACE)
                    for s in ((2048, 512), (8, 512, 512), (2048, 512)))  # fmt: skip
         for name, left, right in (("rows", a, b), ("along", a.T, y)):

@@ -99,7 +99,10 @@ def test_too_few_gpus_are_refused(monkeypatch):
 
 
 WAITING = """
+import signal
 import sys
+# A shell lets what it starts in the background ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from tiled_matmul.many import run
 run([{task}], 2, timeout_s=300, program=[sys.argv[1]])
 """
@@ -114,12 +117,15 @@ def test_ranks_end_with_the_process_that_started_them(tmp_path, number):
     [program] = faulty(tmp_path, begun)
     command = [sys.executable, "-c", WAITING.format(task=TASK), program]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as started:
-        until = time.monotonic() + 120
-        while not mark.exists() and time.monotonic() < until:
-            time.sleep(0.1)
-        assert mark.exists() and len(ranks_of(tmp_path)) >= 3
-        os.kill(started.pid, number)
-        started.wait(30)
+        try:
+            until = time.monotonic() + 120
+            while not mark.exists() and time.monotonic() < until:
+                time.sleep(0.1)
+            assert mark.exists() and len(ranks_of(tmp_path)) >= 3
+            os.kill(started.pid, number)
+            started.wait(30)
+        finally:
+            started.kill()
     no_rank_is_left(tmp_path)
 
 

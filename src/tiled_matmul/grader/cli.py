@@ -87,6 +87,18 @@ def add_parsers(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help="with --teacher: grade N notebooks at a time (default: the number of processors)",
     )
+    grade.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="with --teacher: let the workers of a Dask scheduler grade, such as "
+        "tls://10.0.0.1:8786 (default: grade on this machine)",
+    )
+    grade.add_argument(
+        "--cluster",
+        type=int,
+        metavar="N",
+        help="with --teacher: start a Dask cluster of N workers on this machine (default: none)",
+    )
     grade.set_defaults(run=grade_command)
 
     tools = subparsers.add_parser(
@@ -150,7 +162,7 @@ def grade_command(args: argparse.Namespace) -> int:
 
     if args.teacher is not None:
         return teacher_command(args)
-    for name in ("csv", "junit", "html", "jobs"):
+    for name in ("csv", "junit", "html", "jobs", "scheduler", "cluster"):
         if getattr(args, name) is not None:
             raise ValueError(f"--{name} goes with --teacher DIR")
     if not args.paths and not args.progress:
@@ -190,7 +202,7 @@ def _explained(path: Path, report: dict) -> list[str]:
 
 def teacher_command(args: argparse.Namespace) -> int:
     """Grade a folder. Status 0: all could be graded, whatever the marks; 1: the grader failed."""
-    from tiled_matmul.grader import journal, on_gpu, pool, practice, teacher
+    from tiled_matmul.grader import journal, on_gpu, pool, practice, reports, submission, teacher
     from tiled_matmul.machine import sandbox
 
     with contextlib.suppress(AttributeError):  # a terminal of few letters loses no marks
@@ -200,14 +212,15 @@ def teacher_command(args: argparse.Namespace) -> int:
     jobs = os.cpu_count() or 1 if args.jobs is None else args.jobs
     if jobs < 1:
         raise ValueError(f"--jobs must be 1 or more, got {jobs}")
-    if args.gpu:
+    far = args.scheduler is not None or args.cluster is not None
+    if args.gpu and args.scheduler is None:
         on_gpu.need()
-    if not pool.sandbox_works():
+    if args.scheduler is None and not pool.sandbox_works():
         raise ValueError(
             "the teacher's mode runs answers in a sandbox, and none can be made here: "
             f"{sandbox.describe()}"
         )
-    files = {name: getattr(args, name) for name in teacher.FORMATS}
+    files = {name: getattr(args, name) for name in reports.FORMATS}
     files = {name: path for name, path in files.items() if path is not None}
     for path in files.values():
         if not path.resolve().parent.is_dir():
@@ -227,26 +240,50 @@ def teacher_command(args: argparse.Namespace) -> int:
                 )
         options = {"jobs": jobs, "seed": args.seed, "gpu": args.gpu, "journal": kept}
         try:
+            if far:
+                options["by"] = stack.enter_context(_cluster(args))
             with _bar() as progress:
-                reports = teacher.grade(args.teacher, **options, on_progress=progress)
-            print(f"grade: the sandbox was {sandbox.describe()}", file=sys.stderr)
-            teacher.write(reports, files)
+                found = teacher.grade(args.teacher, **options, on_progress=progress)
+            if args.scheduler is None:
+                print(f"grade: the sandbox was {sandbox.describe()}", file=sys.stderr)
+            reports.write(found, files)
         except KeyboardInterrupt:
             print(f"grade: interrupted: {_what_is_kept(kept)}", file=sys.stderr)
             return 130
+        except OSError as error:
+            if not far:
+                raise
+            raise OSError(f"{error}. {_what_is_kept(kept)}") from error
+        if not files:
+            for report in found:
+                print("\n".join(practice.lines(report)))
+        failed = [report["path"] for report in found if submission.is_infra(report)]
         if kept is not None:
             kept.path.unlink(missing_ok=True)
-    if not files:
-        for report in reports:
-            print("\n".join(practice.lines(report)))
-    failed = [r for r in reports if r.get("infra")]
-    failed += [r for r in reports if any(e["status"] == "INFRA" for e in r["exercises"])]
-    for report in failed:
-        print(
-            f"grade: {report['path']}: the grader failed on this one. Grade it again",
-            file=sys.stderr,
-        )
+    for path in failed:
+        print(f"grade: {path}: the grader failed on this one. Grade it again", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _cluster(args: argparse.Namespace) -> Any:
+    """Return the cluster that grades. Raises ValueError for options that do not go together."""
+    if args.scheduler is not None and args.cluster is not None:
+        raise ValueError("--scheduler and --cluster N are two ways: take one of them")
+    if args.jobs is not None:
+        raise ValueError("--jobs is for this machine; a cluster grades one for each worker")
+    if args.cluster is not None and args.cluster < 1:
+        raise ValueError(f"--cluster must be 1 or more, got {args.cluster}")
+    if args.gpu and args.cluster not in (None, 1):
+        raise ValueError(
+            f"a GPU takes one answer at a time: --cluster 1, and not {args.cluster}, or --scheduler"
+        )
+    try:
+        from tiled_matmul.grader.cluster import Cluster
+    except ImportError as error:
+        raise ImportError(
+            f"{error}: a cluster needs Dask: pip install -r requirements-cluster.lock"
+        ) from None
+    return Cluster(args.scheduler, args.cluster, seed=args.seed, gpu=args.gpu)
 
 
 def _what_is_kept(kept: Any) -> str:

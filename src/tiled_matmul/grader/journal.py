@@ -16,8 +16,11 @@ import os
 import pwd
 import secrets
 import stat
+import tempfile
 import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from tiled_matmul.grader.practice import state_file
 
@@ -28,32 +31,45 @@ FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 class Journal:
     """The reports kept in a file: `kept` has them by key. A context, which removes an empty file.
 
-    `ignored` counts the lines without this user's HMAC. Raises ValueError where somebody else could
-    write the file, its folder or the secret: learners' files lie in `submissions`.
+    `ignored` counts the lines without this user's HMAC. Only the places of reports are in memory.
+    Raises ValueError where somebody else could write the file, its folder or the secret: learners'
+    files lie in `submissions`.
     """
 
     def __init__(self, path: Path, submissions: Path) -> None:
-        self.path, self.kept, self.ignored = path, {}, 0
         must_lie_outside(path, submissions)
         _must_be_own(path.parent, os.lstat(path.parent))
-        self.secret = _secret(submissions)
-        self.lock = threading.Lock()
-        self.file = os.fdopen(_opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "r+b")
+        secret = _secret(submissions)
+        file = os.fdopen(_opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "r+b")
         try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self.file.close()
+            file.close()
             raise ValueError(
                 f"{path}: another grading writes it right now. Wait for its end, or name another "
                 "file"
             ) from None
         except OSError:  # a file system without locks
             pass
-        for line in self.file:
+        self._begin(path, file, secret)
+
+    @classmethod
+    def temporary(cls) -> Journal:
+        """Return a journal whose file has no name, and ends with this object."""
+        journal = cls.__new__(cls)
+        journal._begin(None, tempfile.TemporaryFile("a+b"), secrets.token_bytes(SECRET_BYTES))
+        return journal
+
+    def _begin(self, path: Path | None, file: BinaryIO, secret: bytes) -> None:
+        self.path, self.file, self.secret = path, file, secret
+        self.lock, self.ignored = threading.Lock(), 0
+        self.kept = Kept(self)
+        end = 0
+        for line in file:
+            start, end = end, end + len(line)
             code, _, text = line.strip().partition(b" ")
-            if hmac.compare_digest(code, self._code(text)):
-                entry = json.loads(text)
-                self.kept[entry["key"]] = entry["report"]
+            if hmac.compare_digest(code, self.code(text)):
+                self.kept.places[json.loads(text)["key"]] = start, len(line)
             elif code:
                 self.ignored += 1
 
@@ -62,10 +78,11 @@ class Journal:
 
     def __exit__(self, *exception: object) -> None:
         self.file.close()
-        if not self.kept and not self.ignored:
+        if self.path is not None and not self.kept and not self.ignored:
             self.path.unlink(missing_ok=True)
 
-    def _code(self, text: bytes) -> bytes:
+    def code(self, text: bytes) -> bytes:
+        """Return the HMAC of a line's text, in hexadecimal."""
         return hmac.new(self.secret, text, "sha256").hexdigest().encode()
 
     def keep(self, key: str, report: dict) -> None:
@@ -75,9 +92,36 @@ class Journal:
                 return
             text = json.dumps({"key": key, "report": report}).encode()
             # The line before may have been cut short.
-            self.file.write(b"\n" + self._code(text) + b" " + text)
+            line = b"\n" + self.code(text) + b" " + text
+            start = os.fstat(self.file.fileno()).st_size
+            self.file.write(line)
             self.file.flush()
-            self.kept[key] = report
+            self.kept.places[key] = start, len(line)
+
+
+class Kept(Mapping):
+    """A journal's reports by their keys, each read from the file when it is asked for."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal, self.places = journal, {}
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.places
+
+    def __getitem__(self, key: str) -> dict:
+        """Return a report. Raises ValueError where the file has been changed since."""
+        start, length = self.places[key]
+        line = os.pread(self.journal.file.fileno(), length, start)
+        code, _, text = line.strip().partition(b" ")
+        if not hmac.compare_digest(code, self.journal.code(text)):
+            raise ValueError(f"{self.journal.path} was changed while it was in use")
+        return json.loads(text)["report"]
 
 
 def must_lie_outside(path: Path, submissions: Path) -> None:

@@ -369,6 +369,11 @@ MESSAGES: dict[str, str] = {
     "submission: too many": "more than {most:,} notebooks",
     "submission: too deep": "folders in it are more than {most} deep, and deeper ones are not read",
     "submission: no notebook": "no notebook in it",
+    # On a cluster.
+    "cluster: crash": (
+        "CRASH: the worker that graded it ended each of {times} times, also when nothing else was "
+        "graded"
+    ),
     # In the notebook, at the command line, and of nbval.
     "notebook: passed": "{exercise} passed{gpu}",
     "notebook: counted": "  In the whole launch, {case}:",

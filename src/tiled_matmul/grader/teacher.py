@@ -6,33 +6,25 @@ An entry that cannot be graded gets a line in the report. Answers only run in a 
 
 from __future__ import annotations
 
-import csv
+import contextlib
 import hashlib
-import html
-import io
-import json
 import os
 import queue
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-from tiled_matmul.files import replace_text
-from tiled_matmul.grader import cells, practice, reading
-from tiled_matmul.grader.folders import exercises
+from tiled_matmul.grader import cells, practice, reading, submission
 from tiled_matmul.grader.journal import Journal
 from tiled_matmul.grader.messages import sentence
 from tiled_matmul.grader.pool import STOP
+from tiled_matmul.grader.reports import Reports
 
-COLUMNS = ("path", "exercise", "status", "points", "max_points", "hint", "message")
-FORMULA = "=+-@\u2212"  # the last one is a minus sign
-SEPARATOR = re.compile(r"([;|\n])")  # where a spreadsheet may begin a field; a comma is quoted
-UNSEEN = ("C", "M", "Z")  # categories of characters: control, combining, blank
-BLANKS = f'"{cells.EMPTY}'  # look empty as well; a quote may be read away
 # A name shows letters, digits, marks and a few signs. Others, and some letters and marks, look like
 # the / behind another learner's folder, or like nothing.
 SIGNS = " ._-+,;'()[]{}&#@!=~$%^/\u2013\u2014\u2019"
@@ -116,6 +108,20 @@ def _is_plain(character: str) -> bool:
     return unicodedata.combining(character) != OVERLAY and not IGNORED.match(character)
 
 
+@dataclass(frozen=True)
+class Work:
+    """A submission that has to be graded: its number in the folder, name, bytes and key."""
+
+    number: int
+    name: str
+    data: bytes
+    key: str
+
+
+# Takes what has to be graded, one at a time as there is room, and yields (work, report).
+Grader = Callable[[Iterator[Work]], Iterator[tuple[Work, dict]]]
+
+
 def grade(
     folder: Path,
     *,
@@ -124,186 +130,78 @@ def grade(
     gpu: bool = False,
     journal: Journal | None = None,
     on_progress: Callable[[int, int, str], None] = lambda done, total, name: None,
-) -> list[dict]:
+    by: Grader | None = None,
+) -> Reports:
     """Return a report for each submission of a folder, in the order of their names.
 
-    Finished reports are kept in `journal`, so that a later call can go on where this one ended. At
-    an exception, Ctrl-C too, what is in flight is dropped.
+    `jobs` are graded at a time on this machine, unless `by` says who grades. Finished reports are
+    kept in `journal`, so that a later call can go on where this one ended. At an exception, Ctrl-C
+    too, what is in flight is dropped.
     """
-    STOP.clear()
     entries = list(submissions(folder))
-    # A few submissions: several answers of each at a time.
-    options = {"seed": seed, "gpu": gpu, "jobs": max(1, jobs // len(entries))}
+    kept = journal if journal is not None else Journal.temporary()
+    found: list[dict | str] = [""] * len(entries)
+    finished = 0
+
+    def settle(number: int, name: str, report: dict | str) -> None:
+        nonlocal finished
+        found[number] = report
+        finished += 1
+        on_progress(finished, len(entries), name)
+
+    def work() -> Iterator[Work]:
+        """Yield what has to be graded, and settle everything else."""
+        for number, (path, why) in enumerate(entries):
+            name = shown(path, folder)
+            try:
+                if why is not None:
+                    raise reading.Unreadable(why)
+                data = submission.read(path, folder)
+                key = submission.key(data, name, seed, gpu)
+            except reading.Unreadable as error:
+                settle(number, name, submission.refused(name, str(error)))
+            except Exception as error:
+                settle(number, name, submission.failed(name, error))
+            else:
+                if key in kept.kept:
+                    settle(number, name, key)
+                else:
+                    yield Work(number, name, data, key)
+
+    if by is None:
+        # A few submissions: several answers of each at a time.
+        options = {"seed": seed, "gpu": gpu, "jobs": max(1, jobs // len(entries))}
+        by = partial(_here, jobs, options)
+    with contextlib.closing(by(work())) as outcomes:
+        for one, report in outcomes:
+            if submission.is_infra(report):
+                settle(one.number, one.name, report)
+            else:
+                kept.keep(one.key, report)
+                settle(one.number, one.name, one.key)
+    return Reports(found, kept)
+
+
+def _here(jobs: int, options: dict[str, Any], work: Iterator[Work]) -> Iterator[tuple[Work, dict]]:
+    """Grade on this machine, `jobs` at a time."""
+    STOP.clear()
     alike = practice.Alike()
-    reports: list[dict | None] = [None] * len(entries)
+    flying: dict[Future, Work] = {}
+    done: queue.SimpleQueue[Future] = queue.SimpleQueue()
     with ThreadPoolExecutor(jobs) as pool:
-        waiting: dict[Future, int] = {}
-        done: queue.SimpleQueue[Future] = queue.SimpleQueue()
         try:
-            for number, (path, why) in enumerate(entries):
-                names = path, folder, shown(path, folder)
-                task = pool.submit(_one, *names, why, journal, alike, options)
-                waiting[task] = number
-                task.add_done_callback(done.put)
-            while waiting:
-                try:
+            while True:
+                while len(flying) < jobs and (one := next(work, None)) is not None:
+                    task = pool.submit(submission.graded, one.data, one.name, alike, **options)
+                    flying[task] = one
+                    task.add_done_callback(done.put)
+                if not flying:
+                    return
+                with contextlib.suppress(queue.Empty):
                     # Not for ever: Ctrl-C in the moment before a wait begins does not end it.
-                    future = done.get(timeout=WAIT_S)
-                except queue.Empty:
-                    continue
-                report = reports[waiting.pop(future)] = future.result()
-                on_progress(len(entries) - len(waiting), len(entries), report["path"])
+                    task = done.get(timeout=WAIT_S)
+                    yield flying.pop(task), task.result()
         except BaseException:
             STOP.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [report for report in reports if report is not None]
-
-
-def _one(
-    path: Path,
-    folder: Path,
-    name: str,
-    why: str | None,
-    journal: Journal | None,
-    alike: practice.Alike,
-    options: dict[str, Any],
-) -> dict:
-    """Return the report on a submission; the journal keeps it unless the grader failed."""
-    report: dict[str, Any] = {"path": name, "exercises": []}
-    if why is not None:
-        return report | {"error": why}
-    try:
-        gpu = options["gpu"]
-        with os.fdopen(os.memfd_create("submission"), "wb") as mine:  # gone with this process
-            reading.copied(path, folder, mine)
-            here = f"/proc/self/fd/{mine.fileno()}"
-            key = _key(Path(here), name, options["seed"], gpu)
-            if journal is not None and key in journal.kept:
-                return journal.kept[key]
-            graded = practice.grade(here, True, sanitize=gpu, alike=alike, **options)
-            graded |= {"path": name}
-    except reading.Unreadable as error:
-        return report | {"error": str(error)}
-    except Exception as error:  # the grader's own fault is never a learner's zero
-        kind, reason = type(error).__name__, str(error)[:200]
-        failure = sentence("infra: grader", kind=kind, reason=reason)
-        return report | {"error": failure, "infra": True}
-    infra = any(one["status"] == "INFRA" for one in graded["exercises"])
-    if journal is not None and key is not None and not infra:
-        journal.keep(key, graded)
-    return graded
-
-
-def _key(path: Path, name: str, seed: int | None, gpu: bool) -> str:
-    """Return a digest that identifies a submission and the way it is graded."""
-    digest = hashlib.sha256(f"{name}\0{_edition()}\0{seed}\0{gpu}\0".encode())
-    digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
-
-
-def _edition() -> str:
-    return ",".join(f"{one.name}:{one.version}:{one.points}" for one in exercises())
-
-
-# The formats: each is made from the JSON report.
-
-
-def as_json(reports: Sequence[dict]) -> str:
-    """Return the JSON report, from which the other formats are made."""
-    return json.dumps({"submissions": list(reports)}, indent=1, ensure_ascii=False) + "\n"
-
-
-def _rows(reports: Sequence[dict]) -> Iterator[dict]:
-    for report in reports:
-        if "error" in report:
-            status = "INFRA" if report.get("infra") else ""
-            yield {"path": report["path"], "status": status, "message": report["error"]}
-        for one in report["exercises"]:
-            message = one["evidence"].get("message", "")
-            yield {"path": report["path"], "message": message} | {
-                name: one[name] for name in COLUMNS if name in one
-            }
-
-
-def _clean(text: Any) -> str:
-    return cells.printable(str(text), lines=True)
-
-
-def as_csv(reports: Sequence[dict]) -> str:
-    """Return a line for each exercise. Text that a spreadsheet would run as a formula is quoted."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    for row in _rows(reports):
-        writer.writerow({name: _harmless(value) for name, value in row.items()})
-    return out.getvalue()
-
-
-def _harmless(value: Any) -> Any:
-    """Return text with an apostrophe before what could be a formula, whatever separates fields."""
-    if not isinstance(value, str):
-        return value
-    parts = SEPARATOR.split(" / ".join(_clean(value).replace("\t", " ").splitlines()))
-    return "".join(f"'{part}" if _is_formula(part) else part for part in parts)
-
-
-def _is_formula(text: str) -> bool:
-    """Does the first character that one sees begin a formula, or look like one that does?"""
-    for char in text:
-        if unicodedata.category(char)[0] not in UNSEEN and char not in BLANKS:
-            return unicodedata.normalize("NFKC", char)[0] in FORMULA
-    return False
-
-
-def as_junit(reports: Sequence[dict]) -> str:
-    """Return JUnit XML: a suite for each submission, a case for each exercise."""
-    suites = ElementTree.Element("testsuites")
-    for report in reports:
-        rows = list(_rows([report]))
-        suite = ElementTree.SubElement(
-            suites, "testsuite", name=_clean(report["path"]), tests=str(len(rows))
-        )
-        failures = errors = 0
-        for row in rows:
-            name = _clean(row.get("exercise", "the notebook"))
-            case = ElementTree.SubElement(
-                suite, "testcase", classname=_clean(report["path"]), name=name
-            )
-            if row["status"] == "PASS":
-                continue
-            infra = row["status"] in ("", "INFRA")
-            errors, failures = errors + infra, failures + (not infra)
-            failure = ElementTree.SubElement(case, "error" if infra else "failure")
-            failure.set("type", row["status"] or "UNREADABLE")
-            failure.set("message", _clean(row["message"]))
-        suite.set("failures", str(failures))
-        suite.set("errors", str(errors))
-    ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def as_html(reports: Sequence[dict]) -> str:
-    """Return an HTML page with a table. Text from a submission is escaped, never markup."""
-    rows = []
-    for row in _rows(reports):
-        texts = [html.escape(_clean(row.get(name, ""))) for name in COLUMNS]
-        rows.append("<tr>" + "".join(f"<td>{text}</td>" for text in texts) + "</tr>")
-    heads = "".join(f"<th>{name}</th>" for name in COLUMNS)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Grades</title>\n'
-        "<style>body{font-family:sans-serif}td,th{padding:.2em .6em;text-align:left;"
-        "vertical-align:top;border-bottom:1px solid #ccc}</style></head>\n"
-        f"<body><h1>Grades</h1><table><thead><tr>{heads}</tr></thead>\n<tbody>"
-        + "\n".join(rows)
-        + "</tbody></table></body></html>\n"
-    )
-
-
-FORMATS = {"json": as_json, "csv": as_csv, "junit": as_junit, "html": as_html}
-
-
-def write(reports: Sequence[dict], files: dict[str, Path]) -> None:
-    """Write a file for each format in `files`."""
-    for name, path in files.items():
-        replace_text(path, FORMATS[name](reports))

@@ -8,7 +8,7 @@ import numpy as np
 
 from tiled_matmul.grader.spec import VALUES, Call, Exercise, Slip
 
-CUTS = ("rows", "inner", "scattered", "gathered", "grid")
+CUTS = ("rows", "scattered", "inner", "gathered", "grid")
 PLAIN = tuple((cut, 64, 128, 256, 4) for cut in CUTS)
 
 
@@ -50,6 +50,17 @@ EXERCISE = Exercise(
     answer=received,
     cases=(*(Call(case) for case in PLAIN), *(Call(draw=_case) for _ in range(10))),
     slips=(
+        # A copy judges by the first call that fails: at it the first two look like later ones.
+        Slip(
+            _counted(again=1),
+            "once",
+            "For all of C, a rank also receives the finished rows of the others: as much again.",
+        ),
+        Slip(
+            _counted(grid=lambda p, side: side),
+            "whole rows",
+            "In a grid, a rank has tiles: parts of the rows and of the columns.",
+        ),
         Slip(
             _counted(others=lambda p: p),
             "own part",
@@ -61,11 +72,6 @@ EXERCISE = Exercise(
             "Those are elements, and each has 2 bytes.",
         ),
         Slip(
-            _counted(again=1),
-            "once",
-            "For all of C, a rank also receives the finished rows of the others: as much again.",
-        ),
-        Slip(
             _counted(gathered=lambda m, n, k: k * n),
             "of b",
             "That is what B would be. Columns of B stay where they are: A travels.",
@@ -74,11 +80,6 @@ EXERCISE = Exercise(
             _counted(gathered=lambda m, n, k: m * n),
             "of c",
             "That is what C would be. C is made where it belongs: A travels.",
-        ),
-        Slip(
-            _counted(grid=lambda p, side: side),
-            "whole rows",
-            "In a grid, a rank has tiles: parts of the rows and of the columns.",
         ),
     ),
     hints={

@@ -1,0 +1,91 @@
+"""What a worker of a Dask cluster runs: it grades one submission at a time, in this machine's
+sandbox, and returns JSON.
+
+A worker has to have the same course, exercises and versions as the client, and a sandbox.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import threading
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from distributed import WorkerPlugin
+
+from tiled_matmul import ROOT, __version__
+from tiled_matmul.grader import pool, practice, submission
+
+PACKAGES = ("numpy", "numba", "numba-cuda", "torch", "triton", "distributed")
+CODE = ("src/tiled_matmul/**/*.py", "exercises/source/**/*")
+MOST_ALIKE = 3000  # verdicts that are remembered: answers that are the same are judged once
+
+
+@cache
+def identity() -> dict[str, str]:
+    """Return what has to be equal on all machines: versions, and a digest of code and exercises."""
+    digest = hashlib.sha256()
+    for pattern in CODE:
+        for path in sorted(ROOT.glob(pattern)):
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(f"{path.relative_to(ROOT)}\0".encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    found = {"course": __version__, "code and exercises": digest.hexdigest()[:16]}
+    found["Python"] = platform.python_version()
+    for name in PACKAGES:
+        try:
+            # What follows a + says for which GPU it was built.
+            found[name] = metadata.version(name).partition("+")[0]
+        except metadata.PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+def faults(wanted: dict[str, str]) -> str:
+    """Return in words why this machine may not grade what the client sends, "" if it may."""
+    mine = identity()
+    differ = [f"{x} {mine.get(x)}, not {wanted[x]}" for x in wanted if mine.get(x) != wanted[x]]
+    if not pool.sandbox_works():
+        differ.append("no sandbox can be made (apt install bubblewrap)")
+    return "; ".join(differ)
+
+
+def examined(wanted: bytes) -> bytes:
+    """Return what `faults` says, as JSON, of what the client wants, as JSON."""
+    return json.dumps(faults(json.loads(wanted))).encode()
+
+
+class Guard(WorkerPlugin):
+    """Keeps a worker that joins later from starting where it may not grade."""
+
+    name = "tiled-matmul-guard"
+
+    def __init__(self, wanted: bytes) -> None:
+        self.wanted = wanted
+
+    def setup(self, worker: Any) -> None:
+        """Raise RuntimeError, which ends the worker, if this machine may not grade."""
+        if why := json.loads(examined(self.wanted)):
+            raise RuntimeError(f"this worker may not grade: {why}")
+
+
+_alike = practice.Alike()
+_lock = threading.Lock()
+
+
+def _bounded() -> practice.Alike:
+    global _alike
+    with _lock:
+        if len(_alike.verdicts) > MOST_ALIKE:
+            _alike = practice.Alike()
+        return _alike
+
+
+def graded(name: str, data: bytes, seed: int | None, gpu: bool) -> bytes:
+    """Return the report on a submission as JSON. The answers ran in a sandbox, and nowhere else."""
+    pool.STOP.clear()
+    report = submission.graded(data, name, _bounded(), seed=seed, gpu=gpu)
+    return json.dumps(report).encode()
