@@ -65,7 +65,7 @@ NOT_RUN = _build/not_run.txt
 TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
-.PHONY: help book pdf test test-long test-answers test-browser lab serve grade doctor test-gpu test-gpus notebooks-gpu bench \
+.PHONY: help book pdf test test-long test-answers test-browser test-cluster lab serve grade doctor test-gpu test-gpus notebooks-gpu bench \
 	bench-bfloat16 bench-drawn bench-drawn-float32 bench-host bench-fused bench-fp8 bench-groups bench-many \
 	counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
 	newest-lock clean online chapters-exist gpu-tests-exist
@@ -113,6 +113,9 @@ test-answers: online $(READY) ## every answer kept as data, SEEDS=3 times each, 
 # Needs the system's Chromium: apt-get install chromium.
 test-browser: book .venv/.browser ## every page of the built book in Chromium, light, dark, wide, narrow
 	TILED_MATMUL_BROWSER=required $(PYTEST) -n $(CORES) --dist worksteal tests/browser
+
+test-cluster: online .venv/.cluster ## a class graded on Dask clusters, whose parts are killed
+	$(SIMULATED) $(PYTEST) $(TEST_JOBS) -m cluster tests/grader/test_grader_cluster.py
 
 lab: online $(READY) ## JupyterLab on the chapters
 	$(RUN) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) chapters
@@ -276,6 +279,10 @@ endef
 
 .venv/.browser: .venv/.installed requirements-browser.lock
 	@$(RUN) -m $(INSTALL) -r requirements-browser.lock
+	@touch $@
+
+.venv/.cluster: .venv/.installed requirements-cluster.lock
+	@$(RUN) -m $(INSTALL) -r requirements-cluster.lock
 	@touch $@
 
 .venv-colab/.installed: requirements-colab.lock requirements-cuda.lock requirements-sandbox.lock pyproject.toml

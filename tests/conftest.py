@@ -2,9 +2,9 @@
 
 Where there is no GPU, tests marked `gpu` are deselected. With `TILED_MATMUL_BACKEND=gpu`
 (`make test-gpu`) a machine with no usable GPU is an error. With `TILED_MATMUL_LONG=0` (`make test`)
-those marked `long` and `browser` are deselected, and of those marked `sample(n)` all but one in n.
-The file that `TILED_MATMUL_NOT_RUN` names receives a line that counts the tests that did not run,
-by reason: `make test` ends with it.
+those marked `long`, `browser` and `cluster` are deselected, and of those marked `sample(n)` all but
+one in n. The file that `TILED_MATMUL_NOT_RUN` names receives a line that counts the tests that did
+not run, by reason: `make test` ends with it.
 """
 
 import os
@@ -77,6 +77,7 @@ def left_out(config: pytest.Config) -> dict[str, str]:
         out = {"gpu": "no GPU"}
     if os.environ.get("TILED_MATMUL_LONG") == "0":
         out |= {"long": "make test-long", "browser": "make test-browser"}
+        out |= {"cluster": "make test-cluster"}
     return out
 
 

@@ -147,7 +147,7 @@ def test_play_goes_on_by_itself_and_pauses(book, page):
     assert "Wave 1 of 4" in said.inner_text()
 
 
-def test_two_pages_have_every_kind_of_figure():
+def test_two_pages_have_every_kind_of_figure(book):
     texts = "".join((BOOK / name).read_text(encoding="utf-8") for name in EVERY_KIND)
     assert {*re.findall(r'data-explore="(\w+)"', texts)} == {*KINDS}
 

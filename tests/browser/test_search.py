@@ -185,7 +185,7 @@ def test_without_scripts_the_page_says_so(browser):
     context.close()
 
 
-def test_the_search_is_light_and_on_its_page_alone():
+def test_the_search_is_light_and_on_its_page_alone(book):
     assert sum((BOOK / name).stat().st_size for name in FILES) < LIMIT
     for path in BOOK.rglob("*.html"):
         scripts = path.read_text(encoding="utf-8").count("_static/search/")

@@ -14,7 +14,7 @@ import logging
 import queue
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +28,7 @@ from tiled_matmul.grader.teacher import Work
 
 AHEAD = 2  # submissions that a worker has or waits for, for each of its threads
 DEATHS = 3  # of workers, after which a submission is not handed out again
+LOSSES = 10  # of a submission on its way, after which the grader has failed on it
 WAIT_S = 0.5
 LOOK_S = 5.0  # between two looks at the cluster's workers
 PATIENCE_S = 300.0  # without a scheduler, or without any worker
@@ -145,7 +146,7 @@ class Cluster:
     def _submitted(self, work: Work, done: queue.SimpleQueue, alone: bool) -> _Task:
         key = f"grade-{work.number}-{work.key[:8]}-{next(self.attempts)}"
         future = self.client.submit(
-            *(node.graded, work.name, work.data, self.seed, self.gpu),
+            *(node.graded, work.name, work.data, self.seed, self.gpu, self.wanted),
             key=key,
             pure=False,
             resources=GPU if self.gpu else None,
@@ -163,6 +164,7 @@ class Cluster:
         done: queue.SimpleQueue[str] = queue.SimpleQueue()
         ready: deque[Work] = deque()  # the next one, and what was lost
         suspects: deque[Work] = deque()  # whose workers ended: perhaps it was a neighbour's fault
+        losses: Counter[int] = Counter()
         since: float | None = None
         while True:
             room = self._room()
@@ -180,7 +182,13 @@ class Cluster:
             for key in self._ended(done, flying):
                 task = flying.pop(key)
                 report = self._report(task)
+                if report is None:
+                    losses[task.work.number] += 1
+                    if losses[task.work.number] >= LOSSES:
+                        lost = OSError(f"lost on its way {LOSSES} times")
+                        report = submission.failed(task.work.name, lost)
                 if report is not None:
+                    losses.pop(task.work.number, None)
                     yield task.work, report
                 else:
                     by_worker = task.future.status == "error"
@@ -197,7 +205,7 @@ class Cluster:
         return [key for key in ended.union(lost) if key in flying]
 
     def _report(self, task: _Task) -> dict[str, Any] | None:
-        """Return the report that came back, or None if there is none yet."""
+        """Return the report that came back, or None if there is none."""
         try:
             return json.loads(task.future.result(timeout=GATHER_S))
         except KilledWorker:

@@ -48,9 +48,14 @@ def faults(wanted: dict[str, str]) -> str:
     """Return in words why this machine may not grade what the client sends, "" if it may."""
     mine = identity()
     differ = [f"{x} {mine.get(x)}, not {wanted[x]}" for x in wanted if mine.get(x) != wanted[x]]
-    if not pool.sandbox_works():
+    if not _sandbox_works():
         differ.append("no sandbox can be made (apt install bubblewrap)")
     return "; ".join(differ)
+
+
+@cache
+def _sandbox_works() -> bool:
+    return pool.sandbox_works()
 
 
 def examined(wanted: bytes) -> bytes:
@@ -67,9 +72,11 @@ class Guard(WorkerPlugin):
         self.wanted = wanted
 
     def setup(self, worker: Any) -> None:
-        """Raise RuntimeError, which ends the worker, if this machine may not grade."""
-        if why := json.loads(examined(self.wanted)):
-            raise RuntimeError(f"this worker may not grade: {why}")
+        """End the worker and its nanny, and raise RuntimeError, if this machine may not grade."""
+        if why := faults(json.loads(self.wanted)):
+            reason = f"this worker may not grade: {why}"
+            worker.loop.add_callback(worker.close, reason=reason, nanny=True)
+            raise RuntimeError(reason)
 
 
 _alike = practice.Alike()
@@ -84,8 +91,17 @@ def _bounded() -> practice.Alike:
         return _alike
 
 
-def graded(name: str, data: bytes, seed: int | None, gpu: bool) -> bytes:
-    """Return the report on a submission as JSON. The answers ran in a sandbox, and nowhere else."""
-    pool.STOP.clear()
-    report = submission.graded(data, name, _bounded(), seed=seed, gpu=gpu)
-    return json.dumps(report).encode()
+def graded(name: str, data: bytes, seed: int | None, gpu: bool, wanted: bytes) -> bytes:
+    """Return the report on a submission as JSON. The answers ran in a sandbox, and nowhere else.
+
+    It is null where this machine may not grade. Nothing is raised, as an exception would travel as
+    a pickle.
+    """
+    try:
+        if faults(json.loads(wanted)):
+            return b"null"
+        pool.STOP.clear()
+        report = submission.graded(data, name, _bounded(), seed=seed, gpu=gpu)
+        return json.dumps(report).encode()
+    except BaseException as error:
+        return json.dumps(submission.failed(name, error)).encode()
