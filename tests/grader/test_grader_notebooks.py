@@ -50,6 +50,38 @@ def test_a_starter_that_drifts_is_a_fault(change, word, tmp_path):
     assert starters.faults(folder) == []
 
 
+def test_a_cell_of_the_course_that_defines_what_an_exercise_asks_for_is_a_fault(tmp_path):
+    folder = tmp_path / "exercises"
+    shutil.copytree(starters.FOLDER, folder)
+    (run,) = folder.glob("source/17_*/3_*/run.py")
+    run.write_text(run.read_text("utf-8").replace("told", "ring"), "utf-8")
+    starters.sync(folder)
+    assert [fault.partition("cell ")[2] for fault in starters.faults(folder)] == [
+        "run-17-3 defines ring, as 17.2 does"
+    ] * 2
+
+
+def test_what_the_course_runs_below_an_answer_is_not_graded(tmp_path, monkeypatch):
+    notebook = read(LOOPS)
+    below = next(cell for cell in notebook.cells if cell.id == "check-01-1")
+    below.source = f"loops = [1, 2, 3]\n{below.source}"
+    handed_out = tuple(cells.Cell(c.cell_type, c.id, c.source) for c in notebook.cells)
+    monkeypatch.setattr(cells, "pristine", lambda chapter: (LOOPS, handed_out, "1"))
+    mine = next(cell for cell in notebook.cells if cell.id == "exercise-01-1")
+    mine.source = mine.source.replace("pass", "return c")
+    path = tmp_path / "a.ipynb"
+
+    def graded():
+        path.write_text(notebook_text(notebook), encoding="utf-8")
+        found = cells.collect(path)
+        return found.answers[0].source, found.notices
+
+    assert graded() == (mine.source, ())
+    below.source += "\n# changed: now it is the learner's"
+    source, notices = graded()
+    assert source == below.source and "2 cells define loops" in notices[0]
+
+
 def test_a_source_that_changed_loses_its_output_and_the_others_keep_theirs(tmp_path):
     folder = tmp_path / "exercises"
     shutil.copytree(starters.FOLDER, folder)

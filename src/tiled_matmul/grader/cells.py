@@ -111,18 +111,30 @@ def collect(path: str | os.PathLike) -> Submission:
     """Return the answers in a notebook. Raises Unreadable if it has no exercise of the course."""
     cells, metadata = read_cells(path)
     chapter = _chapter(cells, metadata)
-    answers = tuple(_answer(exercise, cells, _started(chapter)) for exercise in exercises(chapter))
+    started = _started(chapter)
+    theirs = _ids(chapter)
+    # What the course runs below an answer is none, whatever it defines.
+    written = [
+        cell
+        for cell in cells
+        if cell.id in theirs or cell.id not in started or cell.source.strip() != started[cell.id]
+    ]
+    answers = tuple(_answer(exercise, cells, written, started) for exercise in exercises(chapter))
     chosen = tuple(answer.notice for answer in answers if answer.notice)
     return Submission(chapter, answers, (*chosen, *_notices(chapter, cells, metadata)))
 
 
+def _ids(chapter: str) -> set[str]:
+    """Return the ids of the cells for answers."""
+    return {exercise.cell for exercise in exercises(chapter)}
+
+
 def _started(chapter: str) -> dict[str, str]:
-    """Return the source of each cell for a solution, as the notebook is handed out."""
-    ids = {exercise.cell for exercise in exercises(chapter)}
+    """Return the source of each cell as the notebook is handed out."""
     try:
-        return {cell.id: cell.source.strip() for cell in pristine(chapter)[1] if cell.id in ids}
+        return {cell.id: cell.source.strip() for cell in pristine(chapter)[1] if cell.id}
     except ValueError:
-        return dict.fromkeys(ids, "")
+        return dict.fromkeys(_ids(chapter), "")
 
 
 def _chapter(cells: Sequence[Cell], metadata: dict) -> str:
@@ -144,22 +156,28 @@ def _chapter(cells: Sequence[Cell], metadata: dict) -> str:
     return chapters.pop()
 
 
-def _answer(exercise: Exercise, cells: Sequence[Cell], started: dict[str, str]) -> Found:
-    """Return the answer to an exercise. `started` holds the sources of the cells as handed out."""
+def _answer(
+    exercise: Exercise, cells: Sequence[Cell], written: Sequence[Cell], started: dict[str, str]
+) -> Found:
+    """Return the answer to an exercise, which one of the cells that were `written` defines.
+
+    `started` holds the sources of the cells as handed out.
+    """
     own = [cell for cell in cells if cell.id == exercise.cell]
-    marked = [c for c in cells if c.marked == exercise.name and c.id not in set(started) - {""}]
-    defining = [c for c in cells if c.defines(exercise.entry)]
+    theirs = _ids(exercise.chapter)
+    marked = [c for c in cells if c.marked == exercise.name and c.id not in theirs]
+    defining = [c for c in written if c.defines(exercise.entry)]
     for several in (defining, [c for c in (*own, *marked) if c.kind == "code"]):
-        written = [c for c in several if c.source.strip() != started.get(exercise.cell)] or several
-        if not written:
+        new = [c for c in several if c.source.strip() != started.get(exercise.cell)] or several
+        if not new:
             continue
         # A notebook runs from the top to the bottom, so the last definition is the one that counts.
-        chosen = written[-1]
+        chosen = new[-1]
         notice = ""
-        if len(written) > 1:
+        if len(new) > 1:
             number = 1 + cells.index(chosen)
             notice = (
-                f"{exercise.name}: {len(written)} cells define {exercise.entry}; the last of them, "
+                f"{exercise.name}: {len(new)} cells define {exercise.entry}; the last of them, "
                 f"cell {number} of the notebook, was graded"
             )
         elif chosen not in own and chosen.marked != exercise.name:

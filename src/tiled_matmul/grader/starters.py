@@ -24,11 +24,12 @@ from tiled_matmul.book.files import (
     read_text,
 )
 from tiled_matmul.files import replace_text
-from tiled_matmul.grader.cells import FOLDER
+from tiled_matmul.grader.cells import FOLDER, read_cells
 from tiled_matmul.grader.folders import (
     Folder,
     FolderError,
     chapter_folders,
+    exercises,
     folders,
     for_learners,
     lacking,
@@ -172,12 +173,24 @@ def faults(folder: Path = FOLDER) -> list[str]:
             for path, text in _texts(folder, chapter):
                 if not path.exists() or read_text(path) != text:
                     out.append(f"{path}: is not what `exercises sync` makes from {chapter}")
+                out += _doubtful(path)
         except (NotebookError, FolderError) as error:
             out.append(str(error))
     for path in [*folder.glob("*.ipynb"), *solutions(folder)]:
         if f"{path.stem}" not in names:
             out.append(f"{path}: there is no folder {source / path.stem}")
     return out
+
+
+def _doubtful(path: Path) -> Iterator[str]:
+    """Yield a fault for each cell of the course that defines the function of an exercise."""
+    if not path.exists():
+        return
+    cells, _ = read_cells(path)
+    for exercise in exercises(chapter_of(path)):
+        for cell in cells:
+            if cell.defines(exercise.entry) and cell.id.startswith(("run-", "given-", "picture-")):
+                yield f"{path}: cell {cell.id} defines {exercise.entry}, as {exercise.name} does"
 
 
 def _faults_of_form(one: Folder) -> Iterator[str]:
