@@ -57,7 +57,8 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> subproces
 
 def test_the_lock_holds_what_the_project_declares():
     lock = wheelhouse.read_lock(ROOT / "requirements.lock")
-    lock |= wheelhouse.read_lock(ROOT / "requirements-browser.lock")
+    for name in ("browser", "cluster"):
+        lock |= wheelhouse.read_lock(ROOT / f"requirements-{name}.lock")
     extras = PYPROJECT["project"]["optional-dependencies"]
     declared = PYPROJECT["project"]["dependencies"] + sum(extras.values(), [])
     for requirement in map(Requirement, declared):
@@ -73,7 +74,7 @@ def test_the_lock_is_complete():
     own = {name: here[name] for name in ("numba", "triton") if name in here}  # one is for Linux
     locked = next((lock for lock in locks if own.items() <= lock.items()), None)
     assert locked, f"no lock was installed here: {own}"
-    for name in ("cuda", "browser"):
+    for name in ("cuda", "browser", "cluster"):
         locked = wheelhouse.read_lock(ROOT / f"requirements-{name}.lock") | locked
     needs = {}
     for distribution in importlib.metadata.distributions():

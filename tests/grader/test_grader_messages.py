@@ -18,7 +18,7 @@ from tiled_matmul.microscope.cuda import trace
 FOLDER = Path(messages.__file__).parent
 # The modules whose words a learner reads. They hold keys; the sentences stand in messages.py.
 CORE = "gate allowed compare advice kinds judge on_gpu practice explain watched worker own".split()
-CORE += ["teacher"]
+CORE += ["teacher", "submission"]
 MOST_WORDS = 5
 DIAGNOSES = {key.partition(":")[0] for key in MESSAGES}
 
@@ -90,7 +90,7 @@ def test_every_message_is_used_with_its_placeholders_and_none_stands_elsewhere()
         keys, faults = used_and_faults((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
         used |= keys
         assert faults == [], f"{name}.py"
-    for name in ("pool", "sealed"):  # which also speak to authors
+    for name in ("pool", "sealed", "cluster"):  # which also speak to authors and teachers
         keys, _ = used_and_faults((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
         used |= keys
     assert sorted(MESSAGES.keys() - used) == []
