@@ -70,3 +70,12 @@ def test_a_learners_copy_has_neither_solutions_nor_wrong_answers(course):
     assert faults == [] and "the 9×9 puzzle" in text and "solution" not in text
     text, faults = pages.kills_markdown(course)
     assert faults == [] and "not in this copy" in text and "|" not in text
+
+
+def test_the_soak_is_a_table_and_its_lack_a_fault(tmp_path):
+    text, faults = pages.soak_markdown(ROOT / "results/cluster/soak.json")
+    assert faults == [] and "estimate for 64 nodes of 16 cores" in text
+    for content in ("{", "{}", '{"memory_mb": {}}'):
+        (tmp_path / "soak.json").write_text(content)
+        text, faults = pages.soak_markdown(tmp_path / "soak.json")
+        assert text == "" and len(faults) == 1 and "soak.json" in faults[0]

@@ -1,19 +1,22 @@
 """The book's pages on exercises: a table of what there is, and the wrong answers that are graded.
 
-This is an extension of Sphinx, beside `book.sphinx`. Its directives `tiled-exercises` and
-`tiled-kills` take neither arguments nor content.
+This is an extension of Sphinx, beside `book.sphinx`. Its directives `tiled-exercises`,
+`tiled-kills` and `tiled-soak` take neither arguments nor content.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
 from tiled_matmul.book.generated import markdown_table
 from tiled_matmul.book.sphinx import GeneratedTable
+from tiled_matmul.files import load_as
 from tiled_matmul.grader import mistakes
 from tiled_matmul.grader.folders import FolderError, folders
 
@@ -88,6 +91,47 @@ def kills_markdown(root: Path) -> tuple[str, list[str]]:
     return "\n".join(parts), faults
 
 
+def soak_markdown(path: Path) -> tuple[str, list[str]]:
+    """Return tables of what grading a large class took, as `tools/soak_cluster.py` stored it."""
+    try:
+        return load_as(path, _soak, "a soak"), []
+    except ValueError as error:
+        return "", [str(error)]
+
+
+def _soak(stored: Mapping[str, Any]) -> str:
+    memory, cpu = stored["memory_mb"], stored["cpu_ms_per_submission"]
+    hours = stored["seconds"] / 3600 * stored["workers"]
+    notebooks = stored["notebooks_mb"]
+    rows = [
+        ("submissions", f"{stored['submissions']:,}, {notebooks['all']:,.0f} MB"),
+        ("largest notebook", f"{notebooks['largest']:.0f} MB"),
+        ("workers", f"{stored['workers']} on a machine of {stored['provenance']['cores']} cores"),
+        ("time", f"{stored['seconds'] / 60:.0f} minutes, {stored['per_second']:.1f} a second"),
+        ("worker hours for 10,000", f"{hours * 10_000 / stored['submissions']:.1f}"),
+        ("reports that were lost, doubled or wrong",
+         str(stored["reports_that_are_not_as_they_should_be"])),
+    ]  # fmt: skip
+    for name in ("client", "scheduler"):
+        first, last, most = (memory[name][key] for key in ("first_tenth", "last_tenth", "most"))
+        text = f"{first:.0f} MB at the beginning, {last:.0f} at the end, at most {most:.0f}"
+        rows.append((f"memory of the {name}", text))
+        rows.append((f"processor time of the {name}", f"{cpu[name]:.1f} ms a submission"))
+    for one in stored["estimate"]:
+        minutes = 10_000 / one["per_second"] / 60
+        name = f"estimate for {one['nodes']} nodes of {one['cores'] // one['nodes']} cores"
+        rows.append((name, f"10,000 in {minutes:.1f} minutes, limited by the {one['limit']}"))
+    return markdown_table(("", "measured"), rows)
+
+
+class Soak(GeneratedTable):
+    def sources(self, root: Path) -> list[Path]:
+        return [root / "results" / "cluster" / "soak.json"]
+
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        return soak_markdown(self.sources(root)[0])
+
+
 class Exercises(GeneratedTable):
     def sources(self, root: Path) -> list[Path]:
         return sorted((root / "exercises").glob("**/*.ipynb"))
@@ -110,4 +154,5 @@ class Kills(GeneratedTable):
 def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-exercises", Exercises)
     app.add_directive("tiled-kills", Kills)
+    app.add_directive("tiled-soak", Soak)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
