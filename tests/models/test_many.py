@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tiled_matmul.models.many import Line, Machine, grid_of, held, received
+from tiled_matmul.models.many import (
+    Line,
+    Machine,
+    divisors,
+    grid_of,
+    held,
+    in_layers,
+    received,
+)
 
 CUTS = ("rows", "columns", "inner", "scattered", "gathered", "ring", "pulled", "summa")
 MACHINE = Machine(
@@ -26,6 +34,27 @@ def test_bytes_by_hand():
     assert received("inner", 10, 20, 30, 2, bytes_each=4) == 10 * 20 * 4
     with pytest.raises(ValueError, match="no cut 'diagonal'"):
         received("diagonal", 1, 1, 1, 2)
+
+
+def test_bytes_in_layers_by_hand():
+    n = 1000
+    assert in_layers(1, n, n, n, 64) == received("summa", n, n, n, 64)
+    # Of 64 ranks in 4 layers each has 1/4 of the rows and of K, and lacks 3/4 of its columns, twice;
+    # its tile of C, 1/16, has sums in 3 other layers.
+    by_hand = 2 * 1 / 4 * 1 / 4 * 3 / 4 + 3 / 4 / 16
+    assert in_layers(4, n, n, n, 64) / 2e6 == pytest.approx(by_hand)
+    assert in_layers(64, n, n, n, 64) == received("scattered", n, n, n, 64)
+    assert received("layered", n, n, n, 64) == min(in_layers(c, n, n, n, 64) for c in divisors(64))
+    assert divisors(12) == [1, 2, 3, 4, 6, 12]
+
+
+def test_layers_are_chosen_by_time_and_never_slower_than_one_grid():
+    sizes = 16384, 16384, 16384
+    for ranks in (2, 6, 16, 64, 1024):
+        layered = MACHINE.us("layered", *sizes, ranks)
+        assert layered <= MACHINE.us("summa", *sizes, ranks)
+        assert layered <= MACHINE.us("scattered", *sizes, ranks) * (1 + 1e-9)
+    assert MACHINE.us("layered", *sizes, 64) < 0.95 * MACHINE.us("summa", *sizes, 64)
 
 
 def test_grids_are_as_square_as_can_be():

@@ -40,7 +40,25 @@ def received(cut: str, m: int, n: int, k: int, ranks: int, bytes_each: int = 2) 
         high, wide = grid_of(ranks)
         of_a, of_b = (wide - 1) / wide * m / high * k, (high - 1) / high * k * n / wide
         return (of_a + of_b) * bytes_each
+    if cut == "layered":
+        return min(in_layers(layers, m, n, k, ranks, bytes_each) for layers in divisors(ranks))
     raise ValueError(f"there is no cut {cut!r}")
+
+
+def divisors(number: int) -> list[int]:
+    """Return the divisors of a number, the smallest first."""
+    return [x for x in range(1, number + 1) if number % x == 0]
+
+
+def in_layers(layers: int, m: int, n: int, k: int, ranks: int, bytes_each: int = 2) -> float:
+    """Return the bytes that each rank receives where each layer of ranks has a part of K.
+
+    A layer is a grid as in SUMMA. Its partial sums of C are added to those of the other layers.
+    This is the 2.5-D algorithm of Solomonik and Demmel, whose A and B begin where they are needed.
+    """
+    high, wide = grid_of(ranks // layers)
+    sums = (layers - 1) / layers * m * n / (high * wide) * bytes_each
+    return received("summa", m, n, k / layers, ranks // layers, bytes_each) + sums
 
 
 def held(cut: str, m: int, n: int, k: int, ranks: int, bytes_each: int = 2) -> float:
@@ -111,6 +129,8 @@ class Machine:
             return self._pulled(flops / ranks, moved / (ranks - 1), ranks)
         if cut == "summa":
             return self._summa(m, n, k, ranks, bytes_each)
+        if cut == "layered":
+            return min(self._layered(x, m, n, k, ranks, bytes_each) for x in divisors(ranks))
         steps = ranks if cut in ("ring", "ring_of_sums") else 1
         took = steps * self.product.us(flops / steps)
         if cut == "inner":
@@ -140,6 +160,19 @@ class Machine:
         of_c = m * n / ranks
         step += (2 * 4 + bytes_each) * of_c / self.memory
         return panels * step + (2 * 4 + bytes_each) * of_c / self.memory
+
+    def _layered(self, layers: int, m: int, n: int, k: int, ranks: int, bytes_each: int) -> float:
+        """Return the microseconds of SUMMA in each of so many layers, and of adding their sums."""
+        part = k / layers
+        if ranks == layers:
+            took = self.product.us(2 * m * n * part)
+        else:
+            took = self._summa(m, n, part, ranks // layers, bytes_each)
+        if layers == 1:
+            return took
+        sums = in_layers(layers, m, n, k, ranks, bytes_each)
+        sums -= received("summa", m, n, part, ranks // layers, bytes_each)
+        return took + self.transfers["gathered"].us(sums)
 
     def _pulled(self, flops: float, part: float, ranks: int) -> float:
         """Return the microseconds where each part is multiplied as soon as it is there."""
