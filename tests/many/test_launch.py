@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -90,6 +92,17 @@ def test_sizes_that_do_not_divide_are_an_error_on_every_rank():
         run([TASK | {"k": 9}], 2)
     words = "ValueError: 9 does not divide into 2 parts"
     assert str(error.value).splitlines() == [f"rank 0: {words}", f"rank 1: {words}"]
+
+
+def test_two_runs_at_once_find_ports_even_where_the_one_of_the_environment_is_in_use(monkeypatch):
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen()
+        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+        monkeypatch.setenv("MASTER_PORT", str(one.getsockname()[1]))
+        with ThreadPoolExecutor() as pool:
+            both = list(pool.map(lambda ranks: run([TASK], ranks), (2, 2)))
+    assert [[report["far"] for [report] in reports] for reports in both] == [[0, 0], [0, 0]]
 
 
 def test_too_few_gpus_are_refused(monkeypatch):

@@ -24,6 +24,9 @@ def test_lines_are_predicted_and_markers_measured():
     figure = many.efficiency({"pulled": {2: 1.0, 4: 0.9}}, {"pulled": [(2, 0.97)]}, "So")
     assert ">pulled, predicted<" in figure.svg and ">pulled, measured<" in figure.svg
     assert "1.00 at 2, 0.90 at 4" in figure.alt
+    beside = {"pulled": [(2, 0.97)], "published": [(2, 0.9)]}
+    figure = many.efficiency({"pulled": {2: 1.0, 4: 0.9}}, beside, "So")
+    assert ">published<" in figure.svg
 
 
 @pytest.mark.parametrize(

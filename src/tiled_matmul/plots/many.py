@@ -131,8 +131,8 @@ def efficiency(
 ) -> style.Figure:
     """Draw the share of p times one GPU's rate against p: lines predicted, markers measured.
 
-    `lines` has {p: share} for each name, `seen` pairs (p, share). `finding` is the title. Raises
-    ValueError if there is no line.
+    `lines` has {p: share} for each name, `seen` pairs (p, share); what has no line gets stars.
+    `finding` is the title. Raises ValueError if there is no line.
     """
     if not lines:
         raise ValueError("there is no line to draw")
@@ -142,8 +142,11 @@ def efficiency(
         if name in seen:
             at = zip(*seen[name], strict=True)
             ax.plot(*at, marker, color=color, ms=6, label=f"{name}, measured")
+    for name in seen.keys() - lines.keys():
+        ax.plot(*zip(*seen[name], strict=True), "*", color=style.MUTED, ms=9, label=name)
     ax.set_xscale("log", base=2)
-    ticks = sorted({p for line in lines.values() for p in line})[::2]
+    ticks = sorted({p for line in lines.values() for p in line})
+    ticks = ticks[:: 2 if len(ticks) > 6 else 1]
     ax.set_xticks(ticks, [f"{p:,}" for p in ticks])
     ax.minorticks_off()
     ax.set_ylim(0, 1.1)
