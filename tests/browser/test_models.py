@@ -4,6 +4,7 @@ import ast
 import math
 import operator
 import random
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +19,7 @@ from tiled_matmul.kit.variants import without
 from tiled_matmul.ladder import cuda_shared_tiles, triton_best
 from tiled_matmul.machine import device
 from tiled_matmul.microscope.cuda import hardware, trace
-from tiled_matmul.models import cache, fragments, occupancy, ring, roofline
+from tiled_matmul.models import cache, fragments, many, occupancy, ring, roofline
 from tiled_matmul.models.occupancy import WARP
 from tiled_matmul.models.program_order import Setting, traffic
 from tiled_matmul.models.waves import Waves
@@ -450,6 +451,39 @@ def test_lanes_hold_the_elements_of_the_fragments(models):
         assert got["mine"] == got["all"][5]
         cells = [tuple(each) for held in got["all"] for each in held]
         assert len(set(cells)) == len(cells) == got["rows"] * got["columns"]
+
+
+def lists(x):
+    """Return what JSON makes of dictionaries and tuples."""
+    if isinstance(x, dict):
+        return {name: lists(one) for name, one in x.items()}
+    return [lists(one) for one in x] if isinstance(x, list | tuple) else x
+
+
+def test_ranks_hold_receive_and_compute_what_the_model_says(models):
+    draw = random.Random(43)
+    settings = []
+    for _ in range(SETTINGS):
+        p = draw.randint(2, 16)
+        fits = draw.random() < 0.8
+        sizes = {axis: draw.randint(1, 40) * (p if fits else 1) for axis in "MNK"}
+        rank = draw.randrange(p if draw.random() < 0.9 else 16)
+        settings.append({"cut": draw.choice([*many.AXES]), "ranks": p, "rank": rank} | sizes)
+    made = 0
+    for one, got in zip(settings, results(models, "ranks", settings), strict=True):
+        cut, p, rank, *sizes = one.values()
+        try:
+            wanted = [asdict(step) for step in many.steps(cut, *sizes, p, rank)]
+        except ValueError as error:
+            assert got == str(error), one
+            continue
+        assert got["steps"] == lists(wanted), one
+        parts = [map(asdict, many.parts(cut, *sizes, p, each)) for each in range(p)]
+        assert got["parts"] == [lists([*each]) for each in parts], one
+        assert got["held"] == pytest.approx(many.held(cut, *sizes, p)), one
+        assert got["received"] == pytest.approx(many.received(cut, *sizes, p)), one
+        made += 1
+    assert 2000 < made < len(settings)
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ FIGURES: dict[str, tuple[str, dict[str, object]]] = {
     "order": ("order", {"group": 8, "wave": 2}),
     "pipeline": ("pipeline", {}),
     "race": ("race", {"order": "last thread first", "second": "gone", "step": 200}),
+    "ranks": ("ranks", {}),
     "swizzle": ("swizzle", {}),
     "tile": ("tile", {}),
     "warp": ("warp", {}),

@@ -73,6 +73,150 @@ def held(cut: str, m: int, n: int, k: int, ranks: int, bytes_each: int = 2) -> f
     return (a + b) * bytes_each
 
 
+# The axis along which a rank has a part of A, of B and of C, as in `many.cuts`; None is all of it.
+AXES: dict[str, tuple[int | str | None, ...]] = {
+    "rows": (0, None, 0), "columns": (None, 1, 1),
+    "inner": (1, 0, None), "scattered": (1, 0, 0),
+    "gathered": (0, 1, 1), "ring": (0, 1, 1), "pulled": (0, 1, 1),
+    "summa": ("grid", "grid", "grid"),
+}  # fmt: skip
+Span = tuple[int, int]  # of indices: the first, and the one after the last
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows and columns of `matrix`, which is "A", "B" or "C"."""
+
+    matrix: str
+    rows: Span
+    columns: Span
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A part that a rank receives from `source`. Of C it has the sums of so many ranks added up."""
+
+    part: Part
+    source: int
+    sums: int = 0
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of A (rows, inner) and B (inner, columns), added to these rows and columns of C."""
+
+    rows: Span
+    columns: Span
+    inner: Span
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one rank does at the same time: parts arrive, and a product is computed.
+
+    The product uses what the rank had before this step. Sums are added to its own as they arrive.
+    """
+
+    arrives: tuple[Arrival, ...] = ()
+    product: Product | None = None
+
+
+def span(size: int, index: int, count: int) -> Span:
+    """Return the indices of part `index` of `count` equal parts."""
+    return size // count * index, size // count * (index + 1)
+
+
+def parts(cut: str, m: int, n: int, k: int, ranks: int, rank: int) -> tuple[Part, Part, Part]:
+    """Return a rank's parts of A and B at first, and its part of C at the end.
+
+    Raises ValueError for an unknown cut or rank, and for sizes that the ranks do not divide evenly.
+    """
+    if cut not in AXES:
+        raise ValueError(f"there is no cut {cut!r}; there are {', '.join(AXES)}")
+    if not 0 <= rank < ranks:
+        raise ValueError(f"there is no rank {rank}: the ranks are 0 to {ranks - 1}")
+    for name, size, count in zip("MNK", (m, n, k), _counts(cut, ranks), strict=True):
+        if size % count:
+            raise ValueError(f"{name} = {size} does not divide into {count} equal parts")
+    high, wide = grid_of(ranks)
+    row, column = divmod(rank, wide)
+    found = []
+    for name, axis, height, width in zip("ABC", AXES[cut], (m, k, m), (k, n, n), strict=True):
+        rows, columns = (0, height), (0, width)
+        if axis == "grid":
+            rows, columns = span(height, row, high), span(width, column, wide)
+        elif axis == 0:
+            rows = span(height, rank, ranks)
+        elif axis == 1:
+            columns = span(width, rank, ranks)
+        found.append(Part(name, rows, columns))
+    return found[0], found[1], found[2]
+
+
+def _counts(cut: str, ranks: int) -> tuple[int, int, int]:
+    """Return into how many equal parts a cut divides M, N and K."""
+    if cut == "summa":
+        high, wide = grid_of(ranks)
+        return high, wide, lcm(high, wide)
+    if cut in STILL:
+        return (ranks, 1, 1) if cut == "rows" else (1, ranks, 1)
+    return (ranks, ranks, 1) if cut in GATHERED else (ranks, 1, ranks)
+
+
+def steps(cut: str, m: int, n: int, k: int, ranks: int, rank: int) -> list[Step]:
+    """Return what arrives at a rank and what it computes, step by step, as `many.cuts` does it.
+
+    A collective counts as its ring algorithm, as in `received`, with rows of C as the parts of an
+    all-reduce. The copies of `pulled` may be ahead of its products; here each is as late as it may
+    be. Raises ValueError as `parts` does.
+    """
+    a, b, c = parts(cut, m, n, k, ranks, rank)
+    if cut in STILL:
+        return [Step(product=Product(c.rows, c.columns, (0, k)))]
+    if cut == "summa":
+        return _panels(a, b, c, k, ranks, rank)
+    before, others = (rank - 1) % ranks, range(1, ranks)
+
+    def of_a(owner: int, source: int) -> Arrival:
+        return Arrival(Part("A", span(m, owner % ranks, ranks), (0, k)), source)
+
+    def of_c(owner: int, sums: int) -> Step:
+        rows = Part("C", span(m, owner % ranks, ranks), (0, n))
+        return Step((Arrival(rows, before, sums),))
+
+    if cut in ("inner", "scattered"):
+        found = [Step(product=Product((0, m), (0, n), a.columns))]
+        found += [of_c(rank - step - 1, step) for step in others]
+        return found + [of_c(rank - step, ranks) for step in others if cut == "inner"]
+    if cut == "gathered":
+        found = [Step((of_a(rank - step, before),)) for step in others]
+        return [*found, Step(product=Product((0, m), c.columns, (0, k)))]
+    found, by = [], -1 if cut == "ring" else 1
+    for step in range(ranks):
+        owner, after = rank + by * step, rank + by * (step + 1)
+        source = before if cut == "ring" else after % ranks
+        arrives = (of_a(after, source),) if step < ranks - 1 else ()
+        found.append(Step(arrives, Product(span(m, owner % ranks, ranks), c.columns, (0, k))))
+    return found
+
+
+def _panels(a: Part, b: Part, c: Part, k: int, ranks: int, rank: int) -> list[Step]:
+    """Return SUMMA's steps: for each panel its broadcasts, then its product."""
+    high, wide = grid_of(ranks)
+    row, column = divmod(rank, wide)
+    panels, found = lcm(high, wide), []
+    for panel in range(panels):
+        inner = span(k, panel, panels)
+        a_from, b_from = panel * wide // panels, panel * high // panels
+        arrives = []
+        if column != a_from:
+            arrives.append(Arrival(Part("A", a.rows, inner), row * wide + a_from))
+        if row != b_from:
+            arrives.append(Arrival(Part("B", inner, b.columns), b_from * wide + column))
+        found += [Step(tuple(arrives)), Step(product=Product(c.rows, c.columns, inner))]
+    return found
+
+
 @dataclass(frozen=True)
 class Line:
     """A time in microseconds: `fixed`, and an amount over `rate` amounts a microsecond."""

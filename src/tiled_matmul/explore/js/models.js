@@ -548,7 +548,84 @@ const Models = (() => {
     return { misses, accesses, turns, at, lines, starts, ...shown };
   };
 
+  // The axis along which a rank has a part of A, of B and of C, as in `models.many`.
+  const AXES = {
+    rows: [0, null, 0], columns: [null, 1, 1], inner: [1, 0, null], scattered: [1, 0, 0],
+    gathered: [0, 1, 1], ring: [0, 1, 1], pulled: [0, 1, 1], summa: ["grid", "grid", "grid"],
+  };
+  const span = (size, index, count) => [(size / count) * index, (size / count) * (index + 1)];
+  const common = (a, b) => {
+    let found = a;
+    while (found % b) found += a;
+    return found;
+  };
+
+  // Return what one rank of several holds, receives and computes, step by step, as `models.many`:
+  // a product (rows and columns of C, `inner` of K) uses what was there before its step, and sums
+  // are added as they arrive. `parts` has A's, B's and C's part of every rank.
+  const ranks = ({ cut, ranks: p, rank, M, N, K }) => {
+    if (rank >= p) throw new Error(`there is no rank ${rank}: the ranks are 0 to ${p - 1}`);
+    let high = Math.floor(Math.sqrt(p));
+    while (p % high) high--;
+    const [wide, summed] = [p / high, cut === "inner" || cut === "scattered"];
+    const panels = common(high, wide);
+    const counts = {
+      rows: [p, 1, 1], columns: [1, p, 1], inner: [p, 1, p], scattered: [p, 1, p], summa: [high, wide, panels],
+    }[cut] ?? [p, p, 1];
+    [["M", M], ["N", N], ["K", K]].forEach(([name, size], i) => {
+      if (size % counts[i]) throw new Error(`${name} = ${size} does not divide into ${counts[i]} equal parts`);
+    });
+    const shapes = [["A", M, K], ["B", K, N], ["C", M, N]];
+    const parts = Array.from({ length: p }, (_, one) =>
+      shapes.map(([matrix, height, width], i) => {
+        const axis = AXES[cut][i];
+        const [down, across] = axis === "grid" ? [high, wide] : [axis === 0 ? p : 1, axis === 1 ? p : 1];
+        const [row, column] = axis === "grid" ? [Math.floor(one / wide), one % wide] : [one % down, one % across];
+        return { matrix, rows: span(height, row, down), columns: span(width, column, across) };
+      }),
+    );
+    const [a, b, c] = parts[rank];
+    const round = (one) => ((one % p) + p) % p;
+    const [before, steps] = [round(rank - 1), []];
+    const step = (arrives, product = null) => steps.push({ arrives, product });
+    const rowsOf = (owner) => span(M, round(owner), p);
+    const ofA = (owner, source) => ({ part: { matrix: "A", rows: rowsOf(owner), columns: [0, K] }, source, sums: 0 });
+    const ofC = (owner, sums) => ({ part: { matrix: "C", rows: rowsOf(owner), columns: [0, N] }, source: before, sums });
+    const product = (rows, columns, inner) => ({ rows, columns, inner });
+    if (summed) {
+      step([], product([0, M], [0, N], a.columns));
+      for (let i = 1; i < p; i++) step([ofC(rank - i - 1, i)]);
+      for (let i = 1; i < p && cut === "inner"; i++) step([ofC(rank - i, p)]);
+    } else if (cut === "summa") {
+      const [row, column] = [Math.floor(rank / wide), rank % wide];
+      for (let panel = 0; panel < panels; panel++) {
+        const inner = span(K, panel, panels);
+        const [ofRow, ofColumn] = [high, wide].map((side) => Math.floor((panel * side) / panels));
+        const arrives = [];
+        if (column !== ofColumn) {
+          arrives.push({ part: { ...a, columns: inner }, source: row * wide + ofColumn, sums: 0 });
+        }
+        if (row !== ofRow) arrives.push({ part: { ...b, rows: inner }, source: ofRow * wide + column, sums: 0 });
+        step(arrives);
+        step([], product(c.rows, c.columns, inner));
+      }
+    } else if (cut === "ring" || cut === "pulled") {
+      const by = cut === "ring" ? -1 : 1;
+      for (let i = 0; i < p; i++) {
+        const after = rank + by * (i + 1);
+        const arrives = i < p - 1 ? [ofA(after, cut === "ring" ? before : round(after))] : [];
+        step(arrives, product(rowsOf(rank + by * i), c.columns, [0, K]));
+      }
+    } else {
+      for (let i = 1; i < p && cut === "gathered"; i++) step([ofA(rank - i, before)]);
+      step([], product(c.rows, c.columns, [0, K]));
+    }
+    const bytes = ({ rows, columns }) => 2 * (rows[1] - rows[0]) * (columns[1] - columns[0]);
+    const received = steps.flatMap((one) => one.arrives).reduce((sum, one) => sum + bytes(one.part), 0);
+    return { parts, steps, held: bytes(a) + bytes(b), received };
+  };
+
   return {
-    expression, loops, warp, order, waves, pipeline, tile, swizzle, fragments, race, ordered,
+    expression, loops, warp, order, waves, pipeline, tile, swizzle, fragments, race, ordered, ranks,
   };
 })();
