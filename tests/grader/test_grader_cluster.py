@@ -4,6 +4,7 @@ import collections
 import contextlib
 import json
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -158,7 +159,8 @@ def test_marks_are_those_of_one_machine(workers, place, here, capsys):
     assert json.loads(files["json"].read_text())["submissions"] == here
     assert all(path.stat().st_size for path in files.values())
     said = capsys.readouterr().err
-    assert "the scheduler is tls://127.0.0.1:" in said and "dashboard http://127.0.0.1:" in said
+    assert "Dask's dashboard is http://127.0.0.1:" in said
+    assert f"graded on {platform.node()}: {MANY}" in said
     assert sorted(path.name for path in (place / "out").iterdir()) == sorted(files)
 
 
@@ -264,6 +266,12 @@ def test_a_lost_node_and_a_scheduler_that_starts_anew_lose_nothing(place, here):
         assert found == here
         assert len(schedulers) == 2 and len(nodes) == 3
     assert sorted(finished) == [report["path"] for report in here]
+
+
+def test_tls_without_certificates_is_refused_in_words(place, capsys):
+    status = main(["grade", "--teacher", str(place / "in"), "--scheduler", "tls://127.0.0.1:9"])
+    said = capsys.readouterr().err
+    assert status == 2 and "tls://127.0.0.1:9 needs certificates" in said
 
 
 def test_without_a_scheduler_or_worker_it_ends_with_words(place, address, capsys):

@@ -69,6 +69,7 @@ class Cluster:
         self.client: Client | None = None
         self.threads, self.looked = 0, -LOOK_S
         self.attempts = itertools.count()
+        self.by_node: Counter[str] = Counter()
         self.wanted = json.dumps(node.identity()).encode()
 
     def __enter__(self) -> Cluster:
@@ -82,10 +83,13 @@ class Cluster:
         except BaseException:
             self.__exit__()
             raise
-        self.say(f"the scheduler is {self.address}, its dashboard {self.client.dashboard_link}")
+        if self.local is not None:  # another's may be reached through a tunnel only
+            self.say(f"Dask's dashboard is {self.client.dashboard_link}")
         return self
 
     def __exit__(self, *exception: object) -> None:
+        for name, count in sorted(self.by_node.items()):
+            self.say(f"graded on {name}: {count:,}")
         for part in (self.client, self.local):
             if part is not None:
                 with contextlib.suppress(Exception):
@@ -106,6 +110,12 @@ class Cluster:
 
     def _connect(self, timeout_s: float) -> None:
         """Connect, and refuse a cluster with a worker that is not like this machine."""
+        if self.local is None and self.address.startswith("tls"):
+            if dask.config.get("distributed.comm.tls.client.cert", None) is None:
+                raise ValueError(
+                    f"{self.address} needs certificates, and Dask's settings name none: see the "
+                    "teacher's page on clusters, `. tls/env`"
+                )
         if self.client is not None:
             with contextlib.suppress(Exception):
                 self.client.close(timeout=1)
@@ -207,7 +217,9 @@ class Cluster:
     def _report(self, task: _Task) -> dict[str, Any] | None:
         """Return the report that came back, or None if there is none."""
         try:
-            return json.loads(task.future.result(timeout=GATHER_S))
+            name, report = json.loads(task.future.result(timeout=GATHER_S))
+            self.by_node[name] += report is not None
+            return report
         except KilledWorker:
             if not task.alone:
                 return None

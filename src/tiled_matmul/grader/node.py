@@ -92,16 +92,16 @@ def _bounded() -> practice.Alike:
 
 
 def graded(name: str, data: bytes, seed: int | None, gpu: bool, wanted: bytes) -> bytes:
-    """Return the report on a submission as JSON. The answers ran in a sandbox, and nowhere else.
+    """Return (this machine's name, the report on a submission) as JSON.
 
-    It is null where this machine may not grade. Nothing is raised, as an exception would travel as
-    a pickle.
+    The answers ran in a sandbox, and nowhere else. The report is null where this machine may not
+    grade. Nothing is raised, as an exception would travel as a pickle.
     """
+    report = None
     try:
-        if faults(json.loads(wanted)):
-            return b"null"
-        pool.STOP.clear()
-        report = submission.graded(data, name, _bounded(), seed=seed, gpu=gpu)
-        return json.dumps(report).encode()
+        if not faults(json.loads(wanted)):
+            pool.STOP.clear()
+            report = submission.graded(data, name, _bounded(), seed=seed, gpu=gpu)
     except BaseException as error:
-        return json.dumps(submission.failed(name, error)).encode()
+        report = submission.failed(name, error)
+    return json.dumps([platform.node(), report]).encode()
