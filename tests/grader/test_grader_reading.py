@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 
 import pytest
 
@@ -30,7 +29,7 @@ before = peak()
 print(peak() - before)
 """
 READ = """
-submission.key(submission.read(Path(sys.argv[1]), Path(sys.argv[1]).parent), "a", None, False)
+submission.key(reading.taken(Path(sys.argv[1]), Path(sys.argv[1]).parent), "a", None, False)
 try:
     cells.collect(sys.argv[1])
 except reading.Unreadable:
@@ -201,17 +200,14 @@ def put(folder, name="learner/01.ipynb"):
 
 
 def refused(path, folder):
-    with tempfile.TemporaryFile() as mine, pytest.raises(reading.Unreadable) as caught:
-        reading.copied(path, folder, mine)
+    with pytest.raises(reading.Unreadable) as caught:
+        reading.taken(path, folder)
     return str(caught.value)
 
 
-def test_a_submission_is_copied_as_it_is(tmp_path):
+def test_a_submission_is_taken_as_it_is(tmp_path):
     path = put(tmp_path)
-    with tempfile.TemporaryFile() as mine:
-        reading.copied(path, tmp_path, mine)
-        mine.seek(0)
-        assert mine.read() == path.read_bytes()
+    assert reading.taken(path, tmp_path) == path.read_bytes()
 
 
 def test_what_has_become_a_link_after_the_listing_is_not_followed(tmp_path):

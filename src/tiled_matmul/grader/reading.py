@@ -30,8 +30,8 @@ class Unreadable(ValueError):
     """The file is not an exercise notebook. The message, one line, says what it is instead."""
 
 
-def copied(path: Path, below: Path, to: BinaryIO) -> None:
-    """Copy a notebook in the folder `below` to a file, at most MAX_BYTES of it.
+def taken(path: Path, below: Path) -> bytes:
+    """Return the bytes of a notebook in the folder `below`, at most MAX_BYTES.
 
     The folder is its learner's, who may change it at any moment: no link is followed, and what the
     file has become since counts for nothing. Raises Unreadable as `opened`.
@@ -52,8 +52,7 @@ def copied(path: Path, below: Path, to: BinaryIO) -> None:
             os.close(one)
     if len(data) > MAX_BYTES:
         raise Unreadable(f"more than {MAX_BYTES >> 20} MB; at most {MAX_BYTES >> 20} MB are read")
-    to.write(data)
-    to.flush()
+    return data
 
 
 def opened(path: str | os.PathLike, opener: Callable | None = None) -> BinaryIO:

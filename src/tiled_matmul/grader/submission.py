@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from tiled_matmul.grader import practice, reading
+from tiled_matmul.grader import practice
 from tiled_matmul.grader.folders import exercises
 from tiled_matmul.grader.messages import sentence
-
-
-def read(path: Path, folder: Path) -> bytes:
-    """Return a notebook's bytes, at most `reading.MAX_BYTES`. Raises Unreadable as `copied`."""
-    data = io.BytesIO()
-    reading.copied(path, folder, data)
-    return data.getvalue()
 
 
 def key(data: bytes, name: str, seed: int | None, gpu: bool) -> str:

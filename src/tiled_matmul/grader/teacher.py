@@ -156,7 +156,7 @@ def grade(
             try:
                 if why is not None:
                     raise reading.Unreadable(why)
-                data = submission.read(path, folder)
+                data = reading.taken(path, folder)
                 key = submission.key(data, name, seed, gpu)
             except reading.Unreadable as error:
                 settle(number, name, submission.refused(name, str(error)))
