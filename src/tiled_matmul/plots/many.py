@@ -143,13 +143,15 @@ def efficiency(
             at = zip(*seen[name], strict=True)
             ax.plot(*at, marker, color=color, ms=6, label=f"{name}, measured")
     for name in seen.keys() - lines.keys():
-        ax.plot(*zip(*seen[name], strict=True), "*", color=style.MUTED, ms=9, label=name)
+        look = {"color": style.MUTED, "ms": 10, "mfc": "none", "label": name}
+        ax.plot(*zip(*seen[name], strict=True), "*", **look)
     ax.set_xscale("log", base=2)
-    ticks = sorted({p for line in lines.values() for p in line})
-    ticks = ticks[:: 2 if len(ticks) > 6 else 1]
+    ticks = sorted({p for line in (*lines.values(), *map(dict, seen.values())) for p in line})
+    ticks = ticks[:: 2 if len(ticks) > 8 else 1]
     ax.set_xticks(ticks, [f"{p:,}" for p in ticks])
     ax.minorticks_off()
-    ax.set_ylim(0, 1.1)
+    lowest = min(share for line in lines.values() for share in line.values())
+    ax.set_ylim(0.5 if lowest > 0.6 else 0, 1.1)
     ax.set_xlabel("GPUs")
     ax.set_ylabel("share of the ideal rate")
     ax.legend(fontsize=8)
