@@ -312,6 +312,43 @@ def test_a_node_that_differs_is_refused(preload, words, place, address):
     assert all(word in str(refused.value) for word in words)
 
 
+def test_another_grading_on_the_same_workers_draws_and_judges_anew(place, address):
+    def seeds(**options):
+        with cluster(address, **options) as by:
+            found = teacher.grade(place / "in", jobs=1, seed=options["seed"], by=by)
+            return {
+                one["evidence"]["seed"]
+                for report in found
+                for one in report["exercises"]
+                if "seed" in one["evidence"]
+            }
+
+    with worker(address, place):
+        there(address, 1)
+        first, again, other = (seeds(seed=seed) for seed in (3, 3, 4))
+    assert first and first == again and not first & other
+
+
+def test_a_scheduler_that_starts_anew_takes_no_node_that_differs(place):
+    port = free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    ends = contextlib.ExitStack()
+
+    def on_progress(done, total, name):
+        if done == 3:
+            for each in running:
+                end(each)
+            ends.enter_context(scheduler(port))
+            ends.enter_context(worker(address, place, preload=OTHER))
+
+    with ends:
+        running = [ends.enter_context(scheduler(port)), ends.enter_context(worker(address, place))]
+        there(address, 1)
+        by = ends.enter_context(cluster(address, patience_s=20))
+        with pytest.raises((ValueError, OSError), match="may not grade|no worker there"):
+            teacher.grade(place / "in", jobs=1, seed=3, by=by, on_progress=on_progress)
+
+
 def test_a_node_that_joins_later_and_differs_does_not_start(place, here, address):
     with worker(address, place), cluster(address) as by:
         there(address, 1)

@@ -12,6 +12,7 @@ import itertools
 import json
 import logging
 import queue
+import secrets
 import sys
 import time
 from collections import Counter, deque
@@ -71,6 +72,8 @@ class Cluster:
         self.attempts = itertools.count()
         self.by_node: Counter[str] = Counter()
         self.wanted = json.dumps(node.identity()).encode()
+        self.grading = secrets.token_hex(8)
+        self.examined = ""  # the scheduler whose workers were
 
     def __enter__(self) -> Cluster:
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})
@@ -127,6 +130,11 @@ class Cluster:
             set_as_default=False,
             deserializers=PLAIN,
         )
+        self._examine()
+
+    def _examine(self) -> None:
+        """Raise ValueError for a worker that may not grade, and keep such from joining."""
+        scheduler = self.client.scheduler_info()["id"]
         said = self.client.run(node.examined, self.wanted, on_error="return")
         wrong = []
         for address, answer in sorted(said.items()):
@@ -139,7 +147,7 @@ class Cluster:
                 f"machine: {' | '.join(wrong[:5])}"
             )
         self.client.register_plugin(node.Guard(self.wanted))
-        self.looked = -LOOK_S
+        self.examined, self.looked = scheduler, -LOOK_S
 
     def _room(self) -> int:
         """Return how many submissions may be under way."""
@@ -147,8 +155,11 @@ class Cluster:
             return 0
         if time.monotonic() - self.looked > LOOK_S:
             self.looked = time.monotonic()
-            with contextlib.suppress(Exception):
-                workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+            with contextlib.suppress(OSError, TimeoutError):
+                known = self.client.scheduler_info(n_workers=-1)
+                if known["id"] != self.examined:  # it was started anew
+                    self._examine()
+                workers = known["workers"].values()
                 able = [x for x in workers if not self.gpu or x.get("resources", {}).get("GPU")]
                 self.threads = sum(1 if self.gpu else x["nthreads"] for x in able)
         return AHEAD * self.threads
@@ -156,7 +167,7 @@ class Cluster:
     def _submitted(self, work: Work, done: queue.SimpleQueue, alone: bool) -> _Task:
         key = f"grade-{work.number}-{work.key[:8]}-{next(self.attempts)}"
         future = self.client.submit(
-            *(node.graded, work.name, work.data, self.seed, self.gpu, self.wanted),
+            *(node.graded, work.name, work.data, self.seed, self.gpu, self.wanted, self.grading),
             key=key,
             pure=False,
             resources=GPU if self.gpu else None,

@@ -79,29 +79,33 @@ class Guard(WorkerPlugin):
             raise RuntimeError(reason)
 
 
-_alike = practice.Alike()
 _lock = threading.Lock()
+_alike: tuple[str, practice.Alike] = "", practice.Alike()
 
 
-def _bounded() -> practice.Alike:
+def _of_grading(grading: str) -> practice.Alike:
+    """Return the verdicts of this grading, which no other one may use: its seeds are its own."""
     global _alike
     with _lock:
-        if len(_alike.verdicts) > MOST_ALIKE:
-            _alike = practice.Alike()
-        return _alike
+        if _alike[0] != grading or len(_alike[1].verdicts) > MOST_ALIKE:
+            _alike = grading, practice.Alike()
+        return _alike[1]
 
 
-def graded(name: str, data: bytes, seed: int | None, gpu: bool, wanted: bytes) -> bytes:
+def graded(
+    name: str, data: bytes, seed: int | None, gpu: bool, wanted: bytes, grading: str
+) -> bytes:
     """Return (this machine's name, the report on a submission) as JSON.
 
-    The answers ran in a sandbox, and nowhere else. The report is null where this machine may not
+    `wanted` is what `faults` takes, as JSON; `grading` names the client's call of `grade`. The
+    answers ran in a sandbox, and nowhere else. The report is null where this machine may not
     grade. Nothing is raised, as an exception would travel as a pickle.
     """
     report = None
     try:
         if not faults(json.loads(wanted)):
             pool.STOP.clear()
-            report = submission.graded(data, name, _bounded(), seed=seed, gpu=gpu)
+            report = submission.graded(data, name, _of_grading(grading), seed=seed, gpu=gpu)
     except BaseException as error:
         report = submission.failed(name, error)
     return json.dumps([platform.node(), report]).encode()
