@@ -438,7 +438,8 @@ def test_tls_is_what_dask_s_settings_say(place, here):
         done = run([*command, "--json", str(place / "out/m.json")], env=os.environ | files)
         assert done.returncode == 0, done.stderr
         for stranger in (address, address.replace("tls", "tcp")):
-            with pytest.raises((OSError, TypeError, RuntimeError)):
+            # Which of these Dask raises depends on where the connection breaks.
+            with pytest.raises((OSError, TypeError, RuntimeError, AssertionError)):
                 Client(stranger, timeout=2, set_as_default=False)
     assert json.loads((place / "out/m.json").read_text())["submissions"] == here
 

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import json
 import logging
+import math
 import queue
 import secrets
 import sys
@@ -68,12 +69,13 @@ class Cluster:
         self.seed, self.gpu = seed, gpu
         self.local: LocalCluster | None = None
         self.client: Client | None = None
-        self.threads, self.looked = 0, -LOOK_S
+        self.threads, self.looked = 0, -math.inf
         self.attempts = itertools.count()
         self.by_node: Counter[str] = Counter()
         self.wanted = json.dumps(node.identity()).encode()
         self.grading = secrets.token_hex(8)
         self.examined = ""  # the scheduler whose workers were
+        self.refused = False  # a worker has just refused to grade
 
     def __enter__(self) -> Cluster:
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})
@@ -147,17 +149,18 @@ class Cluster:
                 f"machine: {' | '.join(wrong[:5])}"
             )
         self.client.register_plugin(node.Guard(self.wanted))
-        self.examined, self.looked = scheduler, -LOOK_S
+        self.examined, self.looked = scheduler, -math.inf
 
     def _room(self) -> int:
         """Return how many submissions may be under way."""
         if self.client.status != "running":
+            self.looked = -math.inf
             return 0
         if time.monotonic() - self.looked > LOOK_S:
             self.looked = time.monotonic()
             with contextlib.suppress(OSError, TimeoutError):
                 known = self.client.scheduler_info(n_workers=-1)
-                if known["id"] != self.examined:  # it was started anew
+                if known["id"] != self.examined or self.refused:  # it was started anew
                     self._examine()
                 workers = known["workers"].values()
                 able = [x for x in workers if not self.gpu or x.get("resources", {}).get("GPU")]
@@ -204,6 +207,7 @@ class Cluster:
                 task = flying.pop(key)
                 report = self._report(task)
                 if report is None:
+                    self.looked = -math.inf  # perhaps it is another scheduler, or worker
                     losses[task.work.number] += 1
                     if losses[task.work.number] >= LOSSES:
                         lost = OSError(f"lost on its way {LOSSES} times")
@@ -230,6 +234,7 @@ class Cluster:
         try:
             name, report = json.loads(task.future.result(timeout=GATHER_S))
             self.by_node[name] += report is not None
+            self.refused = report is None
             return report
         except KilledWorker:
             if not task.alone:
