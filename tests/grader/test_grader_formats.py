@@ -2,13 +2,14 @@
 
 import csv
 import io
+import json
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiled_matmul.grader.reports import as_csv
+from tiled_matmul.grader.reports import as_csv, as_json
 
 SEPARATORS = ",;\t|"
 FORMULA = "=+-@"
@@ -69,3 +70,9 @@ def test_the_comma_of_the_table_itself_brings_text_back_as_it_was():
 def test_numbers_stay_numbers():
     rows = list(csv.DictReader(io.StringIO(table("p", "", points=-1.5))))
     assert (rows[0]["points"], rows[0]["max_points"]) == ("-1.5", "4")
+
+
+def test_json_is_what_json_makes_of_all_reports_at_once():
+    reports = [{"path": "a\u2028b", "exercises": [], "error": "x\u2028y\nz"}, {"path": "c"}]
+    text = "".join(as_json(reports))
+    assert text == json.dumps({"submissions": reports}, indent=1, ensure_ascii=False) + "\n"

@@ -10,7 +10,6 @@ import html
 import io
 import json
 import re
-import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -47,12 +46,17 @@ class Reports(Sequence):
         return self.journal.kept[found] if isinstance(found, str) else found
 
 
+def _indented(text: str) -> str:
+    # Not textwrap.indent, which also takes U+2028 and its like, inside a string, for ends of lines.
+    return "  " + text.replace("\n", "\n  ")
+
+
 def as_json(reports: Iterable[dict]) -> Iterator[str]:
     """Yield the text of the JSON report, which holds all that the other formats show."""
     before = '{\n "submissions": [\n'
     for report in reports:
         text = json.dumps(report, indent=1, ensure_ascii=False)
-        yield before + textwrap.indent(text, "  ")
+        yield before + _indented(text)
         before = ",\n"
     yield "\n ]\n}\n"
 
@@ -123,7 +127,7 @@ def as_junit(reports: Iterable[dict]) -> Iterator[str]:
         suite.set("failures", str(failures))
         suite.set("errors", str(errors))
         ElementTree.indent(suite)
-        yield textwrap.indent(ElementTree.tostring(suite, encoding="unicode"), "  ") + "\n"
+        yield _indented(ElementTree.tostring(suite, encoding="unicode")) + "\n"
     yield "</testsuites>\n"
 
 

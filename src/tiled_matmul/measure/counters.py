@@ -2,9 +2,8 @@
 
 `tools/take_counters.py` collects them with NVIDIA's `ncu`. A file holds every rung of the ladder at
 one problem, one Triton kernel with its programs in several orders, or the cases of benchmarks where
-rungs are slowest. Caches are flushed
-before each launch and the clock is not locked, so times are close to those of the bench but not
-equal. For speed, use the records of the bench.
+rungs are slowest. Caches are flushed before each launch and the clock is not locked, so times are
+close to those of the bench but not equal. For speed, use the records of the bench.
 """
 
 from __future__ import annotations
