@@ -121,7 +121,7 @@ def _soak(stored: Mapping[str, Any]) -> str:
         minutes = 10_000 / one["per_second"] / 60
         name = f"estimate for {one['nodes']} nodes of {one['cores'] // one['nodes']} cores"
         rows.append((name, f"10,000 in {minutes:.1f} minutes, limited by the {one['limit']}"))
-    return markdown_table(("", "measured"), rows)
+    return markdown_table(("", "result"), rows)
 
 
 class Soak(GeneratedTable):
