@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tiled_matmul.many.pending import touched
-from tiled_matmul.models.many import grid_of
+from tiled_matmul.models.many import AXES, grid_of
 from tiled_matmul.torch import matmul
 
 # From torch 2.13 on the old names warn.
@@ -240,14 +240,14 @@ def held(x: Tensor, axis: int | str | None, rank: int, count: int) -> Tensor:
 
 
 CUTS = {
-    "rows": Cut(rows, 0, None, 0),
-    "columns": Cut(columns, None, 1, 1),
-    "inner": Cut(inner, 1, 0, None),
-    "scattered": Cut(scattered, 1, 0, 0),
-    "gathered": Cut(gathered, 0, 1, 1),
-    "ring": Cut(ring, 0, 1, 1),
-    "ring_of_sums": Cut(ring_of_sums, 1, 0, 0),
-    "pulled": Cut(pulled, 0, 1, 1),
-    "summa": Cut(summa, "grid", "grid", "grid"),
+    "rows": Cut(rows, *AXES["rows"]),
+    "columns": Cut(columns, *AXES["columns"]),
+    "inner": Cut(inner, *AXES["inner"]),
+    "scattered": Cut(scattered, *AXES["scattered"]),
+    "gathered": Cut(gathered, *AXES["gathered"]),
+    "ring": Cut(ring, *AXES["gathered"]),
+    "ring_of_sums": Cut(ring_of_sums, *AXES["scattered"]),
+    "pulled": Cut(pulled, *AXES["gathered"]),
+    "summa": Cut(summa, *AXES["summa"]),
 }
 GPUS_ONLY = ("pulled",)

@@ -73,7 +73,7 @@ def held(cut: str, m: int, n: int, k: int, ranks: int, bytes_each: int = 2) -> f
     return (a + b) * bytes_each
 
 
-# The axis along which a rank has a part of A, of B and of C, as in `many.cuts`; None is all of it.
+# The axis along which a rank has a part of A, of B and of C, in `many.cuts` too; None is all of it.
 AXES: dict[str, tuple[int | str | None, ...]] = {
     "rows": (0, None, 0), "columns": (None, 1, 1),
     "inner": (1, 0, None), "scattered": (1, 0, 0),
