@@ -4,7 +4,7 @@
 
 Cuts are checked first, and the bytes that they move counted twice: from their calls, and by the
 links. Then transfers alone are timed, then cuts beside torch's own ways. Times are of the slowest
-rank.
+rank, but for a trace of rank 0.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from typing import Any
 DTYPES = ("float16", "bfloat16")
 SIZES = "2048,4096,8192,16384"
 CHECKED, COUNTED, CALLS = (384, 512, 640), 4096, 20
+TRACED = {"names": ("ring", "pulled"), "m": 8192, "n": 8192, "k": 8192, "dtype": "float16"}
+# More than two ranks have fewer of NCCL's channels each. This gives them twice as many.
+WIDER = {"NCCL_MIN_P2P_NCHANNELS": "64"}
 TRANSFERS = [2**power for power in range(12, 31, 2)]
 ALONE = ("one GPU", "one GPU, torch", "product", "product, torch", "product, in parts")
 BARE = ("transfer, gathered", "transfer, pulled")
@@ -43,6 +46,7 @@ def tasks(sizes: Sequence[int], ranks: int) -> list[dict[str, Any]]:
     found = [checked | {"cut": cut} for cut in CUTS]
     found.append({"do": "moved", "names": list(CUTS), "calls": CALLS} | square)
     found.append({"do": "link", "bytes": TRANSFERS})
+    found.append({"do": "trace"} | TRACED)
     names = [*ALONE, *BARE, *BY_TORCH, *CUTS, "pulled, from shared"]
     for dtype in DTYPES:
         for size in sizes:
@@ -89,12 +93,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif task["do"] == "link":
             for way in each[0]:
                 taken["link"][way] = slowest([report[way] for report in each])
+            taken["blocks"] = {size: one["blocks"] for size, one in each[0]["passed on"].items()}
+        elif task["do"] == "trace":
+            taken["traced"] = each[0] | {"at": task["m"]}
         else:
             times = slowest([report["times"] for report in each])
             product = {key: task[key] for key in ("m", "n", "k", "dtype")}
             taken["times"].append(product | {"times": times})
             alone = times["product"]["ms"]
             print(product, ", ".join(f"{x} {y['ms'] / alone:.2f}" for x, y in times.items()))
+    os.environ.update(WIDER)
+    reports = run([{"do": "link", "bytes": TRANSFERS}], ranks, device="cuda", timeout_s=50)
+    taken["wider"] = slowest([report[0]["passed on"] for report in reports])
     given.out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(given.out, json.dumps(taken, indent=1) + "\n")
     print(f"{len(taken['times'])} products on {ranks} GPUs in {given.out}")

@@ -7,11 +7,15 @@ waiting; before each replay, ranks wait for each other. Inputs are normal number
 
 from __future__ import annotations
 
+import json
+import math
 import random
 import re
 import statistics
 import subprocess
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,6 +26,7 @@ from tiled_matmul.many import cuts
 from tiled_matmul.many.cuts import CUTS
 from tiled_matmul.many.tasks import check, matrices, own
 
+BY_NCCL, BY_US = "ncclDevKernel", "triton_"  # how the names of their kernels begin
 ROUNDS, WARM, SAMPLE_MS, MOST_CALLS = 11, 3, 4.0, 50
 
 
@@ -40,7 +45,10 @@ def do_time(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
 
 
 def do_link(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return {way: {bytes: {"ms", "spread"}}} of transfers in which each rank receives so many."""
+    """Return {way: {bytes: {"ms", "spread"}}} of transfers in which each rank receives so many.
+
+    Of "passed on", there are also the `blocks`: the thread blocks of NCCL's kernel.
+    """
     found: dict[str, dict[str, Any]] = {}
     for size in task["bytes"]:
         p, element = dist.get_world_size(), 2
@@ -53,8 +61,10 @@ def do_link(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
         if p == 2:  # then a part received is a part held
             calls["gathered"] = _of(cuts.all_gather, whole, x)
             calls["reduced"] = _of(dist.all_reduce, x)
+            calls["broadcast"] = _of(dist.broadcast, x, 0)
         for way, one in sampled(calls).items():
             found.setdefault(way, {})[size] = one
+        found["passed on"][size]["blocks"] = blocks(calls["passed on"])
     return found
 
 
@@ -74,6 +84,47 @@ def do_moved(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
         counted = None if None in (before, after) else (after - before) / task["calls"]
         found[name] = counted
     return found
+
+
+def blocks(call: Callable[[], Any]) -> int | None:
+    """Return the thread blocks of the one kernel that NCCL launches, or None if none is seen."""
+    grids = [x["args"]["grid"] for x in traced(call) if x["name"].startswith(BY_NCCL)]
+    return math.prod(grids[0]) if len(grids) == 1 else None
+
+
+def do_trace(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """Return {name: [[what, begin, end], ...]}: when this GPU did what in one call of each cut.
+
+    In microseconds from the first; `what` is "product", "transfer" or "other", such as a barrier.
+    """
+    a, b = matrices(task, device)
+    found = {}
+    for name in task["names"]:
+        parts = own(CUTS[name], a, b)
+        graph = _captured(_of(CUTS[name].run, *parts), 1)
+        events = sorted(traced(graph.replay), key=lambda x: x["ts"])
+        first = events[0]["ts"] if events else 0
+        found[name] = [[_kind(x), x["ts"] - first, x["ts"] - first + x["dur"]] for x in events]
+    return found
+
+
+def traced(call: Callable[[], Any]) -> list[dict[str, Any]]:
+    """Return what the profiler saw this GPU do in a call: kernels and copies."""
+    _together()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        call()
+        torch.cuda.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        profile.export_chrome_trace(str(path := Path(folder, "trace.json")))
+        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    return [x for x in events if x.get("cat") in ("kernel", "gpu_memcpy")]
+
+
+def _kind(event: dict[str, Any]) -> str:
+    """Return what a profiler's event is: the course's product, a transfer, or something else."""
+    if event["cat"] == "gpu_memcpy" or event["name"].startswith(BY_NCCL):
+        return "transfer"
+    return "product" if event["name"].startswith(BY_US) else "other"
 
 
 def received_by_links(device: torch.device) -> float | None:

@@ -34,7 +34,10 @@ class Many:
     """A file's contents. `ranks` is the number of GPUs.
 
     `received` is what calls receive at the products in `checked`, `moved` what links counted at a
-    square of `moved_at`: bytes by cut. `link` has microseconds by way of transfer and bytes.
+    square of `moved_at`: bytes by cut. `link` has microseconds by way of transfer and bytes;
+    `wider` those of "passed on" with twice as many channels, and `blocks` NCCL's thread blocks
+    there. `traced` has for each cut what rank 0 did when, at a square of `traced_at`: ("product",
+    "transfer" or "other", begin, end) in microseconds.
     """
 
     provenance: Mapping[str, Any]
@@ -43,6 +46,10 @@ class Many:
     moved: Mapping[str, float]
     moved_at: int
     link: Mapping[str, Mapping[int, float]]
+    wider: Mapping[int, float]
+    blocks: Mapping[int, int | None]
+    traced: Mapping[str, Sequence[tuple[str, float, float]]]
+    traced_at: int
     times: Sequence[Timed]
 
     def find(self, m: int, n: int, k: int, dtype: str = "float16") -> Timed:
@@ -69,6 +76,17 @@ class Many:
         return Machine(Line.fitted(products), transfers, memory)
 
 
+def records(gpu: str, folder: Path = MANY) -> dict[int, Many]:
+    """Return what was measured on several of a GPU, by their number, the smallest first.
+
+    `gpu` is as in the names of the files, such as "h200". Raises ValueError if there is none.
+    """
+    found = [load(path) for path in folder.glob(f"{gpu}-x*.json")]
+    if not found:
+        raise ValueError(f"there is no file for several {gpu!r} in {folder}")
+    return {each.ranks: each for each in sorted(found, key=lambda each: each.ranks)}
+
+
 def load(path: Path) -> Many:
     """Return a file's contents. Raises ValueError that names the file."""
     return load_as(path, parse, "products over several GPUs")
@@ -83,9 +101,16 @@ def parse(stored: Any) -> Many:
             raise ValueError(f"{row} has a time that is none")
         spread = {name: each["spread"] for name, each in row["times"].items()}
         times.append(Timed(row["m"], row["n"], row["k"], row["dtype"], us, spread))
-    link = {
-        way: {int(size): 1e3 * each["ms"] for size, each in found.items()}
-        for way, found in stored["link"].items()
-    }
+    link = {way: _microseconds(found) for way, found in stored["link"].items()}
+    blocks = {int(size): count for size, count in stored["blocks"].items()}
+    traced = dict(stored["traced"])
+    at = traced.pop("at")
+    pieces = {name: [(what, x, y) for what, x, y in each] for name, each in traced.items()}
     facts = (stored[name] for name in ("provenance", "ranks", "checked", "moved", "moved_at"))
-    return Many(*facts, link, times)
+    wider = _microseconds(stored["wider"])
+    return Many(*facts, link, wider, blocks, pieces, at, times)
+
+
+def _microseconds(found: Mapping[str, Any]) -> dict[int, float]:
+    """Return the microseconds by bytes of one way of transfer."""
+    return {int(size): 1e3 * each["ms"] for size, each in found.items()}

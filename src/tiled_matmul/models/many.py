@@ -73,6 +73,25 @@ def held(cut: str, m: int, n: int, k: int, ranks: int, bytes_each: int = 2) -> f
     return (a + b) * bytes_each
 
 
+# NCCL's channels for sends and receives where GPUs meet in an NVSwitch, and the most bytes that one
+# of them sends as long as there are others.
+CHANNELS, MOST_SENT = 32, 2**24
+
+
+def channels(sent: float, ranks: int) -> int:
+    """Return through how many channels one of so many ranks sends bytes to another, 1 MB or more.
+
+    Each is a thread block on a multiprocessor. Ranks share them; for many bytes NCCL takes more.
+    Source: NCCL's `scheduleP2pTasksToPlan` and `addP2pToPlan`.
+    """
+    count = CHANNELS
+    while count * ranks > CHANNELS and count > 1:
+        count //= 2
+    while sent / count > MOST_SENT and count < CHANNELS:
+        count *= 2
+    return count
+
+
 # The axis along which a rank has a part of A, of B and of C, in `many.cuts` too; None is all of it.
 AXES: dict[str, tuple[int | str | None, ...]] = {
     "rows": (0, None, 0), "columns": (None, 1, 1),
@@ -252,8 +271,8 @@ class Line:
 class Machine:
     """GPUs of one host: lines of `product` (operations) and of transfers (bytes received).
 
-    `transfers` has "gathered" and "reduced" of NCCL, "passed on" from rank to rank, and "pulled"
-    by copy engines. `memory` is a GPU's memory in bytes a microsecond.
+    `transfers` has "gathered", "reduced" and "broadcast" of NCCL, "passed on" from rank to rank as
+    two do it, and "pulled" by copy engines. `memory` is a GPU's memory in bytes a microsecond.
 
     NCCL's transfers run on multiprocessors, and a product has them all: one waits for the other.
     Only what copy engines pull overlaps.
@@ -280,12 +299,21 @@ class Machine:
         if cut == "inner":
             return took + self.transfers["reduced"].us(moved)
         if cut == "ring":
-            return took + (ranks - 1) * self.transfers["passed on"].us(moved / (ranks - 1))
+            return took + (ranks - 1) * self.passed_on(moved / (ranks - 1), ranks)
         if cut == "ring_of_sums":  # and what came is added: two reads and a write
             added = 3 * bytes_each * m * n / ranks / self.memory
-            step = self.transfers["passed on"].us(moved / (ranks - 1)) + added
+            step = self.passed_on(moved / (ranks - 1), ranks) + added
             return took + (ranks - 1) * step
         return took + self.transfers["gathered"].us(moved)
+
+    def passed_on(self, sent: float, ranks: int) -> float:
+        """Return the microseconds in which each rank sends bytes to the next.
+
+        Channels share the work, and together are no faster than the link is for copy engines.
+        """
+        line = self.transfers["passed on"]
+        rate = line.rate / channels(0, 2) * channels(sent, ranks)
+        return line.fixed + sent / min(rate, self.transfers["pulled"].rate)
 
     def _summa(self, m: int, n: int, k: int, ranks: int, bytes_each: int) -> float:
         """Return the microseconds of SUMMA: panels are sent one after the other, then multiplied.
@@ -300,7 +328,7 @@ class Machine:
             self.product.us(2 * m * n * k / ranks / panels) + 2 * (a_panel + b_panel) / self.memory
         )
         for panel, group in ((a_panel, wide), (b_panel, high)):
-            step += self.transfers["passed on"].us(panel) if group > 1 else 0
+            step += self.transfers["broadcast"].us(panel) if group > 1 else 0
         of_c = m * n / ranks
         step += (2 * 4 + bytes_each) * of_c / self.memory
         return panels * step + (2 * 4 + bytes_each) * of_c / self.memory
