@@ -20,8 +20,11 @@ DTYPES = ("float16", "bfloat16")
 SIZES = "2048,4096,8192,16384"
 CHECKED, COUNTED, CALLS = (384, 512, 640), 4096, 20
 TRACED = {"names": ("ring", "pulled"), "m": 8192, "n": 8192, "k": 8192, "dtype": "float16"}
-# More than two ranks have fewer of NCCL's channels each. This gives them twice as many.
-WIDER = {"NCCL_MIN_P2P_NCHANNELS": "64"}
+# How many channels NCCL has for sends and receives; ranks share them.
+SETTINGS = (
+    {}, {"NCCL_MIN_P2P_NCHANNELS": "64"},
+    {"NCCL_MAX_P2P_NCHANNELS": "16"}, {"NCCL_MAX_P2P_NCHANNELS": "8"},
+)  # fmt: skip
 TRANSFERS = [2**power for power in range(12, 31, 2)]
 ALONE = ("one GPU", "one GPU, torch", "product", "product, torch", "product, in parts")
 BARE = ("transfer, gathered", "transfer, pulled")
@@ -77,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     todo = tasks([int(size) for size in given.sizes.split(",")], ranks)
     reports = run(todo, ranks, device="cuda", timeout_s=50)
     taken: dict[str, Any] = {"provenance": provenance("gpu"), "ranks": ranks}
-    taken |= {"checked": [], "moved": {}, "link": {}, "times": []}
+    taken |= {"checked": [], "moved": {}, "link": {}, "times": [], "sends": []}
     for task, each in zip(todo, zip(*reports, strict=True), strict=True):
         if task["do"] == "check":
             counted = None  # of what copy engines pull, calls say nothing
@@ -93,7 +96,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif task["do"] == "link":
             for way in each[0]:
                 taken["link"][way] = slowest([report[way] for report in each])
-            taken["blocks"] = {size: one["blocks"] for size, one in each[0]["passed on"].items()}
         elif task["do"] == "trace":
             taken["traced"] = each[0] | {"at": task["m"]}
         else:
@@ -102,9 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             taken["times"].append(product | {"times": times})
             alone = times["product"]["ms"]
             print(product, ", ".join(f"{x} {y['ms'] / alone:.2f}" for x, y in times.items()))
-    os.environ.update(WIDER)
-    reports = run([{"do": "link", "bytes": TRANSFERS}], ranks, device="cuda", timeout_s=50)
-    taken["wider"] = slowest([report[0]["passed on"] for report in reports])
+    for settings in SETTINGS:
+        todo = [{"do": "sends", "bytes": TRANSFERS}]
+        reports = run(todo, ranks, device="cuda", timeout_s=50, settings=settings)
+        sent = slowest([report[0] for report in reports])
+        for size, one in sent.items():
+            one["blocks"] = reports[0][0][size]["blocks"]
+        taken["sends"].append({"settings": settings, "sent": sent})
     given.out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(given.out, json.dumps(taken, indent=1) + "\n")
     print(f"{len(taken['times'])} products on {ranks} GPUs in {given.out}")

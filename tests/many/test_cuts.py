@@ -10,7 +10,7 @@ pytest.importorskip("triton")
 from tiled_matmul.many import RanksError, cuts, run, tried  # noqa: E402
 from tiled_matmul.many.cuts import CUTS, GPUS_ONLY  # noqa: E402
 from tiled_matmul.many.pending import Pending  # noqa: E402
-from tiled_matmul.models.many import held, received  # noqa: E402
+from tiled_matmul.models.many import channels, held, received  # noqa: E402
 
 M, N, K = 96, 120, 144
 ON_CPU = [name for name in CUTS if name not in GPUS_ONLY]
@@ -156,6 +156,25 @@ def test_every_cut_is_right_on_gpus(dtype):
         scaled = {"m": m * ranks, "n": n * ranks, "k": k * ranks, "dtype": dtype, "whole": False}
         reports = run([task(name) | scaled for name in CUTS], ranks, device="cuda")
         assert all(not report["findings"] for each in reports for report in each)
+
+
+@pytest.mark.gpu
+@pytest.mark.alone
+@pytest.mark.gpus
+def test_sends_take_their_channels_and_a_trace_has_all_parts():
+    ranks, mb = torch.cuda.device_count(), 2**20
+    sends = {"do": "sends", "bytes": [mb, 64 * mb]}
+    square = {"m": 4096, "n": 4096, "k": 4096, "dtype": "float16"}
+    reports = run(
+        [sends, {"do": "trace", "names": ["ring", "pulled"]} | square], ranks, device="cuda"
+    )
+    for sent, traced in reports:
+        for size, one in sent.items():
+            assert one["blocks"] == channels(int(size), ranks) and one["ms"] > 0
+        for name, copies in (("ring", 0), ("pulled", 1)):  # of the rank's own rows
+            kinds = [what for what, begin, end in traced[name] if 0 <= begin < end]
+            assert kinds.count("product") == ranks, name
+            assert kinds.count("transfer") == ranks - 1 + copies, name
 
 
 def with_isend(a, b):

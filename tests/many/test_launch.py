@@ -86,6 +86,17 @@ def test_a_faulty_rank_is_an_error_soon_and_nothing_is_left(tmp_path, fault, mat
     no_rank_is_left(tmp_path)
 
 
+def test_settings_reach_the_ranks_and_never_turn_multicast_on(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os\nraise SystemExit(' '.join(os.environ[x] for x in "
+        "('NCCL_MIN_P2P_NCHANNELS', 'NCCL_NVLS_ENABLE')))"
+    )
+    settings = {"NCCL_MIN_P2P_NCHANNELS": "64", "NCCL_NVLS_ENABLE": "1"}
+    with pytest.raises(RanksError, match="(?m)^64 0$"):
+        run([TASK], 2, program=[str(program)], settings=settings)
+
+
 @pytest.mark.long
 def test_sizes_that_do_not_divide_are_an_error_on_every_rank():
     with pytest.raises(RanksError) as error:

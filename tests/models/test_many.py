@@ -15,6 +15,7 @@ from tiled_matmul.models.many import (
     Line,
     Machine,
     Part,
+    channels,
     divisors,
     grid_of,
     held,
@@ -27,9 +28,10 @@ from tiled_matmul.models.many import (
 CUTS = ("rows", "columns", "inner", "scattered", "gathered", "ring", "pulled", "summa")
 MACHINE = Machine(
     Line(2, 700e6),
-    {"gathered": Line(20, 250e3), "reduced": Line(20, 300e3), "passed on": Line(20, 290e3)}
+    {"gathered": Line(20, 250e3), "reduced": Line(20, 300e3), "broadcast": Line(20, 290e3)}
     | {"pulled": Line(20, 370e3)},
-    4.8e6,
+    {4: Line(20, 80e3), 8: Line(20, 160e3), 16: Line(20, 300e3), 32: Line(20, 360e3)},
+    Line(3, 4.2e6),
 )
 
 
@@ -72,6 +74,19 @@ def test_grids_are_as_square_as_can_be():
     assert {ranks: grid_of(ranks) for ranks in grids} == grids
 
 
+def test_ranks_share_channels_until_a_part_is_large():
+    mb = 2**20
+    assert [channels(mb, ranks) for ranks in (2, 3, 4, 8, 16, 64)] == [16, 8, 8, 4, 2, 1]
+    assert [channels(x * mb, 4) for x in (128, 129, 256, 257, 1024)] == [8, 16, 16, 32, 32]
+    assert [channels(x * mb, 8) for x in (64, 65)] == [4, 8]
+
+
+def test_a_send_takes_the_time_of_its_channels():
+    assert MACHINE.passed_on(80e6, 2) == pytest.approx(20 + 80 / 0.3)
+    assert MACHINE.passed_on(60e6, 8) == pytest.approx(20 + 60 / 0.08)
+    assert MACHINE.passed_on(30e6, 16) == pytest.approx(20 + 30 / 0.04)  # half of the fewest
+
+
 def test_a_line_goes_through_its_points():
     line = Line.fitted([(10, 7.0), (20, 12.0), (40, 22.0)])
     assert (line.fixed, line.rate) == pytest.approx((2, 2)) and line.us(100) == pytest.approx(52)
@@ -93,7 +108,8 @@ def test_only_what_is_pulled_overlaps():
     transfer = MACHINE.transfers["gathered"].us(moved)
     assert MACHINE.us("gathered", *sizes, 2) == pytest.approx(product + transfer)
     assert MACHINE.us("ring", *sizes, 2) > product + 200
-    assert MACHINE.us("pulled", *sizes, 2) == pytest.approx(product, rel=0.01)
+    copied = MACHINE.memory.us(2 * moved)  # its own rows, for the others
+    assert MACHINE.us("pulled", *sizes, 2) == pytest.approx(product + copied, rel=0.01)
     assert MACHINE.us("inner", *sizes, 2) > MACHINE.us("scattered", *sizes, 2)
     assert MACHINE.bound(*sizes, 2) == product
     # Where the transfer is longer, it is waited for.

@@ -28,6 +28,7 @@ from tiled_matmul.many.tasks import check, matrices, own
 
 BY_NCCL, BY_US = "ncclDevKernel", "triton_"  # how the names of their kernels begin
 ROUNDS, WARM, SAMPLE_MS, MOST_CALLS = 11, 3, 4.0, 50
+TRACED = 3  # calls, of which the last counts
 
 
 def do_time(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
@@ -47,25 +48,42 @@ def do_time(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
 def do_link(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
     """Return {way: {bytes: {"ms", "spread"}}} of transfers in which each rank receives so many.
 
-    Of "passed on", there are also the `blocks`: the thread blocks of NCCL's kernel.
+    "copied" stays in one GPU's memory, and counts the bytes read and written.
     """
     found: dict[str, dict[str, Any]] = {}
     for size in task["bytes"]:
-        p, element = dist.get_world_size(), 2
-        x = torch.randn(size // element, device=device).half()
-        there, whole = torch.empty_like(x), x.new_empty(p * len(x))
-        calls = {
-            "passed on": lambda x=x, y=there: [w.wait() for w in cuts.passed_on(x, y)],
-            "pulled": _of(pulled, x, there),
-        }
-        if p == 2:  # then a part received is a part held
-            calls["gathered"] = _of(cuts.all_gather, whole, x)
+        x, there = _numbers(size, device), _numbers(size, device)
+        half = len(x) // 2
+        calls = {"pulled": _of(pulled, x, there), "copied": _of(there[:half].copy_, x[:half])}
+        if (p := dist.get_world_size()) == 2:  # then a part received is a part held
+            calls["gathered"] = _of(cuts.all_gather, x.new_empty(p * len(x)), x)
             calls["reduced"] = _of(dist.all_reduce, x)
             calls["broadcast"] = _of(dist.broadcast, x, 0)
         for way, one in sampled(calls).items():
             found.setdefault(way, {})[size] = one
-        found["passed on"][size]["blocks"] = blocks(calls["passed on"])
     return found
+
+
+def do_sends(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """Return {bytes: {"ms", "spread", "blocks"}} where each rank passes so many to the next.
+
+    `blocks` are the thread blocks of NCCL's kernel.
+    """
+    found = {}
+    for size in task["bytes"]:
+        x, there = _numbers(size, device), _numbers(size, device)
+
+        def call(x: Tensor = x, there: Tensor = there) -> None:
+            for wait in cuts.passed_on(x, there):
+                wait.wait()
+
+        found[size] = sampled({"sent": call})["sent"] | {"blocks": blocks(call)}
+    return found
+
+
+def _numbers(size: int, device: torch.device) -> Tensor:
+    """Return so many bytes of float16."""
+    return torch.randn(size // 2, device=device).half()
 
 
 def do_moved(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
@@ -101,8 +119,10 @@ def do_trace(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
     found = {}
     for name in task["names"]:
         parts = own(CUTS[name], a, b)
-        graph = _captured(_of(CUTS[name].run, *parts), 1)
+        # The profiler does not start on all ranks at once, and in the first call some wait.
+        graph = _captured(_of(CUTS[name].run, *parts), TRACED)
         events = sorted(traced(graph.replay), key=lambda x: x["ts"])
+        events = events[len(events) // TRACED * (TRACED - 1) :]
         first = events[0]["ts"] if events else 0
         found[name] = [[_kind(x), x["ts"] - first, x["ts"] - first + x["dur"]] for x in events]
     return found

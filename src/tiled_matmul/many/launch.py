@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,14 @@ class RanksError(RuntimeError):
 def run(
     tasks: Sequence[dict[str, Any]], ranks: int, *, device: str = "cpu", timeout_s: float = 60,
     most_s: float = 600, program: Sequence[str] = ("-m", WORKER),
+    settings: Mapping[str, str] = {},
 ) -> list[list[dict[str, Any]]]:  # fmt: skip
     """Return each rank's reports of the tasks.
 
     `device` is "cpu" (gloo) or "cuda" (NCCL, a GPU for each rank). A collective that waits longer
     than `timeout_s` fails, and so does a run of more than `most_s`. `program` are Python's
-    arguments for what the ranks run. Raises ValueError for too few GPUs, and RanksError if a rank
-    fails.
+    arguments for what the ranks run, `settings` variables of their environment. Raises ValueError
+    for too few GPUs, and RanksError if a rank fails.
     """
     if device == "cuda":
         import torch
@@ -52,7 +53,7 @@ def run(
         job = Path(folder, "job.json")
         text = {"tasks": list(tasks), "device": device, "timeout_s": timeout_s}
         job.write_text(json.dumps(text), encoding="utf-8")
-        printed, status = _torchrun([*program, str(job)], ranks, most_s)
+        printed, status = _torchrun([*program, str(job)], ranks, most_s, settings)
         reports = [job.with_name(f"report{rank}.json") for rank in range(ranks)]
         if status == 0 and all(report.exists() for report in reports):
             return [json.loads(report.read_text(encoding="utf-8")) for report in reports]
@@ -84,13 +85,16 @@ def tried(
     return [reports[0] for reports in run([task], ranks, most_s=TRIED_S)]
 
 
-def _torchrun(arguments: Sequence[str], ranks: int, most_s: float) -> tuple[str, int | None]:
+def _torchrun(
+    arguments: Sequence[str], ranks: int, most_s: float, settings: Mapping[str, str]
+) -> tuple[str, int | None]:
     """Return what was printed and the exit status, None if it had to be ended."""
     # As a file: a module of this package would first import torch.
     command = [sys.executable, "-P", start.__file__, "--standalone"]
     # This host's name need not lead anywhere.
     command += ["--local-addr", "127.0.0.1", "--nproc-per-node", str(ranks), *arguments]
-    environment = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"} | os.environ | NO_MULTICAST
+    environment = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"} | os.environ
+    environment |= {**settings, **NO_MULTICAST}
     environment[start.LAUNCHER] = str(os.getpid())
     with tempfile.TemporaryFile() as output:
         started = subprocess.Popen(

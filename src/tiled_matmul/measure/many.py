@@ -9,7 +9,6 @@ from typing import Any
 
 from tiled_matmul import ROOT
 from tiled_matmul.files import load_as
-from tiled_matmul.machine import device
 from tiled_matmul.models.many import Line, Machine
 
 MANY = ROOT / "results" / "many"
@@ -30,13 +29,24 @@ class Timed:
 
 
 @dataclass(frozen=True)
+class Sent:
+    """Each rank passes bytes to the next, with NCCL's `settings`: microseconds by bytes.
+
+    `blocks` are the thread blocks of NCCL's kernel, None where no profiler saw it.
+    """
+
+    settings: Mapping[str, str]
+    us: Mapping[int, float]
+    blocks: Mapping[int, int | None]
+
+
+@dataclass(frozen=True)
 class Many:
     """A file's contents. `ranks` is the number of GPUs.
 
     `received` is what calls receive at the products in `checked`, `moved` what links counted at a
-    square of `moved_at`: bytes by cut. `link` has microseconds by way of transfer and bytes;
-    `wider` those of "passed on" with twice as many channels, and `blocks` NCCL's thread blocks
-    there. `traced` has for each cut what rank 0 did when, at a square of `traced_at`: ("product",
+    square of `moved_at`: bytes by cut. `link` has microseconds by way of transfer and bytes.
+    `traced` has for each cut what rank 0 did when, at a square of `traced_at`: ("product",
     "transfer" or "other", begin, end) in microseconds.
     """
 
@@ -46,8 +56,7 @@ class Many:
     moved: Mapping[str, float]
     moved_at: int
     link: Mapping[str, Mapping[int, float]]
-    wider: Mapping[int, float]
-    blocks: Mapping[int, int | None]
+    sends: Sequence[Sent]
     traced: Mapping[str, Sequence[tuple[str, float, float]]]
     traced_at: int
     times: Sequence[Timed]
@@ -59,21 +68,33 @@ class Many:
                 return each
         raise ValueError(f"{m}×{n}×{k} {dtype} was not measured")
 
-    def machine(self) -> Machine:
-        """Return the model, fitted to products of one GPU and to bare transfers."""
+    def sent(self, **settings: str) -> Sent:
+        """Return the sends with these settings of NCCL, or none. Raises ValueError for others."""
+        for each in self.sends:
+            if each.settings == settings:
+                return each
+        raise ValueError(f"nothing was sent with {settings}")
+
+    def machine(self, dtype: str = "float16") -> Machine:
+        """Return the model, fitted to products of a dtype, and to transfers alone."""
         products = [
             (2 * t.m * t.n * t.k / parts, t.us[name])
             for t in self.times
             for name, parts in ((ONE, 1), (ALONE, self.ranks))
-            if name in t.us
+            if name in t.us and t.dtype == dtype
         ]
         low, high = FITTED
         transfers = {
             way: Line.fitted((size, us) for size, us in found.items() if low <= size <= high)
             for way, found in self.link.items()
         }
-        memory = 1e3 * device.lookup(self.provenance["gpu"]).bandwidth_gbps
-        return Machine(Line.fitted(products), transfers, memory)
+        by_channels: dict[int, list[tuple[int, float]]] = {}
+        for each in self.sends:
+            for size, us in each.us.items():
+                if low <= size <= high:
+                    by_channels.setdefault(each.blocks[size], []).append((size, us))
+        sends = {count: Line.fitted(points) for count, points in by_channels.items()}
+        return Machine(Line.fitted(products), transfers, sends, transfers.pop("copied"))
 
 
 def records(gpu: str, folder: Path = MANY) -> dict[int, Many]:
@@ -102,13 +123,15 @@ def parse(stored: Any) -> Many:
         spread = {name: each["spread"] for name, each in row["times"].items()}
         times.append(Timed(row["m"], row["n"], row["k"], row["dtype"], us, spread))
     link = {way: _microseconds(found) for way, found in stored["link"].items()}
-    blocks = {int(size): count for size, count in stored["blocks"].items()}
+    sends = []
+    for each in stored["sends"]:
+        blocks = {int(size): one["blocks"] for size, one in each["sent"].items()}
+        sends.append(Sent(each["settings"], _microseconds(each["sent"]), blocks))
     traced = dict(stored["traced"])
     at = traced.pop("at")
     pieces = {name: [(what, x, y) for what, x, y in each] for name, each in traced.items()}
     facts = (stored[name] for name in ("provenance", "ranks", "checked", "moved", "moved_at"))
-    wider = _microseconds(stored["wider"])
-    return Many(*facts, link, wider, blocks, pieces, at, times)
+    return Many(*facts, link, sends, pieces, at, times)
 
 
 def _microseconds(found: Mapping[str, Any]) -> dict[int, float]:

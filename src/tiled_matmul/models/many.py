@@ -271,8 +271,9 @@ class Line:
 class Machine:
     """GPUs of one host: lines of `product` (operations) and of transfers (bytes received).
 
-    `transfers` has "gathered", "reduced" and "broadcast" of NCCL, "passed on" from rank to rank as
-    two do it, and "pulled" by copy engines. `memory` is a GPU's memory in bytes a microsecond.
+    `transfers` has "gathered", "reduced" and "broadcast" of NCCL, and "pulled" by copy engines.
+    `sends` from one rank to the next have a line for each number of channels. `memory` is the line
+    of what a GPU copies in its own memory, in bytes read and written.
 
     NCCL's transfers run on multiprocessors, and a product has them all: one waits for the other.
     Only what copy engines pull overlaps.
@@ -280,7 +281,8 @@ class Machine:
 
     product: Line
     transfers: Mapping[str, Line]
-    memory: float
+    sends: Mapping[int, Line]
+    memory: Line
 
     def us(self, cut: str, m: int, n: int, k: int, ranks: int, bytes_each: int = 2) -> float:
         """Return the microseconds of a cut. Raises ValueError for an unknown one."""
@@ -288,8 +290,9 @@ class Machine:
         flops = 2 * m * n * k / ranks
         if ranks == 1 or cut in STILL:
             return self.product.us(flops)
-        if cut == "pulled":
-            return self._pulled(flops / ranks, moved / (ranks - 1), ranks)
+        if cut == "pulled":  # and a copy of the rank's own rows, for the others
+            copied = self.memory.us(2 * moved / (ranks - 1))
+            return copied + self._pulled(flops / ranks, moved / (ranks - 1), ranks)
         if cut == "summa":
             return self._summa(m, n, k, ranks, bytes_each)
         if cut == "layered":
@@ -301,7 +304,7 @@ class Machine:
         if cut == "ring":
             return took + (ranks - 1) * self.passed_on(moved / (ranks - 1), ranks)
         if cut == "ring_of_sums":  # and what came is added: two reads and a write
-            added = 3 * bytes_each * m * n / ranks / self.memory
+            added = self.memory.us(3 * bytes_each * m * n / ranks)
             step = self.passed_on(moved / (ranks - 1), ranks) + added
             return took + (ranks - 1) * step
         return took + self.transfers["gathered"].us(moved)
@@ -309,11 +312,11 @@ class Machine:
     def passed_on(self, sent: float, ranks: int) -> float:
         """Return the microseconds in which each rank sends bytes to the next.
 
-        Channels share the work, and together are no faster than the link is for copy engines.
+        Fewer channels than were measured share the rate of the fewest that were.
         """
-        line = self.transfers["passed on"]
-        rate = line.rate / channels(0, 2) * channels(sent, ranks)
-        return line.fixed + sent / min(rate, self.transfers["pulled"].rate)
+        count, fewest = channels(sent, ranks), min(self.sends)
+        line = self.sends[max(count, fewest)]
+        return line.us(sent * max(1, fewest / count))
 
     def _summa(self, m: int, n: int, k: int, ranks: int, bytes_each: int) -> float:
         """Return the microseconds of SUMMA: panels are sent one after the other, then multiplied.
@@ -324,14 +327,14 @@ class Machine:
         high, wide = grid_of(ranks)
         panels = lcm(high, wide)
         a_panel, b_panel = (x * k / panels * bytes_each for x in (m / high, n / wide))
-        step = (
-            self.product.us(2 * m * n * k / ranks / panels) + 2 * (a_panel + b_panel) / self.memory
-        )
-        for panel, group in ((a_panel, wide), (b_panel, high)):
-            step += self.transfers["broadcast"].us(panel) if group > 1 else 0
         of_c = m * n / ranks
-        step += (2 * 4 + bytes_each) * of_c / self.memory
-        return panels * step + (2 * 4 + bytes_each) * of_c / self.memory
+        step = self.product.us(2 * m * n * k / ranks / panels)
+        for panel, group in ((a_panel, wide), (b_panel, high)):
+            step += self.memory.us(2 * panel)
+            step += self.transfers["broadcast"].us(panel) if group > 1 else 0
+        step += self.memory.us((2 * 4 + bytes_each) * of_c)
+        ends = self.memory.us(4 * of_c) + self.memory.us((4 + bytes_each) * of_c)
+        return panels * step + ends
 
     def _layered(self, layers: int, m: int, n: int, k: int, ranks: int, bytes_each: int) -> float:
         """Return the microseconds of SUMMA in each of so many layers, and of adding their sums."""
