@@ -29,9 +29,8 @@ CUTS = ("rows", "columns", "inner", "scattered", "gathered", "ring", "pulled", "
 MACHINE = Machine(
     Line(2, 700e6),
     {"gathered": Line(20, 250e3), "reduced": Line(20, 300e3), "broadcast": Line(20, 290e3)}
-    | {"pulled": Line(20, 370e3)},
+    | {"pulled": Line(20, 370e3), "copied": Line(3, 4.2e6), "added": Line(3, 2.8e6)},
     {4: Line(20, 80e3), 8: Line(20, 160e3), 16: Line(20, 300e3), 32: Line(20, 360e3)},
-    Line(3, 4.2e6),
 )
 
 
@@ -108,7 +107,7 @@ def test_only_what_is_pulled_overlaps():
     transfer = MACHINE.transfers["gathered"].us(moved)
     assert MACHINE.us("gathered", *sizes, 2) == pytest.approx(product + transfer)
     assert MACHINE.us("ring", *sizes, 2) > product + 200
-    copied = MACHINE.memory.us(2 * moved)  # its own rows, for the others
+    copied = MACHINE.transfers["copied"].us(2 * moved)  # its own rows, for the others
     assert MACHINE.us("pulled", *sizes, 2) == pytest.approx(product + copied, rel=0.01)
     assert MACHINE.us("inner", *sizes, 2) > MACHINE.us("scattered", *sizes, 2)
     assert MACHINE.bound(*sizes, 2) == product

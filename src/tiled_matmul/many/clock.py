@@ -48,13 +48,16 @@ def do_time(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
 def do_link(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
     """Return {way: {bytes: {"ms", "spread"}}} of transfers in which each rank receives so many.
 
-    "copied" stays in one GPU's memory, and counts the bytes read and written.
+    "copied" and "added", a part to sums in float32, stay in one GPU's memory. Their bytes are those
+    read and written.
     """
     found: dict[str, dict[str, Any]] = {}
     for size in task["bytes"]:
         x, there = _numbers(size, device), _numbers(size, device)
-        half = len(x) // 2
+        half, tenth = len(x) // 2, len(x) // 5  # of the bytes, in elements
+        sums = torch.zeros(tenth, device=device)
         calls = {"pulled": _of(pulled, x, there), "copied": _of(there[:half].copy_, x[:half])}
+        calls["added"] = _of(sums.add_, x[:tenth])
         if (p := dist.get_world_size()) == 2:  # then a part received is a part held
             calls["gathered"] = _of(cuts.all_gather, x.new_empty(p * len(x)), x)
             calls["reduced"] = _of(dist.all_reduce, x)

@@ -94,7 +94,7 @@ class Many:
                 if low <= size <= high:
                     by_channels.setdefault(each.blocks[size], []).append((size, us))
         sends = {count: Line.fitted(points) for count, points in by_channels.items()}
-        return Machine(Line.fitted(products), transfers, sends, transfers.pop("copied"))
+        return Machine(Line.fitted(products), transfers, sends)
 
 
 def records(gpu: str, folder: Path = MANY) -> dict[int, Many]:

@@ -272,8 +272,8 @@ class Machine:
     """GPUs of one host: lines of `product` (operations) and of transfers (bytes received).
 
     `transfers` has "gathered", "reduced" and "broadcast" of NCCL, and "pulled" by copy engines.
-    `sends` from one rank to the next have a line for each number of channels. `memory` is the line
-    of what a GPU copies in its own memory, in bytes read and written.
+    `sends` from one rank to the next have a line for each number of channels. In a GPU's own memory
+    something is "copied", or "added" to sums in float32: bytes read and written.
 
     NCCL's transfers run on multiprocessors, and a product has them all: one waits for the other.
     Only what copy engines pull overlaps.
@@ -282,7 +282,6 @@ class Machine:
     product: Line
     transfers: Mapping[str, Line]
     sends: Mapping[int, Line]
-    memory: Line
 
     def us(self, cut: str, m: int, n: int, k: int, ranks: int, bytes_each: int = 2) -> float:
         """Return the microseconds of a cut. Raises ValueError for an unknown one."""
@@ -291,7 +290,7 @@ class Machine:
         if ranks == 1 or cut in STILL:
             return self.product.us(flops)
         if cut == "pulled":  # and a copy of the rank's own rows, for the others
-            copied = self.memory.us(2 * moved / (ranks - 1))
+            copied = self.transfers["copied"].us(2 * moved / (ranks - 1))
             return copied + self._pulled(flops / ranks, moved / (ranks - 1), ranks)
         if cut == "summa":
             return self._summa(m, n, k, ranks, bytes_each)
@@ -304,7 +303,7 @@ class Machine:
         if cut == "ring":
             return took + (ranks - 1) * self.passed_on(moved / (ranks - 1), ranks)
         if cut == "ring_of_sums":  # and what came is added: two reads and a write
-            added = self.memory.us(3 * bytes_each * m * n / ranks)
+            added = self.transfers["copied"].us(3 * bytes_each * m * n / ranks)
             step = self.passed_on(moved / (ranks - 1), ranks) + added
             return took + (ranks - 1) * step
         return took + self.transfers["gathered"].us(moved)
@@ -327,13 +326,13 @@ class Machine:
         high, wide = grid_of(ranks)
         panels = lcm(high, wide)
         a_panel, b_panel = (x * k / panels * bytes_each for x in (m / high, n / wide))
-        of_c = m * n / ranks
+        of_c, copied = m * n / ranks, self.transfers["copied"]
         step = self.product.us(2 * m * n * k / ranks / panels)
         for panel, group in ((a_panel, wide), (b_panel, high)):
-            step += self.memory.us(2 * panel)
+            step += copied.us(2 * panel)
             step += self.transfers["broadcast"].us(panel) if group > 1 else 0
-        step += self.memory.us((2 * 4 + bytes_each) * of_c)
-        ends = self.memory.us(4 * of_c) + self.memory.us((4 + bytes_each) * of_c)
+        step += self.transfers["added"].us((2 * 4 + bytes_each) * of_c)
+        ends = copied.us(4 * of_c) + copied.us((4 + bytes_each) * of_c)
         return panels * step + ends
 
     def _layered(self, layers: int, m: int, n: int, k: int, ranks: int, bytes_each: int) -> float:
