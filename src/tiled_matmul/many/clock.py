@@ -14,6 +14,7 @@ import re
 import statistics
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from tiled_matmul.many.tasks import check, matrices, own
 
 BY_NCCL, BY_US = "ncclDevKernel", "triton_"  # how the names of their kernels begin
 ROUNDS, WARM, SAMPLE_MS, MOST_CALLS = 11, 3, 4.0, 50
+SETTLING, SETTLING_S = 20, 0.2
 TRACED = 3  # calls, of which the last counts
 
 
@@ -96,12 +98,10 @@ def do_moved(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
     for name in task["names"]:
         parts = own(CUTS[name], a, b)
         CUTS[name].run(*parts)
-        _together()
-        before = received_by_links(device)
+        before = settled(device)
         for _ in range(task["calls"]):
             CUTS[name].run(*parts)
-        _together()
-        after = received_by_links(device)
+        after = settled(device)
         counted = None if None in (before, after) else (after - before) / task["calls"]
         found[name] = counted
     return found
@@ -148,6 +148,22 @@ def _kind(event: dict[str, Any]) -> str:
     if event["cat"] == "gpu_memcpy" or event["name"].startswith(BY_NCCL):
         return "transfer"
     return "product" if event["name"].startswith(BY_US) else "other"
+
+
+def settled(device: torch.device) -> float | None:
+    """Return `received_by_links` once all ranks are done: the driver counts with a delay.
+
+    Raises TimeoutError if it goes on counting.
+    """
+    _together()
+    before = received_by_links(device)
+    for _ in range(SETTLING):
+        time.sleep(SETTLING_S)
+        if (now := received_by_links(device)) == before:
+            dist.barrier()  # before any rank sends again
+            return now
+        before = now
+    raise TimeoutError(f"the links of {device} went on counting, up to {before:,.0f} bytes")
 
 
 def received_by_links(device: torch.device) -> float | None:

@@ -66,7 +66,7 @@ def _held(ax: Axes, label: str, axis: int | str | None, x: float, y: float, rank
 
 @style.styled
 def lanes(ways: Mapping[str, Sequence[tuple[str, float, float]]], finding: str) -> style.Figure:
-    """Draw when a rank's link and its multiprocessors work.
+    """Draw when a rank transfers and when it multiplies.
 
     `ways` has for each name pieces ("transfer" or "product", begin, end) in microseconds. `finding`
     is the title. Raises ValueError if there is no way.
@@ -80,7 +80,7 @@ def lanes(ways: Mapping[str, Sequence[tuple[str, float, float]]], finding: str) 
         for what, begin, end in pieces:
             place, color = looks[what]
             ax.barh(place, end - begin, left=begin, height=0.75, color=color, alpha=0.75)
-        ax.set_yticks([0, 1], ["link", "product"])
+        ax.set_yticks([0, 1], ["transfer", "product"])
         ax.set_ylim(1.6, -0.6)
     axes[-1, 0].set_xlabel("time (µs)")
     told = "; ".join(
