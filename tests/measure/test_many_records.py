@@ -19,7 +19,7 @@ def test_the_links_counted_what_the_formula_gives(path):
     sizes = [taken.moved_at] * 3
     for name, counted in taken.moved.items():
         predicted = received(name, *sizes, taken.ranks)
-        assert counted == pytest.approx(predicted, rel=0.02, abs=100), name
+        assert counted == pytest.approx(predicted, rel=0.001, abs=100), name
 
 
 @RECORDS
