@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from dataclasses import replace
 
 import pytest
 
+from tiled_matmul import ROOT
+from tiled_matmul.book.files import parse_notebook
 from tiled_matmul.measure import many
 from tiled_matmul.models.many import channels, received
 
@@ -67,8 +71,13 @@ def test_a_trace_shows_every_part_of_a_call(path):
 
 def test_records_are_found_by_the_gpu_s_name_and_in_order(tmp_path):
     assert list(many.records("h200")) == sorted(many.records("h200")) != []
-    with pytest.raises(ValueError, match="there is no file for several 'h200' in"):
+    with pytest.raises(ValueError, match="there is no file of 2, 4, 8 'h200' in"):
         many.records("h200", tmp_path)
+    for path in (PAIR, FOUR):  # and one of three, which the chapter has no place for
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    three = json.loads(PAIR.read_text()) | {"ranks": 3}
+    (tmp_path / "h200-x3.json").write_text(json.dumps(three))
+    assert list(many.records("h200", tmp_path)) == [2, 4]
 
 
 def test_the_model_is_within_a_fifth_of_every_cut_from_4096_on():
@@ -95,3 +104,50 @@ def test_a_product_that_was_not_measured_and_a_wrong_file(tmp_path):
     wrong.write_text("{}")
     with pytest.raises(ValueError, match="is not a file of products over several GPUs"):
         many.load(wrong)
+
+
+CHAPTER = ROOT / "chapters" / "17_tiles_across_gpus.ipynb"
+ELSEWHERE = ("setup()", "run(", "tried(", "explore(", "show_source(")  # they show no record
+
+
+def shown():
+    """Run the cells of the chapter that show records, and return what they show."""
+    space, texts = {}, []
+    for cell in parse_notebook(CHAPTER.read_text(), CHAPTER).cells:
+        if cell.cell_type == "code" and not any(name in cell.source for name in ELSEWHERE):
+            *lines, last = ast.parse(cell.source).body
+            if not isinstance(last, ast.Expr):
+                lines.append(last)
+            exec(compile(ast.Module(lines, []), CHAPTER.name, "exec"), space)
+            if isinstance(last, ast.Expr):
+                value = eval(compile(ast.Expression(last.value), CHAPTER.name, "eval"), space)
+                texts.append(getattr(value, "_repr_html_", value.__repr__)())
+    return "\n".join(texts)
+
+
+def eight_of(four):
+    """Return a record as eight GPUs could leave it, in half of the time of four."""
+    times = [
+        replace(
+            each,
+            n=each.n if each.n == each.m else 2 * each.n,
+            us={name: took if name == many.ONE else took / 2 for name, took in each.us.items()},
+        )
+        for each in four.times
+    ]
+    return replace(four, ranks=8, times=times)
+
+
+def test_the_chapter_shows_eight_gpus_as_soon_as_there_is_a_record_of_them(monkeypatch):
+    found = {2: many.load(PAIR), 4: many.load(FOUR)}
+    monkeypatch.setattr(many, "records", lambda gpu: found)
+    without = shown()
+    assert "We had no machine with eight GPUs" in without and "on eight" not in without.lower()
+    found[8] = eight_of(found[4])
+    text = shown()
+    assert "We had no machine" not in text
+    us = found[8].find(16384, 16384, 16384).us
+    assert f"eight **{us[many.ONE] / us['pulled, from shared']:.2f}** times" in text
+    assert "On eight GPUs, " in text and "32 values are within" in text  # the model
+    assert "pulled, eight GPUs" in text and "ring, eight GPUs" in text  # the traces
+    assert "on eight H200s" in text and "with four and" in text  # weak scaling

@@ -13,6 +13,7 @@ from tiled_matmul.models.many import Line, Machine
 
 MANY = ROOT / "results" / "many"
 ONE, ALONE = "one GPU", "product"  # all of C on one GPU, and a rank's columns of it
+COUNTS = 2, 4, 8  # of GPUs, that the chapter shows
 FITTED = 2**22, 2**28  # bytes of the transfers that lines are fitted to
 
 
@@ -98,14 +99,15 @@ class Many:
 
 
 def records(gpu: str, folder: Path = MANY) -> dict[int, Many]:
-    """Return what was measured on several of a GPU, by their number, the smallest first.
+    """Return what was measured on two, four and eight of a GPU, as far as it was.
 
     `gpu` is as in the names of the files, such as "h200". Raises ValueError if there is none.
     """
-    found = [load(path) for path in folder.glob(f"{gpu}-x*.json")]
+    paths = {count: folder / f"{gpu}-x{count}.json" for count in COUNTS}
+    found = {count: load(path) for count, path in paths.items() if path.exists()}
     if not found:
-        raise ValueError(f"there is no file for several {gpu!r} in {folder}")
-    return {each.ranks: each for each in sorted(found, key=lambda each: each.ranks)}
+        raise ValueError(f"there is no file of {', '.join(map(str, COUNTS))} {gpu!r} in {folder}")
+    return found
 
 
 def load(path: Path) -> Many:
