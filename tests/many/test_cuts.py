@@ -27,7 +27,9 @@ def sourced(function, like):
     return task(like, source=inspect.getsource(function), function=function.__name__)
 
 
-@pytest.mark.parametrize("ranks", (pytest.param(3, marks=pytest.mark.long), 4))
+@pytest.mark.parametrize(
+    "ranks", (pytest.param(3, marks=pytest.mark.long), 4, pytest.param(8, marks=pytest.mark.long))
+)
 def test_every_cut_is_right_and_receives_what_the_model_says(ranks):
     reports = run([task(name) for name in ON_CPU], ranks)
     assert len(reports) == ranks
