@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tiled_matmul.many import RanksError, cuts, run, tried  # noqa: E402
+from tiled_matmul.many import RanksError, clock, cuts, run, tried  # noqa: E402
 from tiled_matmul.many.cuts import CUTS, GPUS_ONLY  # noqa: E402
 from tiled_matmul.many.pending import Pending  # noqa: E402
 from tiled_matmul.models.many import channels, held, received  # noqa: E402
@@ -177,6 +177,23 @@ def test_sends_take_their_channels_and_a_trace_has_all_parts():
             kinds = [what for what, begin, end in traced[name] if 0 <= begin < end]
             assert kinds.count("product") == ranks, name
             assert kinds.count("transfer") == ranks - 1 + copies, name
+
+
+SENT = {"cat": "kernel", "name": "ncclDevKernel_SendRecv(args)", "args": {"grid": [8, 2, 1]}}
+PRODUCT = {"cat": "kernel", "name": "triton_persistent_kernel", "args": {"grid": [132, 1, 1]}}
+COPY = {"cat": "gpu_memcpy", "name": "Memcpy PtoP (Device -> Device)", "args": {}}
+BARRIER = {"cat": "kernel", "name": "barrier_kernel", "args": {"grid": [1, 1, 1]}}
+
+
+def test_what_a_profiler_saw_is_told_apart(monkeypatch):
+    kinds = [clock._kind(event) for event in (SENT, PRODUCT, COPY, BARRIER)]
+    assert kinds == ["transfer", "product", "transfer", "other"]
+    seen = [PRODUCT, SENT, COPY]
+    monkeypatch.setattr(clock, "traced", lambda call: seen)
+    assert clock.blocks(lambda: None) == 16
+    seen.append(SENT)
+    with pytest.raises(ValueError, match="saw 2 kernels of NCCL, wanted one"):
+        clock.blocks(lambda: None)
 
 
 def with_isend(a, b):

@@ -107,10 +107,12 @@ def do_moved(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
     return found
 
 
-def blocks(call: Callable[[], Any]) -> int | None:
-    """Return the thread blocks of the one kernel that NCCL launches, or None if none is seen."""
+def blocks(call: Callable[[], Any]) -> int:
+    """Return the thread blocks of the one kernel of NCCL in a call. Raises ValueError otherwise."""
     grids = [x["args"]["grid"] for x in traced(call) if x["name"].startswith(BY_NCCL)]
-    return math.prod(grids[0]) if len(grids) == 1 else None
+    if len(grids) != 1:
+        raise ValueError(f"the profiler saw {len(grids)} kernels of NCCL, wanted one")
+    return math.prod(grids[0])
 
 
 def do_trace(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
@@ -126,13 +128,16 @@ def do_trace(task: dict[str, Any], device: torch.device) -> dict[str, Any]:
         graph = _captured(_of(CUTS[name].run, *parts), TRACED)
         events = sorted(traced(graph.replay), key=lambda x: x["ts"])
         events = events[len(events) // TRACED * (TRACED - 1) :]
-        first = events[0]["ts"] if events else 0
+        first = events[0]["ts"]
         found[name] = [[_kind(x), x["ts"] - first, x["ts"] - first + x["dur"]] for x in events]
     return found
 
 
 def traced(call: Callable[[], Any]) -> list[dict[str, Any]]:
-    """Return what the profiler saw this GPU do in a call: kernels and copies."""
+    """Return what the profiler saw this GPU do in a call: kernels and copies.
+
+    Raises ValueError if it saw nothing.
+    """
     _together()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         call()
@@ -140,7 +145,10 @@ def traced(call: Callable[[], Any]) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         profile.export_chrome_trace(str(path := Path(folder, "trace.json")))
         events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    return [x for x in events if x.get("cat") in ("kernel", "gpu_memcpy")]
+    found = [x for x in events if x.get("cat") in ("kernel", "gpu_memcpy")]
+    if not found:
+        raise ValueError("torch's profiler sees nothing of this GPU")
+    return found
 
 
 def _kind(event: dict[str, Any]) -> str:

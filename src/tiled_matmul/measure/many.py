@@ -33,12 +33,12 @@ class Timed:
 class Sent:
     """Each rank passes bytes to the next, with NCCL's `settings`: microseconds by bytes.
 
-    `blocks` are the thread blocks of NCCL's kernel, None where no profiler saw it.
+    `blocks` are the thread blocks of NCCL's kernel.
     """
 
     settings: Mapping[str, str]
     us: Mapping[int, float]
-    blocks: Mapping[int, int | None]
+    blocks: Mapping[int, int]
 
 
 @dataclass(frozen=True)
