@@ -34,7 +34,7 @@ import psutil
 
 from tiled_matmul import ROOT
 from tiled_matmul.files import replace_text
-from tiled_matmul.grader import mistakes, pool, practice, submission
+from tiled_matmul.grader import mistakes, pool, practice, reading, submission
 from tiled_matmul.grader.folders import Folder, folders
 from tiled_matmul.machine.device import cpu_name
 from tiled_matmul.measure.provenance import commit, installed
@@ -102,7 +102,7 @@ def hostile(draw: random.Random, number: int) -> tuple[str, bytes]:
         "not JSON": b"\x80\x04\x95" + whole,
         "cut short": whole[: draw.randrange(len(whole))],
         "deep": b'{"cells": ' + b"[" * 100_000,
-        "too large": b" " * (11 << 20) if number % 50 == 0 else b"{}",
+        "too large": b" " * (reading.MAX_BYTES + 1) if number % 50 == 0 else b"{}",
         "many cells": json.dumps({"cells": [{"cell_type": "code", "source": ""}] * 3000}).encode(),
         "wrong types": json.dumps({"cells": [1, None, {"source": {}}]}).encode(),
     }
@@ -118,7 +118,7 @@ def draw_class(folder: Path, count: int, seed: int) -> dict[str, str]:
         name, chance = f"{number:05d}.ipynb", draw.random()
         ballast = LARGE if number % 500 == 250 else 0
         if number < MOST_ENDLESS:
-            name, data, status = f"{number * count // MOST_ENDLESS:05d}-endless.ipynb", ENDLESS, ""
+            name = f"{number * count // MOST_ENDLESS:05d}-endless.ipynb"
             data = notebook("01", {"exercise-01-1": f"{ENDLESS}# {number}\n"})
             status = "TIMEOUT"
         elif chance < HOSTILE_SHARE:
@@ -326,7 +326,7 @@ def alike(place: Path, reports: Sequence[dict], some: int, seed: int) -> int:
     def again(report: dict) -> bool:
         name = report["path"]
         data = (place / "in" / name).read_bytes()
-        if len(data) > 10 << 20:
+        if len(data) > reading.MAX_BYTES:
             return "error" in report
         return submission.graded(data, name, shared, seed=seed) == report
 

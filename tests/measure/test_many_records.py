@@ -12,6 +12,7 @@ from tiled_matmul import ROOT
 from tiled_matmul.book.files import parse_notebook
 from tiled_matmul.measure import many
 from tiled_matmul.models.many import channels, received
+from tiled_matmul.plots import many as figures
 
 PAIR, FOUR = (many.MANY / f"h200-x{count}.json" for count in (2, 4))
 RECORDS = pytest.mark.parametrize("path", sorted(many.MANY.glob("*.json")), ids=lambda x: x.stem)
@@ -53,7 +54,8 @@ def test_what_two_predicted_was_measured_on_four():
         for size, times in ((8192, 3.3), (16384, 3.6)):
             us = four.find(size, size, size, dtype).us
             for name in four.moved:
-                assert model.us(name, size, size, size, 4) == pytest.approx(us[name], rel=0.15)
+                rel = 0.15 if "ring" in name else 0.13
+                assert model.us(name, size, size, size, 4) == pytest.approx(us[name], rel=rel)
             assert us["one GPU"] > times * us["pulled, from shared"]
 
 
@@ -144,7 +146,12 @@ def test_the_chapter_shows_eight_gpus_as_soon_as_there_is_a_record_of_them(monke
     without = shown()
     assert "We had no machine with eight GPUs" in without and "on eight" not in without.lower()
     found[8] = eight_of(found[4])
+    marked = []
+    draw = figures.efficiency
+    monkeypatch.setattr(figures, "efficiency", lambda *of: marked.append(of[1]) or draw(*of))
     text = shown()
+    for name in ("pulled", "gathered"):  # strong scaling, weak scaling
+        assert [[p for p, _ in seen[name]] for seen in marked] == 2 * [[2, 4, 8]]
     assert "We had no machine" not in text
     us = found[8].find(16384, 16384, 16384).us
     assert f"eight **{us[many.ONE] / us['pulled, from shared']:.2f}** times" in text

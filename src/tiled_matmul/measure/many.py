@@ -46,7 +46,8 @@ class Many:
     """A file's contents. `ranks` is the number of GPUs.
 
     `received` is what calls receive at the products in `checked`, `moved` what links counted at a
-    square of `moved_at`: bytes by cut. `link` has microseconds by way of transfer and bytes.
+    square of `moved_at`: bytes by cut. `link` has microseconds by way of transfer and bytes, but
+    for `sends` from rank to rank.
     `traced` has for each cut what rank 0 did when, at a square of `traced_at`: ("product",
     "transfer" or "other", begin, end) in microseconds.
     """

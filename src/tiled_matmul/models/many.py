@@ -1,7 +1,8 @@
 """A product over p ranks: what each receives and holds, and how long it takes.
 
-Times come from three measured lines, each a fixed part and a rate: one GPU's products, and for each
-way of transfer what a rank receives. Where a cut overlaps, the longer of a step's two parts counts.
+Times come from measured lines, each a fixed part and a rate: one GPU's products, what it copies and
+adds in its own memory, and for each way of transfer what a rank receives. Where a cut overlaps, the
+longer of a step's two parts counts.
 """
 
 from __future__ import annotations

@@ -7,4 +7,5 @@ told = [
     ["wait", "b"],
     ["read", "b"],
 ]
-print(too_early(told), too_early(told[:4] + told[5:]), too_early(told[:2] + [["write", "a"]]))
+cases = told, told[:4] + told[5:], told[:2] + [["write", "a"]]
+print(*map(too_early, cases))
