@@ -30,7 +30,7 @@ MISSED = 0.15  # what a wrong time counts for in the fit, where a wrong choice c
 
 def product_of(drawn: Any, multiprocessors: int) -> Any:
     """Return a drawn product as the rule sees it."""
-    from tiled_matmul.kit.grains import GRAIN
+    from tiled_matmul.kit.layouts import GRAIN
     from tiled_matmul.kit.measured import Product
 
     m, n, k = drawn.m, drawn.n, drawn.k

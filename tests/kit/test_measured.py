@@ -14,7 +14,7 @@ pytest.importorskip("triton")
 from tiled_matmul import ROOT  # noqa: E402
 from tiled_matmul.check import assert_matmul, poison  # noqa: E402
 from tiled_matmul.kit import measured  # noqa: E402
-from tiled_matmul.kit.grains import GRAIN, across, grain  # noqa: E402
+from tiled_matmul.kit.layouts import GRAIN, across, grain  # noqa: E402
 from tiled_matmul.kit.measured import POINTERS, TILES, Product  # noqa: E402
 from tiled_matmul.ladder import triton_best  # noqa: E402
 from tiled_matmul.measure import results  # noqa: E402

@@ -94,7 +94,7 @@ def test_what_a_first_call_refuses_a_later_one_does_too(name):
     matmul(first, second, out=third)
     matmul(first, second, out=third)
     for out in (first, second, room[2048:6144].view(64, 64)):
-        with pytest.raises(ValueError, match="shares memory with an input"):
+        with pytest.raises(ValueError, match="shares memory with"):
             matmul(first, second, out=out)
     with pytest.raises(ValueError, match="requires grad"):
         matmul(a.requires_grad_(), b)

@@ -303,7 +303,7 @@ def test_an_out_that_overlaps_an_input_is_refused(module):
     room = torch.zeros(100, dtype=torch.float16, device=PLACE)
     a, b = operands("5x6x7")
     mine = room[:35].view(5, 7)
-    with pytest.raises(ValueError, match="out shares memory with an input"):
+    with pytest.raises(ValueError, match="shares memory with a"):
         launcher(module)(mine, b, out=room[30:60].view(5, 6))
     out = launcher(module)(mine, b, out=room[35:65].view(5, 6))
     assert bool((out == 0).all())

@@ -214,7 +214,7 @@ def test_bad_input_is_quoted():
         ((a, b, out[:7]), offsets, {}, ValueError, "out has shape (7, 8), the product has (8, 8)"),
         ((a, b[0], out), offsets, {}, ValueError, "the product has (2, 8, 8)"),
         ((a, b, out.float()), offsets, {}, TypeError, "out is float32, the inputs are bfloat16"),
-        ((a, b, a), offsets, {}, ValueError, "out shares memory with an input"),
+        ((a, b, a), offsets, {}, ValueError, "shares memory with"),
         ((a, b), offsets, {"block": (32, 24, 16)}, ValueError, "BLOCK_N must be a power of two"),
         ((a, b), offsets, {"group_m": 0}, ValueError, "group_m must be at least 1, got 0"),
         ((a, b), offsets, {"programs": 0}, ValueError, "programs must be at least 1, got 0"),
@@ -362,9 +362,9 @@ def test_a_later_call_refuses_what_a_first_one_does():
     far, near = (room[i : i + 2**13].view(a.dtype).view(64, 64) for i in (2**14, 0))
     for _ in range(2):
         triton_grouped.matmul(a, b, far, offsets=offsets)
-        with pytest.raises(ValueError, match="shares memory with an input"):
+        with pytest.raises(ValueError, match="shares memory with"):
             triton_grouped.matmul(a, b, near, offsets=offsets)
-        with pytest.raises(ValueError, match="shares memory with an input"):
+        with pytest.raises(ValueError, match="shares memory with"):
             triton_grouped.matmul(a, b, a, offsets=offsets)
         with pytest.raises(TypeError, match="must be int32"):
             triton_grouped.matmul(a, b, offsets=offsets.long())

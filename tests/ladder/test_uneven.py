@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from tiled_matmul.check import assert_matmul, poison  # noqa: E402
-from tiled_matmul.kit.grains import lie  # noqa: E402
+from tiled_matmul.kit.layouts import layout_of  # noqa: E402
 from tiled_matmul.kit.programs import launched  # noqa: E402
 from tiled_matmul.ladder.triton_uneven import matmul  # noqa: E402
 from tiled_matmul.machine.backend import select  # noqa: E402
@@ -21,13 +21,13 @@ SMALL = {"block": (16, 32, 16), "num_warps": 4}
 
 def test_the_grain_divides_the_rows_and_their_distance():
     x = torch.empty(40, 100, dtype=torch.float16)
-    assert lie(x) == (100, 4, False)
-    assert lie(x.T) == (100, 4, True)
-    assert lie(x[:, :96]) == (100, 4, False)  # the distance counts
-    assert lie(x[:, :50]) == (100, 2, False)  # and the length
-    assert lie(x[:, :51]) == (100, 1, False)
-    assert lie(torch.empty(3, 4096)) == (4096, 8, False)
-    assert lie(torch.empty(7, 1)) == (1, 1, True)
+    assert layout_of(x) == (100, 4, False)
+    assert layout_of(x.T) == (100, 4, True)
+    assert layout_of(x[:, :96]) == (100, 4, False)  # the distance counts
+    assert layout_of(x[:, :50]) == (100, 2, False)  # and the length
+    assert layout_of(x[:, :51]) == (100, 1, False)
+    assert layout_of(torch.empty(3, 4096)) == (4096, 8, False)
+    assert layout_of(torch.empty(7, 1)) == (1, 1, True)
 
 
 def test_loads_are_as_wide_as_the_grain():

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tiled_matmul.kit.layouts import overlap, shares_elements
+
 FLOATS = ("float32", "float64")
 
 
@@ -28,8 +30,9 @@ def numpy_operands(a: Any, b: Any, out: Any, dtypes: tuple = FLOATS) -> tuple[in
     _check_layout("out", out, out.flags.c_contiguous, out.strides)
     if not out.flags.writeable:
         raise ValueError("out is read-only; it must be writable")
-    if np.may_share_memory(out, a) or np.may_share_memory(out, b):
-        raise ValueError("out shares memory with an input; pass a separate array")
+    for name, array in (("a", a), ("b", b)):
+        if np.may_share_memory(out, array):
+            raise ValueError(_shared(name, out, array, out.strides, array.strides))
     return m, n, k, out
 
 
@@ -76,7 +79,9 @@ def tensor_operands(
         raise ValueError(f"a lies on {a.device} and out on {out.device}")
     if not strided:
         _check_layout("out", out, out.is_contiguous(), out.stride())
-    _check_apart(out, a, b, folded=strided)
+    if strided:
+        _check_own_elements(out)
+    _check_apart(out, a=a, b=b)
     return m, n, k, out
 
 
@@ -100,8 +105,7 @@ def beside(name: str, tensor: Any, shape: tuple[int, ...], out: Any, dtypes: tup
         raise ValueError(f"{name} lies on {tensor.device} and out on {out.device}")
     if tensor.requires_grad:
         raise ValueError(f"{name} requires grad, and kernels have no gradient: {name}.detach()")
-    if _overlap(out, tensor):
-        raise ValueError(f"out shares memory with {name}; pass a separate tensor")
+    _check_apart(out, **{name: tensor})
 
 
 def batched_operands(a: Any, b: Any, out: Any, dtypes: tuple) -> tuple[int, int, int, int, Any]:
@@ -130,7 +134,8 @@ def batched_operands(a: Any, b: Any, out: Any, dtypes: tuple) -> tuple[int, int,
     if out is None:
         return batch, m, n, k, a.new_empty((batch, m, n))
     _check_out(out, (batch, m, n), a.dtype)
-    _check_apart(out, a, b)
+    _check_own_elements(out)
+    _check_apart(out, a=a, b=b)
     return batch, m, n, k, out
 
 
@@ -185,7 +190,8 @@ def grouped_operands(
     if out is None:
         return groups, m, n, k, a.new_empty(shape)
     _check_out(out, shape, a.dtype)
-    _check_apart(out, a, b, offsets)
+    _check_own_elements(out)
+    _check_apart(out, a=a, b=b, offsets=offsets)
     return groups, m, n, k, out
 
 
@@ -255,15 +261,27 @@ def _check_filled(name: str, tensor: Any) -> None:
         raise ValueError(f"{name} must not be empty, got shape {tuple(tensor.shape)}")
 
 
-def _check_apart(out: Any, *inputs: Any, folded: bool = True) -> None:
-    """Check that no elements of out share an address, if `folded`, nor any with an input."""
-    if folded and _folded(out):
+def _check_own_elements(out: Any) -> None:
+    """Check that no two elements of out share an address."""
+    if shares_elements(out):
         raise ValueError(
             f"out has elements that are one in memory: shape {tuple(out.shape)} with strides "
             f"{tuple(out.stride())}; each element needs its own address"
         )
-    if any(_overlap(out, each) for each in inputs):
-        raise ValueError("out shares memory with an input; pass a separate tensor")
+
+
+def _check_apart(out: Any, **inputs: Any) -> None:
+    """Check that the addresses from out's first to its last element are none of an input's."""
+    for name, tensor in inputs.items():
+        if overlap(out, tensor):
+            raise ValueError(_shared(name, out, tensor, out.stride(), tensor.stride()))
+
+
+def _shared(name: str, out: Any, other: Any, out_strides: tuple, strides: tuple) -> str:
+    return (
+        f"out {tuple(out.shape)} with strides {tuple(out_strides)} shares memory with {name} "
+        f"{tuple(other.shape)} with strides {tuple(strides)}; pass a separate one"
+    )
 
 
 def _check_one_dtype(a: Any, b: Any, dtypes: tuple) -> None:
@@ -308,28 +326,6 @@ def _check_layout(
             f"{name} must be {major} and contiguous, got shape {tuple(array.shape)} with "
             f"strides {tuple(strides)}; copy it first"
         )
-
-
-def _folded(x: Any) -> bool:
-    """Return whether elements may share an address: a stride must clear what shorter ones span."""
-    reach = 1
-    for stride, count in sorted(zip(x.stride(), x.shape, strict=True)):
-        if count > 1 and stride < reach:
-            return True
-        reach += stride * (count - 1)
-    return False
-
-
-def _overlap(x: Any, y: Any) -> bool:
-    """Return whether the address ranges of two tensors, first to last element, overlap."""
-    ends = [z.data_ptr() + span_bytes(z) for z in (x, y)]
-    return max(x.data_ptr(), y.data_ptr()) < min(ends)
-
-
-def span_bytes(x: Any) -> int:
-    """Return the bytes from a tensor's first to its last element, both included."""
-    last = sum(stride * (size - 1) for stride, size in zip(x.stride(), x.shape, strict=True))
-    return (last + 1) * x.element_size()
 
 
 def _name(array: Any) -> str:

@@ -15,7 +15,8 @@ from triton import cdiv
 
 from tiled_matmul.kit.arguments import beside, tensor_operands
 from tiled_matmul.kit.candidates import MOST_SPLITS, Choice
-from tiled_matmul.kit.programs import aligned_copy, describable
+from tiled_matmul.kit.layouts import describable
+from tiled_matmul.kit.programs import aligned_copy
 
 DTYPES = ("float8_e4m3fn", "float8_e5m2")
 OUT_DTYPES = ("bfloat16", "float16", "float32")

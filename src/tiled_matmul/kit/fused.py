@@ -7,7 +7,8 @@ from typing import Any
 
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.candidates import Choice
-from tiled_matmul.kit.programs import check_blocks, check_group, cover, describable, describe
+from tiled_matmul.kit.layouts import describable
+from tiled_matmul.kit.programs import check_blocks, check_group, cover, describe
 from tiled_matmul.machine.device import shared_limit
 
 HOPPER = (9, 0)

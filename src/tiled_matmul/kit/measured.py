@@ -16,8 +16,8 @@ from triton import cdiv
 
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import MOST_SPLITS, Choice, candidates, options
-from tiled_matmul.kit.grains import GRAIN, across, grain
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.layouts import GRAIN, across, grain
 from tiled_matmul.models.waves import side_by_side
 
 # Of an H200: bytes in a microsecond that a product reads and writes at most, that tiles get from

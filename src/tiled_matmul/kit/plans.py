@@ -20,10 +20,9 @@ from typing import Any
 
 import torch
 
-from tiled_matmul.kit.arguments import span_bytes
+from tiled_matmul.kit.layouts import ALIGNED, span_bytes
 from tiled_matmul.microscope.cuda.kernel import watched
 
-ALIGNED = 16  # bytes: what Triton compiles for, and what a descriptor needs
 MOST_PLANS = 4096  # of one launcher, then it begins anew
 TENSORS = (torch.Tensor, torch.nn.Parameter)
 # What a product is of, if nothing is said, where no sum would fit the dtype of its factors.

@@ -13,6 +13,7 @@ import triton.language as tl
 from tiled_matmul.kit import plans
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.layouts import ALIGNED, describable, either_way, nearer_by_columns
 from tiled_matmul.microscope.cuda.hardware import MAX_GRID
 from tiled_matmul.microscope.triton.fixes import apply_fixes
 
@@ -22,7 +23,6 @@ if select().name == "simulator":
 SMALLEST_BLOCK = 16  # tl.dot needs at least this much along K
 LONGEST_NUMBER = 2**31  # a program counts tiles and steps in 32 bits
 WARPS = (1, 2, 4, 8, 16)
-ALIGNED = 16  # bytes, for descriptors
 # Block and warps for products on CUDA cores: accumulators and operands fit into registers.
 SMALL = (64, 64, 16), 8
 # Block and warps where tiles pass through registers because nothing copies them directly to shared
@@ -156,22 +156,9 @@ def made_describable(tensor: Any) -> Any:
 
 def copied_as_it_lies(tensor: Any) -> Any:
     """Return an aligned copy, by columns if the matrix lies so: to transpose takes much longer."""
-    if tensor.stride(-2) < tensor.stride(-1):
+    if nearer_by_columns(tensor):
         return aligned_copy(tensor.mT).mT
     return aligned_copy(tensor)
-
-
-def describable(tensor: Any) -> bool:
-    """Return whether the rows are as a descriptor needs them: dense, each aligned to 16 bytes."""
-    *others, row, column = tensor.stride()
-    size = tensor.element_size()
-    even = row * size % ALIGNED == 0 and all(each * size % ALIGNED == 0 for each in others)
-    return column == 1 and row >= tensor.shape[-1] and even and tensor.data_ptr() % ALIGNED == 0
-
-
-def either_way(tensor: Any) -> bool:
-    """Return whether a descriptor fits the matrix or its transpose."""
-    return describable(tensor) or describable(tensor.mT)
 
 
 def aligned_copy(tensor: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tiled_matmul.kit.programs import describable
+from tiled_matmul.kit.layouts import describable
 
 MOST_ROWS = 2**30
 BEYOND = tl.constexpr(MOST_ROWS)

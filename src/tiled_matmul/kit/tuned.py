@@ -25,7 +25,7 @@ import triton
 from tiled_matmul.files import load_as, replace_text
 from tiled_matmul.kit import plans
 from tiled_matmul.kit.candidates import Choice
-from tiled_matmul.kit.grains import grain
+from tiled_matmul.kit.layouts import grain
 from tiled_matmul.kit.programs import withholding
 
 REPLAYS, SAMPLE_MS, MOST_LAUNCHES = 5, 0.3, 40  # of a graph; its launches take SAMPLE_MS

@@ -12,13 +12,13 @@ import triton.language as tl
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.layouts import describable
 from tiled_matmul.kit.plans import copied, remembered
 from tiled_matmul.kit.programs import (
     aligned_like,
     check_blocks,
     check_group,
     cover,
-    describable,
     describe,
     grouped,
     launch,

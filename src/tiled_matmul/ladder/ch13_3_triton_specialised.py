@@ -14,13 +14,13 @@ import triton.language as tl
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.layouts import describable
 from tiled_matmul.kit.programs import (
     LONGEST_NUMBER,
     aligned_like,
     check_blocks,
     check_group,
     cover,
-    describable,
     describe,
     grouped,
     launch,

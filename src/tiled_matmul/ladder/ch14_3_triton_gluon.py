@@ -36,15 +36,9 @@ from tiled_matmul.kit.gluon import (
     zeros,
 )
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.layouts import either_way
 from tiled_matmul.kit.plans import copied, remembered
-from tiled_matmul.kit.programs import (
-    aligned_like,
-    check_group,
-    cover,
-    either_way,
-    launch,
-    made_describable,
-)
+from tiled_matmul.kit.programs import aligned_like, check_group, cover, launch, made_describable
 from tiled_matmul.ladder import triton_descriptors
 
 BLOCK = (192, (128, 64), 64)

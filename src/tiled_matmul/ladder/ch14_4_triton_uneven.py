@@ -14,7 +14,8 @@ import triton
 import triton.language as tl
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
-from tiled_matmul.kit.grains import lie, places, tile_at, whole, within
+from tiled_matmul.kit.grains import places, tile_at, whole, within
+from tiled_matmul.kit.layouts import has_dense_axis, layout_of
 from tiled_matmul.kit.plans import copied, remembered, scratch
 from tiled_matmul.kit.programs import (
     aligned_like,
@@ -86,7 +87,7 @@ def matmul(
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
     more; None takes BLOCK where it fits (see `usual`). `group_m` is how many tiles a group has
     along M; `splits` how many parts K is cut into: more than one take 4 · splits bytes for each
-    element of C. `ahead` loads odd rows a tile ahead. A matrix without a stride of 1 is copied.
+    element of C. `ahead` loads odd rows a tile ahead. A matrix without a dense axis is copied.
     Raises TypeError or ValueError as `tensor_operands`, `check_blocks`, `check_group`,
     `check_steps` and `launch` do.
     """
@@ -95,13 +96,13 @@ def matmul(
     check_blocks(block, num_warps, num_stages)
     check_group(group_m, cover(n, block[1]))
     positive("splits", splits)
-    a, b = (x if 1 in x.stride() else copied_as_it_lies(x) for x in (a, b))
+    a, b = (x if has_dense_axis(x) else copied_as_it_lies(x) for x in (a, b))
     check_steps((*block[:2], block[2] * splits), a, b)
     overlap = splits > 1 and can_overlap()
-    c = out if 1 in out.stride() or splits > 1 else aligned_like(out)
+    c = out if has_dense_axis(out) or splits > 1 else aligned_like(out)
     if splits > 1:
         c = scratch(splits * m, n, dtype=torch.float32, device=out.device)
-    (a_pitch, *a_lies), (b_pitch, *b_lies), (c_pitch, *c_lies) = lie(a), lie(b), lie(c[:m])
+    (a_pitch, *a_lies), (b_pitch, *b_lies), (c_pitch, *c_lies) = map(layout_of, (a, b, c[:m]))
     switches = (precision(a), group_m, overlap)
     switches += (*a_lies, ahead and a_lies[0] == 1, *b_lies, ahead and b_lies[0] == 1, *c_lies)
     sizes = (m, n, k, a_pitch, b_pitch, c_pitch, splits)

@@ -18,8 +18,8 @@ import triton.language as tl
 from tiled_matmul.kit.arguments import beside, tensor_operands
 from tiled_matmul.kit.candidates import candidates
 from tiled_matmul.kit.fused import Tiling, activation_of, beside_tile, number, operand
-from tiled_matmul.kit.grains import GRAIN
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.layouts import GRAIN
 from tiled_matmul.kit.measured import Product, kind_of
 from tiled_matmul.kit.plans import remembered, scratch
 from tiled_matmul.kit.programs import can_overlap, cover, grouped, halves, launch, precision

@@ -37,8 +37,9 @@ from tiled_matmul.kit.gluon8 import (
     zeros8,
 )
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.layouts import describable
 from tiled_matmul.kit.plans import copied, remembered
-from tiled_matmul.kit.programs import aligned_like, check_group, cover, describable, launch
+from tiled_matmul.kit.programs import aligned_like, check_group, cover, launch
 from tiled_matmul.ladder import triton_fp8
 
 BLOCK = (192, 128), 5  # with the stages of its ring

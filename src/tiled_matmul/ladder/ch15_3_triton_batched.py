@@ -20,6 +20,7 @@ import triton.language as tl
 from tiled_matmul.kit.arguments import batched_operands, positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.layouts import describable, either_way, with_settled_strides
 from tiled_matmul.kit.plans import copied, remembered
 from tiled_matmul.kit.programs import (
     aligned_like,
@@ -27,9 +28,7 @@ from tiled_matmul.kit.programs import (
     check_count,
     check_group,
     cover,
-    describable,
     describe,
-    either_way,
     grouped,
     launch,
     precision,
@@ -173,21 +172,9 @@ def described(m, n, *matrices):
     return all(map(either_way, matrices)) or (odd and min(m, n) >= COPIED)
 
 
-def settled(x):
-    """Return x with a stride for a single matrix, row or column that a descriptor can have."""
-    (batch, row, column), (_, rows, columns) = x.stride(), x.shape
-    if rows == 1:
-        row = -(-columns // 8) * 8 if column == 1 else 1
-    elif columns == 1:
-        column = -(-rows // 8) * 8 if row == 1 else 1
-    if x.shape[0] == 1:
-        batch = -(-max(rows * row, columns * column) // 8) * 8
-    return x.as_strided(x.shape, (batch, row, column))
-
-
 def once(x):
     """Return (matrices, step): the first one and 0 where all are one in memory, else all and 1."""
-    return (settled(x[:1]), 0) if x.stride(0) == 0 else (x, 1)
+    return (with_settled_strides(x[:1]), 0) if x.stride(0) == 0 else (x, 1)
 
 
 def shape_of(a, b):
@@ -213,7 +200,7 @@ def matmul(
     ValueError as `batched_operands`, `check_blocks`, `check_count`, `check_group` and `launch` do.
     """
     batch, m, n, k, out = batched_operands(a, b, out, DTYPES)
-    a, b, c = map(settled, (a, b, out))
+    a, b, c = map(with_settled_strides, (a, b, out))
     pointers = not described(m, n, a, b) if pointers is None else pointers
     tile = pick_pointers(m, n) if pointers else pick(batch, m, n, k, multiprocessors())
     usual_block, warps = usual(None, None, a, tile[:2], described=tile.block[2] > 32)

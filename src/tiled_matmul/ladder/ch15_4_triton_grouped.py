@@ -17,6 +17,7 @@ import triton.language as tl
 from tiled_matmul.kit.arguments import check_offsets, grouped_operands, positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.layouts import describable
 from tiled_matmul.kit.plans import copied, every_time, remembered
 from tiled_matmul.kit.programs import (
     aligned_copy,
@@ -25,7 +26,6 @@ from tiled_matmul.kit.programs import (
     check_count,
     check_group,
     cover,
-    describable,
     describe,
     grouped,
     halves,

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tiled_matmul.kit.layouts import by_columns
 from tiled_matmul.torch.checks import DTYPES, HALVES, check_dense, differentiated_by_torch_func
-from tiled_matmul.torch.operator import by_columns, multiply, product_by
+from tiled_matmul.torch.operator import multiply, product_by
 
 NAME = "tiled_matmul::linear"
 # No defaults: an argument that is left out would be missing in the backward formula, too.

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor
 
+from tiled_matmul.kit.layouts import by_columns
 from tiled_matmul.torch import batched
 from tiled_matmul.torch.checks import HALVES, check_dense, check_dims, check_dtypes
 from tiled_matmul.torch.rules import registered
@@ -127,10 +128,6 @@ def product_by(columns: bool, a: Tensor, b: Tensor) -> Tensor:
     A gradient lies as its input does: otherwise autograd copies that of every weight.
     """
     return multiply(b.T, a.T).T if columns else multiply(a, b)
-
-
-def by_columns(x: Tensor) -> bool:
-    return x.stride(0) == 1 and x.stride(1) >= x.shape[0]
 
 
 def _batched(times: Callable, info, in_dims: tuple, a: Tensor, b: Tensor) -> tuple[Tensor, int]:
