@@ -17,6 +17,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tiled_matmul.kit.layouts import overlap
+
 SOURCE = "<your cut>"  # the file name of code that came as text
 TRANSFERS = ("send", "recv_")
 
@@ -66,7 +68,7 @@ class Pending(TorchDispatchMode):
         begun = [("sent" if x.op is dist.isend else "received", x.tensor) for x in p2p_op_list]
         for number, (kind, one) in enumerate(begun):
             for other_kind, other in begun[:number]:
-                if _meet(one, other) and "received" in (kind, other_kind):  # it would never end
+                if overlap(one, other) and "received" in (kind, other_kind):  # it would never end
                     also = "sends" if "sent" in (kind, other_kind) else "receives into already"
                     raise ValueError(f"{_where()} receives into memory that it {also}")
         # Starting a transfer reads what it sends, and will write what it receives.
@@ -97,7 +99,7 @@ class Pending(TorchDispatchMode):
     def touch(self, tensor: Tensor, writes: bool) -> None:
         """Add a finding if a tensor may not be read, or written, now."""
         for kind, moving in self.moving:
-            if _meet(tensor, moving) and (writes or kind == "received"):
+            if overlap(tensor, moving) and (writes or kind == "received"):
                 doing = "writes" if writes else "reads"
                 self.findings.append(
                     f"{_where()} {doing} rows that are still being {kind}: no wait came before"
@@ -148,17 +150,6 @@ def _used(func: Any, args: tuple, kwargs: dict) -> Iterator[tuple[Tensor, bool]]
         for tensor in given if isinstance(given, list | tuple) else (given,):
             if isinstance(tensor, Tensor):
                 yield tensor, bool(argument.alias_info and argument.alias_info.is_write)
-
-
-def _meet(one: Tensor, other: Tensor) -> bool:
-    """Do two tensors have bytes in common, between the first and the last of each?"""
-    (a, b), (c, d) = map(_span, (one, other))
-    return a < d and c < b
-
-
-def _span(x: Tensor) -> tuple[int, int]:
-    last = sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
-    return x.data_ptr(), x.data_ptr() + (last + 1) * x.element_size() * (x.numel() > 0)
 
 
 def _where() -> str:
