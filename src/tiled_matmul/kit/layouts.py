@@ -127,7 +127,7 @@ def overlap(x: Any, y: Any) -> bool:
 
 
 def span_bytes(x: Any) -> int:
-    """Return the bytes from a tensor's first to its last element, both included; 0 if it is empty."""
+    """Return the bytes from a tensor's first to its last element (0 if it is empty)."""
     if 0 in x.shape:
         return 0
     last = sum(stride * (size - 1) for stride, size in zip(x.stride(), x.shape, strict=True))
