@@ -191,7 +191,15 @@ def test_any_group_gives_the_same_product(module, group_m):
 @pytest.mark.parametrize("mask_k", [False, True, None])
 def test_ingredients_can_be_switched_off(module, hints, mask_k):
     options = {"hints": hints, "mask_k": mask_k, **small(module)}
-    run_checked(launcher(module), *operands("70x50x64"), **options)
+    run_checked(launcher(module), *operands("72x56x64"), **options)
+
+
+@pytest.mark.parametrize("shape", ["70x56x64", "72x50x64", "4x4x4", "75x45x30"])
+@those_with("hints")
+def test_a_hint_that_is_false_is_refused(module, shape):
+    with pytest.raises(ValueError, match="hints=True promises M and N that 8 divides, got M="):
+        launcher(module)(*operands(shape), hints=True, **small(module))
+    run_checked(launcher(module), *operands("68x52x64", "float32"), hints=True, **small(module))
 
 
 @those_with("programs")

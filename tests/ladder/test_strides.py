@@ -42,13 +42,11 @@ def launcher(module):
     return matmul
 
 
-def operands(shape, of_a, of_b, dtype=torch.float16, seed=0):
+def operands(shape, of_a, of_b, dtype=torch.float16, seed=0, place=PLACE):
     m, n, k = shape
-    made = (
-        laid_out(of_a, (m, k), dtype, PLACE, seed),
-        laid_out(of_b, (k, n), dtype, PLACE, seed + 1),
-    )
-    return tuple(zip(*made, strict=True))
+    a, around_a = laid_out(of_a, (m, k), dtype, place, seed)
+    b, around_b = laid_out(of_b, (k, n), dtype, place, seed + 1)
+    return (a, b), (around_a, around_b)
 
 
 def check_product(matmul, shape, of_a, of_b, of_out=None, dtype=torch.float16):
@@ -223,11 +221,9 @@ def test_groups_of_every_pattern(pattern, batch):
 
 def dense_operands(r, shape, of_a, of_b):
     """Return a, b and their guards as the rung takes them: tensors, or numpy arrays on the CPU."""
-    dtype = torch.float32
-    (a, b), guards = operands(shape, of_a, of_b, dtype)
-    if r.device == "cpu":
-        (a, b), guards = (x.cpu().numpy() for x in (a, b)), guards
-    return a, b, guards
+    place = PLACE if r.device == "gpu" else "cpu"
+    (a, b), guards = operands(shape, of_a, of_b, torch.float32, place=place)
+    return (a, b, guards) if r.device == "gpu" else (a.numpy(), b.numpy(), guards)
 
 
 def lies_as_taken(r, x):

@@ -20,6 +20,7 @@ from tiled_matmul.kit.programs import (
     cover,
     launch,
     precision,
+    wraps_evenly,
 )
 
 KEY = ["M", "N", "K"]  # autotune adds the dtypes; the caller handles strides
@@ -98,7 +99,7 @@ def tune(kernel: Any, a, b, out, group_m: int, space: Sequence[Setting]) -> Tune
     tuner = triton.autotune(list(configs), key=KEY, do_bench=bench_and_record)
     kernel = tuner(kernel)
     kernel.__name__ = "triton_tuned_kernel"  # for error messages
-    constants = {"PRECISION": precision(a), "GROUP_M": group_m, "HINTS": True}
+    constants = {"PRECISION": precision(a), "GROUP_M": group_m, "HINTS": wraps_evenly(m, n, a)}
 
     def grid(meta: dict) -> tuple[int]:
         return (cover(m, meta["BLOCK_M"]) * cover(n, meta["BLOCK_N"]),)

@@ -23,6 +23,7 @@ if select().name == "simulator":
 SMALLEST_BLOCK = 16  # tl.dot needs at least this much along K
 LONGEST_NUMBER = 2**31  # a program counts tiles and steps in 32 bits
 WARPS = (1, 2, 4, 8, 16)
+LOADED = 16  # bytes that a thread loads at once, at most, from a multiple of them
 # Block and warps for products on CUDA cores: accumulators and operands fit into registers.
 SMALL = (64, 64, 16), 8
 # Block and warps where tiles pass through registers because nothing copies them directly to shared
@@ -172,6 +173,16 @@ def aligned_like(tensor: Any) -> Any:
     fit = ALIGNED // tensor.element_size()
     padded = -(-columns // fit) * fit
     return plans.scratch(*others, padded, dtype=tensor.dtype, device=tensor.device)[..., :columns]
+
+
+def wraps_evenly(m: int, n: int, tensor: Any) -> bool:
+    """Return whether rows modulo M and columns modulo N wrap around between two widest loads.
+
+    Only then may a kernel promise that they are neighbours: a load that begins behind the wrap
+    would not lie at a multiple of its size, and the GPU stops with a misaligned address.
+    """
+    run = LOADED // tensor.element_size()
+    return m % run == 0 and n % run == 0
 
 
 def precision(tensor: Any) -> str:

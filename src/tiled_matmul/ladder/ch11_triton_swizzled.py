@@ -5,6 +5,7 @@ from 0 and start about in that order, and those that run together should want th
 they go down GROUP_M tiles before they go on to the next column. Tiles are now addressed by pointers
 of each element's own; what is beyond an edge of C wraps around to rows that are there and is never
 stored, and only K's tail is masked. Hints tell the compiler that these addresses lie side by side.
+That is only promised where rows and columns wrap around between two loads of 16 bytes.
 Each of these can be switched off: GROUP_M=1, HINTS=False, MASK_K=False where BLOCK_K divides K.
 Source: `matmul_v1` of the Triton page; Triton's tutorial 03.
 """
@@ -15,6 +16,7 @@ import triton.language as tl
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.programs import (
+    LOADED,
     check_blocks,
     check_group,
     check_steps,
@@ -22,6 +24,7 @@ from tiled_matmul.kit.programs import (
     launch,
     precision,
     usual,
+    wraps_evenly,
 )
 
 BLOCK = (128, 256, 64)
@@ -73,16 +76,17 @@ def triton_swizzled_kernel(
 
 @remembered
 def matmul(
-    a, b, out=None, *, block=None, group_m=GROUP_M, hints=True, mask_k=None, num_warps=None,
+    a, b, out=None, *, block=None, group_m=GROUP_M, hints=None, mask_k=None, num_warps=None,
     num_stages=3,
 ):  # fmt: skip
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two from 16
     on; None takes BLOCK where tensor cores multiply, and a small one elsewhere. `group_m` is how
-    many tiles a group has along M; `hints` and `mask_k` are as above, None masks where BLOCK_K does
-    not divide K. Raises TypeError or ValueError as `tensor_operands`,
-    `check_blocks` and `check_group` do, and for an unmasked tail.
+    many tiles a group has along M. `hints` and `mask_k` are as above; None gives hints where
+    `wraps_evenly` allows them, and masks where BLOCK_K does not divide K. Raises TypeError or
+    ValueError as `tensor_operands`, `check_blocks` and `check_group` do, for an unmasked tail and
+    for a false hint.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS))
@@ -92,10 +96,18 @@ def matmul(
     ragged = k % block[2] != 0
     if mask_k is False and ragged:
         raise ValueError(f"mask_k=False reads beyond K={k}, no multiple of BLOCK_K={block[2]}")
+    even = wraps_evenly(m, n, a)
+    if hints and not even:
+        run = LOADED // a.element_size()
+        raise ValueError(f"hints=True promises M and N that {run} divides, got M={m} and N={n}")
     grid = (cover(m, block[0]) * cover(n, block[1]),)
     strides = (*a.stride(), *b.stride(), *out.stride())
     options = {"num_warps": num_warps, "num_stages": num_stages}
-    switches = (group_m, bool(hints), ragged if mask_k is None else bool(mask_k))
+    switches = (
+        group_m,
+        even if hints is None else bool(hints),
+        ragged if mask_k is None else bool(mask_k),
+    )
     arguments = (a, b, out, m, n, k, *strides, *block, precision(a), *switches)
     launch(triton_swizzled_kernel, grid, *arguments, **options)
     return out
