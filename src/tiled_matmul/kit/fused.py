@@ -7,7 +7,6 @@ from typing import Any
 
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.candidates import Choice
-from tiled_matmul.kit.layouts import describable
 from tiled_matmul.kit.programs import check_blocks, check_group, cover, describe
 from tiled_matmul.machine.device import shared_limit
 
@@ -109,8 +108,8 @@ def operand(x: Any, rows: int, columns: int, pointers: bool) -> tuple[Any, str]:
     return tiles, "columns" if transposed else "rows"
 
 
-def beside_tile(x: Any, rows: int, columns: int, described: bool) -> tuple[Any, str]:
-    """Return the same for a matrix of C's shape, or for None. It is never copied."""
-    if x is None or not described or not describable(x):
+def beside_tile(x: Any, rows: int, columns: int, fits: bool) -> tuple[Any, str]:
+    """Return the same for a matrix of C's shape, or for None: a descriptor if one `fits`."""
+    if x is None or not fits:
         return x, "pointers"
     return describe(x, rows, columns)[0], "rows"

@@ -67,9 +67,12 @@ def nearer_by_columns(x: Any) -> bool:
     return row < column
 
 
-def grain(x: Any) -> int:
-    """Return GRAIN if a descriptor fits the matrix or its transpose, else 4, 2 or 1."""
-    if either_way(x):
+def grain(x: Any, stored: bool = False) -> int:
+    """Return GRAIN if a descriptor fits the matrix or its transpose, else 4, 2 or 1.
+
+    With `stored`, it has to be one that may store.
+    """
+    if (storable(x) or storable(x.mT)) if stored else either_way(x):
         return GRAIN
     return min(GRAIN // 2, layout_of(x).grain) if has_dense_axis(x) else 1
 
@@ -85,6 +88,15 @@ def describable(x: Any) -> bool:
     size = x.element_size()
     even = row * size % ALIGNED == 0 and all(each * size % ALIGNED == 0 for each in others)
     return column == 1 and row >= x.shape[-1] and even and x.data_ptr() % ALIGNED == 0
+
+
+def storable(x: Any) -> bool:
+    """Return whether a descriptor may store to the matrix, and changes nothing else.
+
+    NVIDIA's hardware stores whole 16 bytes: of rows that end in the middle of these, it overwrites
+    what lies behind. Loads stop at the element.
+    """
+    return describable(x) and x.shape[-1] * x.element_size() % ALIGNED == 0
 
 
 def either_way(x: Any) -> bool:

@@ -131,7 +131,7 @@ class Product:
 def kind_of(a: Any, b: Any, out: Any) -> tuple[Product, tuple[int, int], int]:
     """Return what the rule looks at: the product, the GPU's capability, an element's bytes."""
     gpu = select().gpu
-    grains = tuple(map(grain, (a, b, out)))
+    grains = grain(a), grain(b), grain(out, stored=True)
     product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), grains, across(a, b))
     return product, (9, 0) if gpu is None else gpu.capability, a.element_size()
 

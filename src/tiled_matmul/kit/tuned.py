@@ -109,7 +109,8 @@ def milliseconds(call: Callable) -> float:
 
 def _kind(a: Any, b: Any, out: Any) -> str:
     sizes = "x".join(map(str, (a.shape[0], b.shape[1], a.shape[1])))
-    lie = ", ".join(f"{x.stride()} of {grain(x)}" for x in (a, b, out))
+    grains = grain(a), grain(b), grain(out, stored=True)
+    lie = ", ".join(f"{x.stride()} of {y}" for x, y in zip((a, b, out), grains, strict=True))
     dtype = str(a.dtype).removeprefix("torch.")
     gpu = torch.cuda.get_device_name(a.device)
     return f"{sizes} {dtype}, {lie}, {gpu}, Triton {triton.__version__}"

@@ -12,7 +12,7 @@ import triton.language as tl
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import describable
+from tiled_matmul.kit.layouts import storable
 from tiled_matmul.kit.plans import copied, remembered
 from tiled_matmul.kit.programs import (
     aligned_like,
@@ -90,7 +90,7 @@ def matmul(
     programs = min(programs, cover(m, block[0]) * cover(n, block[1]))
     a, a_transposed = describe(a, block[0], block[2])
     b, b_transposed = describe(b, block[2], block[1])
-    c = out if describable(out) else aligned_like(out)
+    c = out if storable(out) else aligned_like(out)
     to, _ = describe(c, block[0], block[1] // 2 if halves else block[1])
     options = {"num_warps": num_warps, "num_stages": num_stages}
     switches = (group_m, a_transposed, b_transposed, flatten, halves)

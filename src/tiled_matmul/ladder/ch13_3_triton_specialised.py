@@ -14,7 +14,7 @@ import triton.language as tl
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import describable
+from tiled_matmul.kit.layouts import storable
 from tiled_matmul.kit.programs import (
     LONGEST_NUMBER,
     aligned_like,
@@ -100,7 +100,7 @@ def matmul(
     specialise = can and block == BLOCK if specialise is None else specialise
     a_tiles, a_transposed = describe(a, block[0], block[2])
     b_tiles, b_transposed = describe(b, block[2], block[1])
-    c = out if describable(out) else aligned_like(out)
+    c = out if storable(out) else aligned_like(out)
     if c.is_cuda:
         triton.set_allocator(memory_on(c.device))
     strides = (a_tiles.strides[0], b_tiles.strides[0], c.stride(0))

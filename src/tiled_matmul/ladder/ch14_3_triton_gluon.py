@@ -36,7 +36,7 @@ from tiled_matmul.kit.gluon import (
     zeros,
 )
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import either_way
+from tiled_matmul.kit.layouts import storable
 from tiled_matmul.kit.plans import copied, remembered
 from tiled_matmul.kit.programs import aligned_like, check_group, cover, launch, made_describable
 from tiled_matmul.ladder import triton_descriptors
@@ -168,7 +168,7 @@ def matmul(
     if not can_run(a):
         triton_descriptors.matmul(a, b, c)
         return out
-    to = c if either_way(c) else aligned_like(c)
+    to = c if storable(c) or storable(c.T) else aligned_like(c)
     b = made_describable(b)  # once, for both widths
     a_tiles, a_transposed = described(a, tile.rows, tile.k)
     b_tiles, b_transposed = described(b, tile.k, tile.wide)

@@ -19,7 +19,7 @@ from tiled_matmul.kit.arguments import beside, tensor_operands
 from tiled_matmul.kit.candidates import candidates
 from tiled_matmul.kit.fused import Tiling, activation_of, beside_tile, number, operand
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import GRAIN
+from tiled_matmul.kit.layouts import GRAIN, describable, storable
 from tiled_matmul.kit.measured import Product, kind_of
 from tiled_matmul.kit.plans import remembered, scratch
 from tiled_matmul.kit.programs import can_overlap, cover, grouped, halves, launch, precision
@@ -260,8 +260,9 @@ def matmul(
         tensors, c_by, r_by, loaded = (c, None, None, parts), "pointers", "pointers", False
     else:
         overlap, piece = False, columns // tiling.pieces
-        c_tiles, c_by = beside_tile(c, rows, piece, tiling.described)
-        r_tiles, r_by = beside_tile(residual, rows, piece, tiling.described)
+        r_fits = tiling.described and residual is not None and describable(residual)
+        c_tiles, c_by = beside_tile(c, rows, piece, tiling.described and storable(c))
+        r_tiles, r_by = beside_tile(residual, rows, piece, r_fits)
         tensors = (c_tiles, bias, r_tiles, None)
         loaded = bias is not None and residual is None
     numbers = (m, n, k, scale, *a.stride(), *b.stride(), *strides, *tiling.block)

@@ -37,7 +37,7 @@ from tiled_matmul.kit.gluon8 import (
     zeros8,
 )
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import describable
+from tiled_matmul.kit.layouts import storable
 from tiled_matmul.kit.plans import copied, remembered
 from tiled_matmul.kit.programs import aligned_like, check_group, cover, launch
 from tiled_matmul.ladder import triton_fp8
@@ -199,7 +199,7 @@ def matmul(
     if not can_run() or not both or not (by_blocks or squares == (False, False)):
         scales = {"scale_a": scale_a, "scale_b": scale_b}
         return triton_fp8.matmul(a, b, out, **scales, fast=fast, block=(64, 128, 128))
-    to = out if describable(out) else aligned_like(out)
+    to = out if storable(out) else aligned_like(out)
     arguments = (
         described8(by_k(a), tile.rows, tile.k),
         described8(by_k(b.T), tile.wide, tile.k),

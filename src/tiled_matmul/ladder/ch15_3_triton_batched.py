@@ -20,7 +20,7 @@ import triton.language as tl
 from tiled_matmul.kit.arguments import batched_operands, positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import describable, either_way, with_settled_strides
+from tiled_matmul.kit.layouts import either_way, storable, with_settled_strides
 from tiled_matmul.kit.plans import copied, remembered
 from tiled_matmul.kit.programs import (
     aligned_like,
@@ -225,7 +225,7 @@ def matmul(
     (a, a_step), (b, b_step) = map(once, (a, b))
     a, a_transposed = describe(a, block[0], block[2])
     b, b_transposed = describe(b, block[2], block[1])
-    c = c if (fits := describable(c)) else aligned_like(out)
+    c = c if (fits := storable(c)) else aligned_like(out)
     halved = block[1] >= WIDE
     to, _ = describe(c, block[0], block[1] // 2 if halved else block[1])
     flatten = tile.flatten if flatten is None else bool(flatten)

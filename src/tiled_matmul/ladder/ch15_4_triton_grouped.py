@@ -17,7 +17,7 @@ import triton.language as tl
 from tiled_matmul.kit.arguments import check_offsets, grouped_operands, positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import describable
+from tiled_matmul.kit.layouts import describable, storable
 from tiled_matmul.kit.plans import copied, every_time, remembered
 from tiled_matmul.kit.programs import (
     aligned_copy,
@@ -171,7 +171,7 @@ def matmul(
     programs = share * multiprocessors() if programs is None else positive("programs", programs)
     if a.numel() == 0:
         return out.zero_()
-    c = out if describable(out) else aligned_like(out)
+    c = out if storable(out) else aligned_like(out)
     halved = block[1] >= WIDE
     tile = block[0], block[1] // 2 if halved else block[1]
     sizes = (offsets, groups, m, n, k, *block, precision(out), group_m)
