@@ -92,7 +92,7 @@ def take(out: Path, seed: int, count: int, seconds: float) -> None:
     from tiled_matmul.files import replace_text
     from tiled_matmul.kit.splits import COSTS
     from tiled_matmul.measure import drawn
-    from tiled_matmul.measure.clock import exact_sums
+    from tiled_matmul.measure.precision import exact_sums
     from tiled_matmul.measure.provenance import provenance
 
     began = time.monotonic()

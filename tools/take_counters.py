@@ -252,7 +252,7 @@ def launch_ladder(chosen: argparse.Namespace) -> None:
     from tiled_matmul.check import run_checked
     from tiled_matmul.kit.launch import launch as launch_kernel
     from tiled_matmul.measure.bench import contestants
-    from tiled_matmul.measure.clock import exact_sums
+    from tiled_matmul.measure.precision import exact_sums
     from tiled_matmul.problem import Problem, as_layout
 
     @cuda.jit

@@ -27,11 +27,11 @@ from tiled_matmul.measure.clock import (
     BUDGET_S,
     Timing,
     equal_threads,
-    exact_sums,
     finish,
     need_gpu,
     time_interleaved,
 )
+from tiled_matmul.measure.precision import exact_sums
 from tiled_matmul.measure.provenance import provenance
 from tiled_matmul.measure.results import Record
 from tiled_matmul.problem import Problem, as_layout

@@ -42,6 +42,7 @@ import numpy as np
 
 from tiled_matmul.kit import backend
 from tiled_matmul.machine.device import cpu_threads
+from tiled_matmul.measure.precision import exact_sums
 
 BUDGET_S = 2.0
 MOST_S = "TILED_MATMUL_BUDGET_S"  # environment variable: upper limit for every budget
@@ -188,27 +189,6 @@ def need_gpu() -> None:
         raise ValueError(
             f"the simulators have no clock: GPU kernels are timed on a GPU only ({chosen.reason})"
         )
-
-
-@contextlib.contextmanager
-def exact_sums() -> Iterator[None]:
-    """Make torch's matmul sum as the rungs do: no TF32, float16 summed in float32."""
-    import torch
-
-    settings = torch.backends.cuda.matmul
-    names = (
-        "allow_tf32",
-        "allow_fp16_reduced_precision_reduction",
-        "allow_bf16_reduced_precision_reduction",
-    )
-    before = {name: getattr(settings, name) for name in names}
-    try:
-        for name in names:
-            setattr(settings, name, False)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(settings, name, value)
 
 
 @contextlib.contextmanager

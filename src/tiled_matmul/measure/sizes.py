@@ -26,7 +26,8 @@ from tiled_matmul.measure.bench import (
     duration_text,
     estimate_s,
 )
-from tiled_matmul.measure.clock import BUDGET_S, Timing, exact_sums, time_interleaved
+from tiled_matmul.measure.clock import BUDGET_S, Timing, time_interleaved
+from tiled_matmul.measure.precision import exact_sums
 from tiled_matmul.measure.results import Record
 from tiled_matmul.problem import Problem, as_layout
 
