@@ -427,7 +427,7 @@ def test_linear_quotes_what_does_not_fit():
         ((x[0, 0], weight), ValueError, r"got shape \(\)"),
         ((x, weight[0]), ValueError, r"weight must be \(N, K\), got shape \(4,\)"),
         ((x, weight, bias[:4]), ValueError, r"bias must be \(5,\) .* got shape \(4,\)"),
-        ((x, weight, bias.double()), ValueError, "and torch.float32, as weight .* torch.float64"),
+        ((x, weight, bias.double()), TypeError, r"bias \(5,\) is torch.float64 and weight"),
         (
             (x.half(), weight),
             TypeError,

@@ -13,6 +13,7 @@ go to `triton_best`, tensors on the CPU to a reference. Importing this package c
 and needs no Triton; the first product on a GPU does.
 """
 
+import tiled_matmul.torch.flops  # noqa: F401 (registers the operators' formulas)
 from tiled_matmul.torch.batched import bmm
 from tiled_matmul.torch.layers import MLP, Linear, TransformerBlock, linear, swap
 from tiled_matmul.torch.operator import matmul, tuning

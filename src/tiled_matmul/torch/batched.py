@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function
 
 from tiled_matmul.torch.checks import HALVES, check_dense, check_dims, check_dtypes
 from tiled_matmul.torch.rules import registered
@@ -26,6 +27,8 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
     Dtypes, sums, empty sizes, autocast, gradients, `torch.func` and `torch.compile` are as in
     `matmul`. Raises TypeError or ValueError, which quote the input, before anything is launched.
     """
+    if has_torch_function((a, b)):  # a subclass of Tensor, or a symbol of `torch.fx`
+        return handle_torch_function(bmm, (a, b), a, b)
     for name, tensor in (("a", a), ("b", b)):
         check_dense(name, tensor)
     return multiply(a, b)

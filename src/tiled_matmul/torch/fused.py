@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.overrides import handle_torch_function, has_torch_function
 
 from tiled_matmul.kit.layouts import by_columns
 from tiled_matmul.torch.checks import DTYPES, HALVES, check_dense, differentiated_by_torch_func
@@ -63,6 +64,10 @@ def fused_linear(
     input, before anything is launched.
     """
     named = {"x": x, "weight": weight, "bias": bias, "residual": residual}
+    tensors = tuple(named.values())
+    if has_torch_function(tensors):  # a subclass of Tensor, or a symbol of `torch.fx`
+        given = x, weight, bias, activation, residual
+        return handle_torch_function(fused_linear, tensors, *given)
     for name, tensor in named.items():
         if tensor is not None or name in ("x", "weight"):
             check_dense(name, tensor)
@@ -81,6 +86,8 @@ def _recorded(*tensors: Tensor | None) -> bool:
 
 def _composed(x, weight, bias, activation, residual) -> Tensor:
     """Return the layer from steps of which each has its rules for `torch.func`."""
+    if not torch.is_autocast_enabled(x.device.type):
+        _check_dtypes(x, weight, bias, residual)
     y = multiply(_rows(x), weight.T).reshape(*x.shape[:-1], weight.shape[0])
     if bias is not None:
         y = y + bias.to(y.dtype)  # another dtype under autocast only
@@ -104,11 +111,8 @@ def _check_shapes(
     n, k = weight.shape
     if x.dim() == 0 or x.shape[-1] != k:
         raise ValueError(f"x must be (..., {k}) for weight {(n, k)}, got shape {tuple(x.shape)}")
-    if bias is not None and (bias.shape != (n,) or bias.dtype != weight.dtype):
-        raise ValueError(
-            f"bias must be ({n},) and {weight.dtype}, as weight is; "
-            f"got shape {tuple(bias.shape)} and {bias.dtype}"
-        )
+    if bias is not None and bias.shape != (n,):
+        raise ValueError(f"bias must be ({n},) for weight {(n, k)}, got shape {tuple(bias.shape)}")
     shape = (*x.shape[:-1], n)
     if residual is not None and residual.shape != shape:
         raise ValueError(f"residual must be {shape}, as the result; got {tuple(residual.shape)}")
@@ -124,11 +128,17 @@ def _check_shapes(
 
 def _check(x: Tensor, weight: Tensor, bias: Any, activation: str | None, residual: Any) -> None:
     _check_shapes(x, weight, bias, activation, residual)
-    if x.dtype != weight.dtype:
-        raise TypeError(
-            f"x {tuple(x.shape)} is {x.dtype} and weight {tuple(weight.shape)} is {weight.dtype}; "
-            "they must have one dtype"
-        )
+    _check_dtypes(x, weight, bias, residual)
+
+
+def _check_dtypes(x: Tensor, weight: Tensor, bias: Any, residual: Any) -> None:
+    """Check what autocast, if it is on, has cast before."""
+    for name, tensor in (("x", x), ("bias", bias)):
+        if tensor is not None and tensor.dtype != weight.dtype:
+            raise TypeError(
+                f"{name} {tuple(tensor.shape)} is {tensor.dtype} and weight {tuple(weight.shape)} "
+                f"is {weight.dtype}; they must have one dtype"
+            )
     known = DTYPES[x.device.type]
     names = ", ".join(str(dtype).removeprefix("torch.") for dtype in known)
     for name, tensor in (("x", x), ("residual", residual)):

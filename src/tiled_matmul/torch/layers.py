@@ -1,11 +1,11 @@
 """Layers of PyTorch whose matrix products go through the course's operator."""
 
-from __future__ import annotations
-
+# Annotations are types here, not text, as `torch.fx` writes them into the models that it traces.
 from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.parametrize import is_parametrized
 
 from tiled_matmul.torch.fused import ACTIVATIONS, fused_linear
 
@@ -50,16 +50,30 @@ def through(
 def swap(module: nn.Module) -> int:
     """Make every `nn.Linear` in a model, itself included, a `Linear`; return how many there were.
 
-    The modules stay the same objects, with their parameters, hooks and names. Subclasses of
-    `nn.Linear` have a forward of their own and are left alone. So are modules that read a Linear's
-    weight without calling it: `nn.MultiheadAttention`, `nn.TransformerEncoderLayer` in evaluation.
+    The modules stay the same objects, with their parameters, parametrisations, hooks and names. A
+    `nn.LazyLinear` becomes a `Linear` when its first input comes. Other subclasses of `nn.Linear`
+    have a forward of their own and are left alone. So are modules that read a Linear's weight
+    without calling it: `nn.MultiheadAttention`, `nn.TransformerEncoderLayer` in evaluation. Tools
+    that look for the exact class `nn.Linear`, as `torch.ao.quantization` does, no longer find it:
+    use them before. Raises TypeError if `module` is none.
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be an nn.Module, got {type(module).__name__}")
-    plain = [each for each in module.modules() if type(each) is nn.Linear]
-    for each in plain:
-        each.__class__ = Linear  # adds nothing to nn.Linear but another forward
-    return len(plain)
+    swapped = 0
+    for each in module.modules():
+        kind = type(each)
+        if kind is nn.Linear:
+            each.__class__ = Linear  # adds nothing to nn.Linear but another forward
+        elif is_parametrized(each) and kind.__bases__ == (nn.Linear,):
+            # torch made this class, for this module and its copies; its properties need no other.
+            own = {x: y for x, y in vars(kind).items() if x not in ("__dict__", "__weakref__")}
+            each.__class__ = type(kind.__name__, (Linear,), own)
+        elif kind is nn.LazyLinear and each.cls_to_become is nn.Linear:
+            each.cls_to_become = Linear
+        else:
+            continue
+        swapped += 1
+    return swapped
 
 
 class MLP(nn.Module):

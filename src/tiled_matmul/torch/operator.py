@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function
 
 from tiled_matmul.kit.layouts import by_columns
 from tiled_matmul.torch import batched
@@ -38,6 +39,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     `torch.compile` refuses a `torch.func.grad`. Raises TypeError or ValueError, which quote the
     input, before anything is launched.
     """
+    if has_torch_function((a, b)):  # a subclass of Tensor, or a symbol of `torch.fx`
+        return handle_torch_function(matmul, (a, b), a, b)
     for name, tensor in (("a", a), ("b", b)):
         check_dense(name, tensor)
     return multiply(a, b)
