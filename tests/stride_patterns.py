@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 
+import pytest
 import torch
 
 AROUND = 1024  # elements of NaN before the first and after the last
@@ -49,6 +51,18 @@ PATTERNS: dict[str, Callable[[int, int], tuple[int, int, int]]] = {
 SHARED = [
     name for name in PATTERNS if any(word in name for word in ("for all", "shared", "overlap"))
 ]
+
+
+def on_the_gpu(test: Callable) -> Callable:
+    """Return a test once more, for `make test-gpu`, with all of its cases."""
+
+    @wraps(test)
+    def again(*arguments, **named):
+        return test(*arguments, **named)
+
+    kept = [mark for mark in test.pytestmark if mark.name not in ("sample", "long")]
+    again.pytestmark = [*kept, pytest.mark.gpu.mark]
+    return again
 
 
 @dataclass

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from stride_patterns import PATTERNS, laid_out
+from stride_patterns import PATTERNS, laid_out, on_the_gpu
 
 from tiled_matmul.kit.backend import select
 from tiled_matmul.torch import bmm, linear, matmul, swap
@@ -84,6 +84,9 @@ def test_operators_at_every_pattern(name, pattern, dtype):
         assert_right(name, sizes, other, third, pattern, dtype)
 
 
+test_operators_on_the_gpu = on_the_gpu(test_operators_at_every_pattern)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("axis", [0, 1, (0, 1)])
 @pytest.mark.parametrize("name", OPERATORS)
@@ -101,6 +104,9 @@ def test_the_gradient_of_a_weighted_sum(name, axis, dtype):
         grads.append([leaf.grad.double() for leaf in leaves])
     for one, other in zip(*grads, strict=True):
         assert torch.equal(one, other.to(dtype).double())
+
+
+test_weighted_sums_on_the_gpu = on_the_gpu(test_the_gradient_of_a_weighted_sum)
 
 
 def test_a_swapped_layer_has_the_gradients_of_a_weighted_sum():

@@ -12,7 +12,7 @@ from importlib import import_module
 
 import pytest
 import torch
-from stride_patterns import PATTERNS, SHARED, laid_out
+from stride_patterns import PATTERNS, SHARED, laid_out, on_the_gpu
 
 from tiled_matmul.check import assert_matmul
 from tiled_matmul.kit import layouts
@@ -114,11 +114,13 @@ def test_every_pair_of_patterns(module):
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("r", [r for r in LADDER if r.in_triton], ids=lambda r: r.name)
-def test_every_pair_of_patterns_in_tiles_of_their_own_on_the_gpu(r, dtype):
-    for number, (of_a, of_b) in enumerate(itertools.product(PATTERNS, PATTERNS)):
-        shape = ((130, 72, 95), (64, 136, 64))[number % 2]
-        if r.name == "triton_tuned" and number % 16:  # each takes a second to tune
-            continue
+def test_pairs_of_patterns_in_tiles_of_their_own_on_the_gpu(r, dtype):
+    """Each rung and dtype has another tenth of the pairs, as each pair may have to be compiled."""
+    pairs = list(itertools.product(PATTERNS, PATTERNS))
+    begin = (LADDER.index(r) + dtype.itemsize) % 10
+    every = 10 if r.name != "triton_tuned" else 100  # which takes seconds for each
+    for number, (of_a, of_b) in enumerate(pairs[begin::every]):
+        shape = ((130, 72, 95), (64, 136, 64), (128, 4070, 64))[number % 3]
         check_product(r.matmul, shape, of_a, of_b, dtype=dtype)
 
 
@@ -133,6 +135,10 @@ def test_an_out_whose_elements_share_addresses_is_refused(module, pattern):
         launcher(module)(a, b, out=out)
     assert torch.equal(out, before)
     guard.check()
+
+
+test_a_and_b_on_the_gpu = on_the_gpu(test_a_and_b_of_every_pattern)
+test_out_on_the_gpu = on_the_gpu(test_out_of_every_pattern)
 
 
 # --- what a layer asks for ------------------------------------------------------------------------
@@ -225,6 +231,12 @@ def test_groups_of_every_pattern(pattern, batch):
             guard.check()
 
 
+test_fused_on_the_gpu = on_the_gpu(test_fused_operands_of_every_pattern)
+test_fp8_on_the_gpu = on_the_gpu(test_fp8_operands_and_scales_of_every_pattern)
+test_batches_on_the_gpu = on_the_gpu(test_batches_of_every_pattern)
+test_groups_on_the_gpu = on_the_gpu(test_groups_of_every_pattern)
+
+
 @pytest.mark.parametrize("name", [r.name for r in (*LADDER, *LAYER) if r.in_triton])
 def test_no_descriptor_stores_into_a_row_that_ends_inside_of_16_bytes(name):
     """The hardware stores whole 16 bytes, and Triton's interpreter does not show that."""
@@ -291,6 +303,11 @@ def test_what_is_not_dense_is_refused_by_name_and_strides(r, pattern):
         for guard in guards:
             guard.check()
     assert refused or pattern in ("rows", "columns", "aligned columns", "aligned rows")
+
+
+test_what_is_not_dense_on_the_gpu = on_the_gpu(
+    test_what_is_not_dense_is_refused_by_name_and_strides
+)
 
 
 @pytest.mark.parametrize("r", [r for r in DENSE if r.device == "cpu"], ids=lambda r: r.name)
