@@ -30,8 +30,19 @@ SHAPES = {
     "memcheck": ("70x50x90", "33x35x37", "130x140x52", "131x139x41"),
     "racecheck": ("70x50x40", "33x35x37", "130x140x52"),
 }
+# How a matrix may lie: each has memory of its own, in which nothing follows its last element.
+VIEWED = "64x64x64"
+VIEWS = {
+    "one column for all": lambda x: x[:, :1].clone().cuda().expand(x.shape),
+    "one row for all": lambda x: x[:1].clone().cuda().expand(x.shape),
+    "one element for all": lambda x: x[:1, :1].clone().cuda().expand(x.shape),
+    "by columns": lambda x: x.T.contiguous().cuda().T,
+    "every second column": lambda x: x.repeat_interleave(2, 1).cuda()[:, ::2],
+    "61 columns of 64": lambda x: x.cuda()[:61, :61],
+    "beginning beside 16 bytes": lambda x: x.flatten()[:3601].cuda()[1:].view(60, 60),
+}
 FOUND = 86  # compute-sanitizer's exit status when it found something
-LONGEST_S = 240
+LONGEST_S = 400
 SUMMARY = re.compile(r"^=+ (?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)", re.M)
 
 
@@ -43,7 +54,7 @@ def launch(tool: str, names: Sequence[str] | None) -> None:
     """Run every rung at the shapes for `tool`, checking each product."""
     import torch
 
-    from tiled_matmul.check import run_checked
+    from tiled_matmul.check import assert_matmul, run_checked
     from tiled_matmul.ladder import LADDER
     from tiled_matmul.problem import Problem, as_layout
 
@@ -54,6 +65,11 @@ def launch(tool: str, names: Sequence[str] | None) -> None:
         for shape in SHAPES[tool]:
             a, b = Problem.parse(shape, rung.dtype).inputs(1, "integers", "cpu")
             run_checked(on_cpu(rung), *as_layout(a, b, rung.layout))
+        if rung.in_triton:
+            a, b = Problem.parse(VIEWED, rung.dtype).inputs(1, "integers", "cpu")
+            for view in VIEWS.values():
+                x, y = view(a), view(b)
+                assert_matmul(rung.matmul(x, y).cpu(), x.cpu(), y.cpu())
         torch.cuda.synchronize()
         print(f"ran {rung.name}, {time.monotonic() - start:.1f} s", flush=True)
 
@@ -171,6 +187,8 @@ def sanitize(out: Path, rungs: str | None) -> None:
         if clean["ran"] != wanted[tool]:
             failed.append(f"{tool}: ran {clean['ran']} and not {wanted[tool]}")
         reports[tool] = {"shapes": SHAPES[tool], "ladder": clean, "planted": planted}
+        if tool == "memcheck":
+            reports[tool]["views"] = {"shape": VIEWED, "of": list(VIEWS)}
     if failed:
         raise SanitizeError("\n".join(failed))
     version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True)

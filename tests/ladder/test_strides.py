@@ -112,13 +112,13 @@ def test_every_pair_of_patterns(module):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("r", [r for r in LADDER if r.in_triton], ids=lambda r: r.name)
 def test_pairs_of_patterns_in_tiles_of_their_own_on_the_gpu(r, dtype):
-    """Each rung and dtype has another tenth of the pairs, as each pair may have to be compiled."""
+    """Each rung and dtype has another thirtieth of the pairs, as pairs may have to be compiled."""
     pairs = list(itertools.product(PATTERNS, PATTERNS))
-    begin = (LADDER.index(r) + dtype.itemsize) % 10
-    every = 10 if r.name != "triton_tuned" else 100  # which takes seconds for each
+    begin = (LADDER.index(r) + dtype.itemsize) % 30
+    every = 30 if r.name != "triton_tuned" else 100  # which takes seconds for each
     for number, (of_a, of_b) in enumerate(pairs[begin::every]):
         shape = ((130, 72, 95), (64, 136, 64), (128, 4070, 64))[number % 3]
         check_product(r.matmul, shape, of_a, of_b, dtype=dtype)
