@@ -38,6 +38,7 @@ ENVIRONMENTS = (
     *({"NUMBA_ENABLE_CUDASIM": "0", "TRITON_INTERPRET": "0"}, {backend.OVERRIDE: "simulator"}),
     {"NUMBA_ENABLE_CUDASIM": "1", "TRITON_INTERPRET": "1", backend.OVERRIDE: "simulator"},
 )
+LATE = 'import os; os.environ["TRITON_INTERPRET"] = "1"'
 NUMBA_KERNEL = """
 from numba import cuda
 
@@ -57,6 +58,16 @@ def twice(x, n: tl.constexpr):
     v = tl.load(x + i) + tl.zeros((n,), tl.float32)
     tl.store(x + i, 2 * v + 0 * tl.sum(v, 0) + 0 * v.sum(0))
 """
+AT_ONCE = """
+import numpy as np
+import tiled_matmul
+import torch
+
+x, y = np.zeros(8), torch.ones(8)
+plus_one[1, 8](x)
+twice[(1,)](y, 8)
+assert x.sum() == 8 and y.sum() == 16
+"""
 WORKS = """
 from tiled_matmul import rung, trace_tiles
 from tiled_matmul.page import setup, watch
@@ -72,7 +83,7 @@ plus_one[2, 4](x[::2])
 assert x.copy_to_host().tolist() == [2, 1, 2, 1, 1, 0, 1, 0], x
 assert traces[0].global_stores.lanes == 4
 
-y = torch.arange(8.0)
+y = torch.arange(8.0, device=machine.device)
 assert not trace_tiles(twice, (1,), y, 8).findings
 twice[(1,)](y, 8)
 assert y.tolist() == [4.0 * i for i in range(8)], y
@@ -101,30 +112,37 @@ def run_script(tmp_path, text, **environment):
 
 
 def drawn(seed):
-    """Return a script that imports and decorates in some order, and its environment."""
+    """Return the steps of a script that imports and decorates in some order, and the generator."""
     draw = random.Random(seed)
     steps = draw.sample(list(OTHERS.values()), draw.randrange(4))
     steps += draw.sample(OURS, draw.randrange(1, 4))
     names = ", ".join(draw.sample(sorted(page.HOME), 3))
     steps += [f"from tiled_matmul.page import {names}", NUMBA_KERNEL, TRITON_KERNEL]
     draw.shuffle(steps)
-    late = 'import os; os.environ["TRITON_INTERPRET"] = "1"'
-    steps.insert(draw.randrange(len(steps)), draw.choice(("", late)))
-    return "\n".join((*steps, WORKS)), draw.choice(ENVIRONMENTS)
+    return steps, draw
 
 
 @pytest.mark.sample(24)
 @pytest.mark.parametrize("seed", range(CASES))
 def test_every_order_of_imports_works(tmp_path, seed):
-    script, environment = drawn(seed)
+    steps, draw = drawn(seed)
+    steps.insert(draw.randrange(len(steps)), draw.choice(("", LATE)))
+    script, environment = "\n".join((*steps, WORKS)), draw.choice(ENVIRONMENTS)
     done = run_script(tmp_path, script, **environment)
     assert done.stdout.endswith("works False\n"), f"{environment}\n{script}\n{done.stderr}"
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", range(CASES, CASES + 6))
+def test_every_order_of_imports_works_on_a_gpu(tmp_path, seed):
+    script = "\n".join((*drawn(seed)[0], WORKS))
+    done = run_script(tmp_path, script, **{backend.OVERRIDE: "gpu"})
+    assert done.stdout.endswith("works True\n"), f"{script}\n{done.stderr}"
+
+
 def test_kernels_of_before_the_course_run_in_its_interpreters(tmp_path):
     """Both libraries were imported as compilers, and the variable was set too late for Triton."""
-    late = 'import os; os.environ["TRITON_INTERPRET"] = "1"\n'
-    done = run_script(tmp_path, NUMBA_KERNEL + TRITON_KERNEL + late + WORKS)
+    done = run_script(tmp_path, NUMBA_KERNEL + TRITON_KERNEL + LATE + AT_ONCE + WORKS)
     assert done.stdout.endswith("works False\n"), done.stderr
 
 

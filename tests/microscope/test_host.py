@@ -12,10 +12,11 @@ from tiled_matmul.machine.backend import NeedsGpu
 if select().name != "simulator":
     pytest.skip("there is a GPU", allow_module_level=True)
 
+import numba
 import torch
 import triton
 import triton.language as tl
-from numba import cuda, float32, int32, types, void
+from numba import cuda, float32, int32, types
 
 
 @cuda.jit
@@ -142,8 +143,8 @@ SIGNATURES = (
     "void(float32[::1], int32)",
     "(float32[:], int32)",
     ["void(float64[:], int64)", "void(float32[:], int32)"],
-    void(float32[:], int32),
-    [void(types.Array(float32, 1, "C"), int32)],
+    numba.void(float32[:], int32),
+    [numba.void(types.Array(float32, 1, "C"), int32)],
     (float32[:], int32),
 )
 
@@ -268,6 +269,8 @@ cuda.get_current_device().CLOCK_RATE
 cuda.open_ipc_array(b"", 4, np.float32)
 zeros(4).get_ipc_handle()
 cuda.set_memory_manager(None)
+numba.vectorize("float32(float32)", target="cuda")(half_of)
+numba.guvectorize("void(float32[:], float32[:])", "(n)->(n)", target="cuda")(plus_one.py_func)
 plus_one.overloads
 plus_one.signatures
 plus_one.inspect_asm()
@@ -280,6 +283,8 @@ plus_one.compile("void(float32[:])")
 triton.testing.do_bench(lambda: None)
 triton.testing.do_bench_cudagraph(lambda: None)
 double[(1,)](torch.ones(8), 8, BLOCK=8).asm["ptx"]
+double.device_caches
+triton.compile(triton.compiler.ASTSource(double, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}))
 double.warmup(torch.float32, 8, BLOCK=8, grid=(1,)).n_regs
 triton.runtime.driver.active.get_device_interface()
 """
@@ -291,6 +296,13 @@ def test_an_idiom_says_that_it_needs_a_gpu(idiom):
         eval(idiom)
     text = str(raised.value)
     assert len(text) < 400 and not {"NoneType", "driver.active", "Fake"} & set(text.split())
+
+
+def test_a_kernel_that_is_called_says_how_to_launch_it():
+    with pytest.raises(TypeError, match=r"launch a kernel as double\[grid\]"):
+        double(torch.ones(8), 8, 8)
+    with pytest.raises(TypeError, match=r"launch it as plus_one\[grid, block\]"):
+        plus_one(zeros(8))
 
 
 def test_what_needs_a_gpu_is_missing_for_hasattr():

@@ -1,8 +1,9 @@
 """Select where kernels run, and make Numba's CUDA and Triton ready for that place.
 
-After `tiled_matmul`, the first import of `numba.cuda` or `triton` makes the choice, wherever it
-stands: `find_spec` comes before Python's own finders (`tiled_matmul/__init__.py`). So the order of
-imports does not matter, and no module of the course has to select before it imports one of the two.
+The first import of `numba.cuda` or `triton` makes the choice, wherever it stands: `find_spec`
+comes before Python's own finders (`tiled_matmul/__init__.py`). If one was imported before the
+course, importing the course makes it. So the order of imports does not matter, and no module has to
+select before it imports one of the two.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from types import ModuleType
 
 from tiled_matmul.machine import backend
 
-_ready: backend.Backend | None = None
+_ready = False
 
 
 def select() -> backend.Backend:
@@ -24,12 +25,12 @@ def select() -> backend.Backend:
     Raises BackendError as `machine.backend.select` does.
     """
     global _ready
-    if _ready is None:
-        chosen = backend.select()
+    chosen = backend.select()
+    if not _ready:
         for library in filter(sys.modules.get, backend.SWITCHES):
             _make_ready(library, chosen)
-        _ready = chosen
-    return _ready
+        _ready = True
+    return chosen
 
 
 def find_spec(
@@ -39,11 +40,11 @@ def find_spec(
 
     `own` is the finder that asks; it asks the others here. To find a library selects nothing.
     """
-    for finder in sys.meta_path:
-        if finder is not own and (spec := finder.find_spec(name, path, target)) is not None:
-            break
-    else:
-        return None
+    others = [finder for finder in sys.meta_path if finder is not own]
+    asked = [finder.find_spec for finder in others if hasattr(finder, "find_spec")]
+    spec = next(filter(None, (find(name, path, target) for find in asked)), None)
+    if spec is None or spec.loader is None:
+        return spec
     execute = spec.loader.exec_module
     if hasattr(execute, "__wrapped__"):  # numba-cuda's finder asks all others, this one too
         return spec

@@ -1,7 +1,7 @@
 """Choose where kernels run: on a GPU, or in simulators if there is no usable GPU.
 
 Numba's CUDA and Triton read their simulator switches when they are imported, so the choice comes
-first: once `tiled_matmul` is imported, the first import of either makes it (`kit/backend.py`).
+first: importing `tiled_matmul` and one of them, in any order, makes it (`kit/backend.py`).
 `select()` chooses once per process; the set-up cell of each notebook calls it.
 `TILED_MATMUL_BACKEND=gpu|simulator` overrides the choice; `compiler` leaves both compilers switched
 on without a GPU, so that their code can be inspected. In the simulators, it does not matter what

@@ -37,7 +37,7 @@ def install() -> None:
     Kernels that were decorated before run in the interpreter from now on.
     """
     from numba import cuda
-    from numba.cuda import simulator
+    from numba.cuda import simulator, vectorizers
 
     if not is_simulated("numba.cuda") and cuda.jit is not kernels.jit:
         # It was imported before the choice: what the host calls comes from Numba's simulator now.
@@ -60,11 +60,16 @@ def install() -> None:
         if getattr(cuda, name, None) is None:
             setattr(cuda, name, needs_gpu(f"cuda.{name}", COMPILE_INSTEAD))
     cuda.__getattr__ = _missing
+    for name in ("CUDAVectorize", "CUDAGUFuncVectorize"):
+        getattr(vectorizers, name).__init__ = needs_gpu("target='cuda'", UFUNC_INSTEAD)
 
 
 COMPILE_INSTEAD = (
     f"Start Python with {OVERRIDE}=compiler: then Numba compiles, for a GPU that need not be there"
 )
+
+
+UFUNC_INSTEAD = "Write a kernel, or leave target out: then Numba compiles for the CPU"
 
 
 def needs_gpu(what: str, instead: str) -> Callable:

@@ -25,6 +25,7 @@ NO_CLOCK = (
     "a time needs a GPU: kernels run in Triton's interpreter here, which is right and slow. The "
     "course's `measure` shows times of a real GPU"
 )
+COMPILED = ("cache", "device_caches", "cache_key", "params", "preload", "create_binder", "src")
 COMPILE_INSTEAD = (
     "`tile_codes` of tiled_matmul.page compiles a kernel for a GPU that need not be there"
 )
@@ -35,6 +36,7 @@ def install() -> None:
     import triton.testing
     from triton.runtime import driver
     from triton.runtime.autotuner import Autotuner
+    from triton.runtime.errors import InterpreterError
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
@@ -43,6 +45,7 @@ def install() -> None:
     apply_fixes()
     call, run = InterpretedFunction.__call__, InterpretedFunction.run
     functions: dict[Callable, InterpretedFunction] = {}  # a JITFunction is hashed by its source
+    running: list[InterpretedFunction] = []
 
     def interpreted(jit: JITFunction) -> InterpretedFunction:
         """Return a function that was decorated for the compiler, for the interpreter."""
@@ -54,14 +57,28 @@ def install() -> None:
 
     def launch(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> Interpreted:
         kernel = interpreted(self) if isinstance(self, JITFunction) else self
-        run(kernel, *arguments, grid=grid, warmup=warmup, **options)
+        running.append(kernel)
+        try:
+            run(kernel, *arguments, grid=grid, warmup=warmup, **options)
+        finally:
+            running.pop()
         return Interpreted(kernel.__name__)
 
-    JITFunction.__call__ = lambda self, *given, **named: call(interpreted(self), *given, **named)
-    # Methods of a tile, such as sum, are functions for the compiler.
-    JITFunction.__get__ = lambda self, tile, kind=None: (
-        self if tile is None else partial(self, tile)
-    )
+    def called(self: Any, *arguments: Any, **options: Any) -> Any:
+        function = interpreted(self) if isinstance(self, JITFunction) else self
+        try:
+            return call(function, *arguments, **options)
+        except InterpreterError:
+            if running:
+                raise
+            name = function.__name__
+            raise TypeError(
+                f"{name} is a kernel, or a function for kernels: launch a kernel as {name}[grid](…)"
+            ) from None
+
+    JITFunction.__call__ = InterpretedFunction.__call__ = called
+    InterpretedFunction.__getattr__ = of_compiled_code
+    JITFunction.__get__ = as_method  # of a tile: its `sum` is a function for the compiler
     JITFunction.run = InterpretedFunction.run = launch
     Autotuner.do_bench = property(clock_of)
     for name in ("do_bench", "do_bench_cudagraph", "get_dram_gbps", "get_max_tensorcore_tflops"):
@@ -95,6 +112,16 @@ def clock_of(tuner: Any) -> Callable:
         )
     untimed = [math.nan] * 3
     return lambda call, quantiles: untimed
+
+
+def of_compiled_code(kernel: Any, name: str) -> Any:
+    """Stand in for what a kernel for the compiler has, and one for the interpreter has not."""
+    if name not in COMPILED:
+        raise AttributeError(f"{type(kernel).__name__!r} object has no attribute {name!r}")
+    raise NeedsGpu(
+        f"{name} is about compiled code, and Triton's interpreter runs {kernel.fn.__name__} here. "
+        f"{COMPILE_INSTEAD}"
+    )
 
 
 class Interpreted:
