@@ -51,6 +51,27 @@ def test_a_demanded_gpu_that_is_missing_is_an_error(monkeypatch):
     assert backend.decide(None).name == "simulator"
 
 
+@pytest.mark.parametrize(
+    ("status", "visible", "report"),
+    [
+        (100, None, "the NVIDIA driver reports no GPU"),
+        (100, "", "the NVIDIA driver reports no GPU with CUDA_VISIBLE_DEVICES=''"),
+        (34, None, "only a stub of the NVIDIA driver is installed"),
+        (803, None, "the NVIDIA driver's library is here, but cuInit fails with error 803"),
+    ],
+)
+def test_why_there_is_no_gpu_is_told_apart(monkeypatch, status, visible, report):
+    monkeypatch.setattr(
+        backend.ctypes, "CDLL", lambda name: SimpleNamespace(cuInit=lambda _: status)
+    )
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    gpu, text = backend.probe_gpu()
+    assert gpu is None and text.startswith(report)
+    assert ("VISIBLE" in text) == (visible is not None)
+
+
 def test_a_gpu_that_torch_cannot_use_is_named(monkeypatch):
     cuda, version = SimpleNamespace(is_available=lambda: False), SimpleNamespace(cuda=None)
     torch = SimpleNamespace(cuda=cuda, version=version, __version__="2.13.0+cpu")

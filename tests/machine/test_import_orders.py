@@ -146,6 +146,24 @@ def test_kernels_of_before_the_course_run_in_its_interpreters(tmp_path):
     assert done.stdout.endswith("works False\n"), done.stderr
 
 
+COMPILED = """
+from tiled_matmul.page import tile_codes, try_compiled
+
+assert tile_codes({"twice": (twice, (torch.ones(8), 8), {})})["twice"].registers > 0
+assert try_compiled({"plus_one": (plus_one, np.zeros(8))})["plus_one"].registers > 0
+print("compiled")
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("value", ["0", "1"])
+def test_kernels_of_before_the_course_compile(tmp_path, value):
+    switches = dict.fromkeys(backend.SWITCHES.values(), value)
+    script = NUMBA_KERNEL + TRITON_KERNEL + AT_ONCE + COMPILED
+    done = run_script(tmp_path, script, **switches, **{backend.OVERRIDE: "simulator"})
+    assert done.stdout == "compiled\n", done.stderr
+
+
 TUNED = """
 from pathlib import Path
 import torch
