@@ -1,5 +1,7 @@
 """operands.py: kernels write through views of arrays. On a GPU the same tests launch on it."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,10 @@ MAKES = {
     "torch": of_torch,
     "as_cuda_array": lambda x: cuda.as_cuda_array(of_torch(x)),
 }
+
+if ON_GPU:  # where Numba copies arrays of the host as a whole
+    for host in ("pinned", "mapped", "managed"):
+        del MAKES[host]
 
 
 def content(array):
@@ -132,3 +138,47 @@ def test_an_array_without_axes():
     x = cuda.to_device(np.zeros(()))
     scalar[1, 1](x)
     assert x.copy_to_host() == 3
+
+
+class OnGpu:
+    """An array of a GPU, in memory of the host."""
+
+    def __init__(self, array):
+        interface = array.__array_interface__
+        names = ("shape", "typestr", "data", "strides", "version")
+        self.__cuda_array_interface__ = {name: interface[name] for name in names}
+
+
+class Raw:
+    """Its bytes, as Numba has them."""
+
+    def __init__(self, interface):
+        (size,), (address, _) = interface["shape"], interface["data"]
+        self.bytes = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+    def copy_to_host(self):
+        return self.bytes.copy()
+
+    def copy_to_device(self, host):
+        self.bytes[:] = host
+
+
+@pytest.mark.skipif(ON_GPU, reason="there is a GPU")
+@pytest.mark.parametrize("view", VIEWS)
+def test_memory_of_a_gpu_is_copied_there_and_back(monkeypatch, view):
+    monkeypatch.setattr(cuda, "from_cuda_array_interface", Raw, raising=False)
+    array, expected = (np.arange(24, dtype=np.float32).reshape(4, 6) for _ in range(2))
+    VIEWS[view](expected)[:] = 1
+    VIEWS[view](expected)[:1] = 2
+
+    @cuda.jit
+    def two_views(x, first):
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                x[i, j] = 1
+                if i == 0:
+                    first[i, j] += 1
+
+    x = VIEWS[view](array)
+    trace(two_views, 1, 1, OnGpu(x), OnGpu(x[:1]))
+    np.testing.assert_array_equal(array, expected)

@@ -73,7 +73,7 @@ def _operand(name: str, value: Any, copies: _Copies) -> _Operand:
         return _tensor(name, value, copies)
     if kind.__module__.endswith("cuda.args") or kind.__module__.endswith("simulator.args"):
         return _operand(name, _hinted(value, copies), copies)
-    if hasattr(value, "__cuda_array_interface__"):
+    if _on_gpu(value):
         value = copies.view(value)
     value = getattr(value, "_ary", value)  # of a device array in Numba's simulator
     if not isinstance(value, np.ndarray):
@@ -111,11 +111,7 @@ class _Copies:
         self.storages: dict[int, Any] = {}  # of torch, by their addresses
         self.pieces: list[tuple[int, int, np.ndarray]] = []
         values = (getattr(x, "value", x) for x in arguments)
-        spans = [
-            _span(x.__cuda_array_interface__)
-            for x in values
-            if not hasattr(x, "untyped_storage") and hasattr(x, "__cuda_array_interface__")
-        ]
+        spans = [_span(x.__cuda_array_interface__) for x in values if _on_gpu(x)]
         joined: list[list[int]] = []
         for low, high in sorted(spans):
             if joined and low < joined[-1][1]:
@@ -150,6 +146,16 @@ class _Copies:
             interface["data"][0] - start,
             interface.get("strides"),
         )
+
+
+def _on_gpu(value: Any) -> bool:
+    """Return whether this is an array on a GPU, of any library but torch.
+
+    The host can use mapped and managed memory directly.
+    """
+    if isinstance(value, np.ndarray) or hasattr(value, "untyped_storage"):
+        return False
+    return hasattr(value, "__cuda_array_interface__")
 
 
 def _span(interface: dict) -> tuple[int, int]:
