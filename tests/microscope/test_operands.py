@@ -32,7 +32,7 @@ VIEWS = {
     "reshaped": lambda x: x.reshape(3, 8),
     "flat": lambda x: x.ravel().reshape(8, 3),
 }
-COPIES = ("reshaped", "flat")  # of a matrix that lies by columns
+COPIES = ("a row", "reshaped", "flat")  # of a matrix that lies by columns
 EMPTY = {"empty": lambda x: x[4:, :], "an empty part": lambda x: x[0:0, 1:]}
 VIEWS |= {} if ON_GPU else EMPTY
 
@@ -86,6 +86,8 @@ def test_a_kernel_writes_through_a_view(make, view, run):
         with pytest.raises(ValueError, match="step must be greater than zero"):
             seen(array)
         return
+    if make == "by columns" and view == "reshaped" and ON_GPU:
+        pytest.skip("Numba takes the elements in their order in memory")
     if make == "by columns" and view in COPIES:
         with pytest.raises(NotImplementedError):
             seen(array)

@@ -136,23 +136,21 @@ def limit(kind: type) -> None:
             )
         return kind(np.array(np.transpose(self._ary, axes), order="C"), self.stream)
 
-    def as_view(self: Any, make: Callable) -> Any:
-        try:
-            return kind(make(), self.stream)
-        except ValueError as error:
-            if "copy" not in str(error):
-                raise
-            raise NotImplementedError(
-                f"an array on a GPU of shape {tuple(self.shape)} and strides {self.strides} can "
-                "have that shape as a copy only: copy_to_host first"
-            ) from None
-
     def reshape(self: Any, *shape: Any, order: str = "C") -> Any:
         shape = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        return as_view(self, lambda: np.reshape(self._ary, shape, order=order, copy=False))
+        made = np.reshape(self._ary, shape, order=order)
+        if made.shape == self._ary.shape:
+            return kind(self._ary, self.stream)
+        dense = self._ary.flags.c_contiguous or self._ary.flags.f_contiguous
+        if not dense or (made.size and not np.shares_memory(made, self._ary)):
+            raise NotImplementedError(
+                f"an array on a GPU with shape {tuple(self.shape)} and strides {self.strides} can "
+                f"have the shape {made.shape} as a copy only: copy_to_host first"
+            )
+        return kind(made, self.stream)
 
     def ravel(self: Any, order: str = "C", stream: Any = 0) -> Any:
-        return as_view(self, lambda: np.reshape(self._ary, -1, order=order, copy=False))
+        return reshape(self, -1, order=order)
 
     def copy_to_host(self: Any, ary: Any = None, stream: Any = 0) -> Any:
         if any(stride < 0 for stride in self.strides):
