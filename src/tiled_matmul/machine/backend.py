@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 OVERRIDE = "TILED_MATMUL_BACKEND"
+NUMBA_CONFIGS = ("numba.core.config", "numba.cuda.core.config")
 NAMES = ("gpu", "simulator", "compiler")
 SWITCHES = {"numba.cuda": "NUMBA_ENABLE_CUDASIM", "triton": "TRITON_INTERPRET"}
 # What cuInit returns where there is no GPU: CUDA_ERROR_NO_DEVICE and CUDA_ERROR_STUB_LIBRARY.
@@ -80,9 +81,9 @@ def probe_gpu() -> tuple[Gpu | None, str]:
         return None, "no NVIDIA driver is installed"
     status = cuda.cuInit(0)
     if status in NO_GPU:
-        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
-        where = "" if hidden is None else f" with CUDA_VISIBLE_DEVICES={hidden!r}"
-        return None, f"{NO_GPU[status]}{where}"
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        hides = status == 100 and visible is not None
+        return None, NO_GPU[status] + f" with CUDA_VISIBLE_DEVICES={visible!r}" * hides
     if status != 0:
         return None, f"the NVIDIA driver's library is here, but cuInit fails with error {status}"
     count = ctypes.c_int()
@@ -150,11 +151,13 @@ def select() -> Backend:
             _refuse_simulators(chosen)
         for switch in SWITCHES.values():
             os.environ[switch] = "1" if simulate else "0"
-        # Numba reads its variables at once, and `numba.cuda` may be imported much later.
-        if (config := sys.modules.get("numba.core.config")) is not None:
-            config.ENABLE_CUDASIM = int(simulate)
         # The course uses small grids on purpose; every cell would print the warning.
-        os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
+        warn = os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
+        # Numba has read its variables if it is imported; `numba.cuda` may come much later.
+        for config in filter(None, map(sys.modules.get, NUMBA_CONFIGS)):
+            config.ENABLE_CUDASIM = int(simulate)
+            if warn == "0":
+                config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
         # Triton fuses a product and a sum into one FMA; 3.9 warns that 3.10 will not by itself.
         os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
         _selected = chosen

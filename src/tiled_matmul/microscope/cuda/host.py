@@ -29,6 +29,10 @@ COMPILERS = (
     *("compile", "compile_ptx", "compile_all", "compile_for_current_device"),
     "compile_ptx_for_current_device",
 )
+COMPILE_INSTEAD = (
+    f"Start Python with {OVERRIDE}=compiler: then Numba compiles, for a GPU that need not be there"
+)
+UFUNC_INSTEAD = "Write a kernel, or leave target out: then Numba compiles for the CPU"
 
 
 def install() -> None:
@@ -37,17 +41,10 @@ def install() -> None:
     Kernels that were decorated before run in the interpreter from now on.
     """
     from numba import cuda
-    from numba.cuda import simulator, vectorizers
 
     if not is_simulated("numba.cuda") and cuda.jit is not kernels.jit:
-        # It was imported before the choice: what the host calls comes from Numba's simulator now.
-        from numba.cuda.dispatcher import CUDADispatcher
-
-        for name, value in vars(simulator).items():
-            if not name.startswith("_") and type(value).__name__ != "module":
-                setattr(cuda, name, value)
-        cuda.is_available, cuda.cuda_error = (lambda: True), (lambda: None)
-        run_in_interpreter(CUDADispatcher)
+        _simulate(cuda)
+    from numba.cuda import vectorizers
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
     from numba.cuda.simulator.kernel import FakeCUDAKernel
 
@@ -64,12 +61,18 @@ def install() -> None:
         getattr(vectorizers, name).__init__ = needs_gpu("target='cuda'", UFUNC_INSTEAD)
 
 
-COMPILE_INSTEAD = (
-    f"Start Python with {OVERRIDE}=compiler: then Numba compiles, for a GPU that need not be there"
-)
+def _simulate(cuda: Any) -> None:
+    """Give `numba.cuda`, imported as a compiler, what the host calls in Numba's simulator."""
+    # The compiler's own kernels; after the simulator, this name may be another module.
+    from numba.cuda.dispatcher import CUDADispatcher
 
+    run_in_interpreter(CUDADispatcher)
+    from numba.cuda import simulator
 
-UFUNC_INSTEAD = "Write a kernel, or leave target out: then Numba compiles for the CPU"
+    for name, value in vars(simulator).items():
+        if not name.startswith("_") and type(value).__name__ != "module":
+            setattr(cuda, name, value)
+    cuda.is_available, cuda.cuda_error = (lambda: True), (lambda: None)
 
 
 def needs_gpu(what: str, instead: str) -> Callable:
@@ -331,6 +334,18 @@ class Devices(tuple):
         return list(self)
 
 
+class Runtime:
+    """CUDA's runtime, which is not used."""
+
+    def is_supported_version(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise NeedsGpu(f"{name} needs CUDA's runtime, and kernels run in the interpreter here")
+
+
 def select_device(device_id: int) -> Device:
     if device_id != 0:
         raise ValueError(f"there is no GPU, and the interpreter is device 0, got {device_id!r}")
@@ -401,5 +416,5 @@ def _replaced(kind: type) -> dict[str, Any]:
         **{"open_ipc_array": no_process, "declare_device": no_linking},
         **{"gpus": gpus, "list_devices": lambda: gpus, "select_device": select_device},
         **{"current_context": lambda devnum=0: CONTEXT, "detect": detect},
-        "get_current_device": lambda: CONTEXT.device,
+        **{"get_current_device": lambda: CONTEXT.device, "runtime": Runtime()},
     }

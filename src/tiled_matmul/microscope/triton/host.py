@@ -108,7 +108,7 @@ def clock_of(tuner: Any) -> Callable:
         warnings.warn(
             f"nothing is timed without a GPU: {tuner.base_fn.__name__} takes the first of its "
             "configurations",
-            stacklevel=5,
+            stacklevel=6,
         )
     untimed = [math.nan] * 3
     return lambda call, quantiles: untimed
