@@ -47,7 +47,7 @@ __all__ = list(HOME)
 
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use: the set-up cell chooses the back end before Numba and Triton load.
+    # Imported on first use, so that a chapter waits for no more than it uses.
     if name not in HOME:
         raise AttributeError(f"module 'tiled_matmul.page' has no attribute {name!r}")
     home = import_module(f"tiled_matmul.{HOME[name]}")

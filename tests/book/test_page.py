@@ -3,6 +3,7 @@
 import pytest
 
 from tiled_matmul import page
+from tiled_matmul.machine.backend import Backend
 from tiled_matmul.measure import claims
 from tiled_matmul.measure.results import Record
 
@@ -15,6 +16,16 @@ def test_setup_says_what_machine_this_is(capsys):
     else:
         assert "simulators" in said and "without a clock" in said and machine.device == "cpu"
     assert machine.pick(gpu=1, simulator=2) == (1 if machine.gpu else 2)
+
+
+@pytest.mark.parametrize("name", ["simulator", "compiler"])
+def test_setup_without_a_gpu_says_what_runs(capsys, monkeypatch, name):
+    chosen = Backend(name, "no NVIDIA driver is installed")
+    monkeypatch.setattr("tiled_matmul.book.page.backend.select", lambda: chosen)
+    assert not page.setup().gpu
+    said = capsys.readouterr().out
+    assert said.startswith("No GPU is used: no NVIDIA driver is installed.\n")
+    assert ("run in simulators" in said) == (name == "simulator") and "H200" not in said
 
 
 def test_tables_align_numbers_and_escape_text():

@@ -27,33 +27,16 @@ SWITCHES = {*backend.SWITCHES.values(), backend.OVERRIDE}
 
 
 SELECT = "from tiled_matmul.kit import backend\nprint(backend.select().name)"
-NUMBA = "import numba\n"
-TRITON = "import sys, types; sys.modules['triton'] = types.ModuleType('triton')\n"
+SIMULATED = {"numba.cuda": "NUMBA_ENABLE_CUDASIM", "triton": "TRITON_INTERPRET"}
 
 
-@pytest.mark.parametrize(
-    ("imported", "environment", "library", "switch"),
-    [
-        (NUMBA, {backend.OVERRIDE: "simulator"}, "numba", "NUMBA_ENABLE_CUDASIM=1"),
-        (TRITON, {backend.OVERRIDE: "simulator"}, "triton", "TRITON_INTERPRET=1"),
-        (
-            NUMBA,
-            {backend.OVERRIDE: "compiler", "NUMBA_ENABLE_CUDASIM": "1"},
-            "numba",
-            "NUMBA_ENABLE_CUDASIM=0",
-        ),
-    ],
-)
-def test_what_was_loaded_too_early_is_refused(imported, environment, library, switch):
-    done = run_python(imported + SELECT, **environment)
-    assert f"{library} was imported before" in done.stderr and switch in done.stderr
-
-
-def test_what_was_loaded_early_but_rightly_is_accepted():
-    """Triton as its interpreter, in any spelling of the switch, and Numba as its simulator."""
-    rightly = {"TRITON_INTERPRET": "True", "NUMBA_ENABLE_CUDASIM": "1"}
-    done = run_python(NUMBA + TRITON + SELECT, **rightly, TILED_MATMUL_BACKEND="simulator")
-    assert done.stdout.strip() == "simulator", done.stderr
+@pytest.mark.parametrize("library", SIMULATED)
+def test_a_simulator_that_was_imported_first_is_refused_by_the_compilers(library):
+    switch = SIMULATED[library]
+    environment = {backend.OVERRIDE: "compiler", switch: "1"}
+    done = run_python(f"import {library}\n{SELECT}", **environment)
+    assert f"{library} was imported with {switch}=1" in done.stderr
+    assert f"Restart Python without {switch}" in done.stderr
 
 
 def test_unknown_override_is_quoted():
@@ -66,6 +49,27 @@ def test_a_demanded_gpu_that_is_missing_is_an_error(monkeypatch):
     with pytest.raises(backend.BackendError, match="demands a GPU, but no NVIDIA driver"):
         backend.decide("gpu")
     assert backend.decide(None).name == "simulator"
+
+
+@pytest.mark.parametrize(
+    ("status", "visible", "report"),
+    [
+        (100, None, "the NVIDIA driver reports no GPU"),
+        (100, "", "the NVIDIA driver reports no GPU with CUDA_VISIBLE_DEVICES=''"),
+        (34, None, "only a stub of the NVIDIA driver is installed"),
+        (803, None, "the NVIDIA driver's library is here, but cuInit fails with error 803"),
+    ],
+)
+def test_why_there_is_no_gpu_is_told_apart(monkeypatch, status, visible, report):
+    monkeypatch.setattr(
+        backend.ctypes, "CDLL", lambda name: SimpleNamespace(cuInit=lambda _: status)
+    )
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    gpu, text = backend.probe_gpu()
+    assert gpu is None and text.startswith(report)
+    assert ("VISIBLE" in text) == (visible is not None)
 
 
 def test_a_gpu_that_torch_cannot_use_is_named(monkeypatch):
@@ -172,9 +176,9 @@ def test_the_compiler_on_demand_leaves_numba_as_it_is_and_interprets_what_is_lau
     assert made == ["True True"] * 2
 
 
-def test_a_process_that_does_not_use_numba_does_not_wait_for_it():
+def test_the_choice_imports_nothing_of_numba():
     made = run_python(
-        "import sys; from tiled_matmul.machine import backend; backend.select(numba=False)\n"
+        "import sys; from tiled_matmul.machine import backend; backend.select()\n"
         "print('numba' in sys.modules, backend.select().name)",
         TILED_MATMUL_BACKEND="compiler",
     )

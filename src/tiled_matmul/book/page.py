@@ -51,7 +51,10 @@ def setup() -> Machine:
         print(f"GPU: {chosen.gpu.name}, compute capability {major}.{minor}. Kernels run on it.")
         return Machine(True, chosen.gpu.name)
     print(f"No GPU is used: {chosen.reason}.")
-    print("GPU kernels run in simulators here: right, slow, and without a clock.")
+    if chosen.name == "simulator":
+        print("GPU kernels run in simulators here: right, slow, and without a clock.")
+    else:
+        print("Kernels are compiled here. Of launches, only those of the course's CUDA rungs work.")
     if not has_triton():
         print(f"{NO_TRITON}.")
     return Machine(False, "simulators")

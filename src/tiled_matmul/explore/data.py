@@ -159,14 +159,11 @@ def waves() -> dict[str, Any]:
     found: dict[str, Any] = {"candidates": [], "split": [], "short": 10**9}
     if not has_triton():
         return found
-    from tiled_matmul.ladder import (
-        triton_best as rule,
-    )  # it chooses the back end, so it comes first
+    from tiled_matmul.kit import candidates
+    from tiled_matmul.ladder import triton_best as rule
 
     found |= {"start": rule.START, "seam": rule.SEAM, "second": rule.SECOND}
     found |= {"parts": rule.PARTS_A_CLOCK, "short": rule.SHORT}
-    from tiled_matmul.kit import candidates
-
     found |= {"split": candidates.SPLIT, "mostSplits": candidates.MOST_SPLITS}
     for choice in candidates.candidates(2**20, 2**20, 2**20, 1):
         rows, widths, depth = choice.options["block"]

@@ -540,13 +540,28 @@ class _Reader:
             raise NotYet(sentence("unknown: decorator", at=self.at(node)))
         if call:
             self.look_at_options(node)
-        if call and self.kernel and not all(map(_is_signature, node.args)):
+        if not call or not self.kernel:
+            return
+        if not all(_is_signature(a) or self.is_type_signature(a) for a in node.args):
             raise NotYet(sentence("forbidden: decorator option", at=self.at(node)))
+
+    def is_type_signature(self, node: ast.expr) -> bool:
+        """Is it a signature of Numba's types, as `void(float32[:, :])`, or a list of signatures?"""
+        if isinstance(node, ast.List):
+            return all(_is_signature(a) or self.is_type_signature(a) for a in node.elts)
+        roots = [n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)]
+        names = [self.meaning(dotted(n) or "") for n in roots]
+        types = {id(n) for n, name in zip(roots, names, strict=True) if _is_type(name)}
+        types |= {id(n.value) for n in roots if isinstance(n, ast.Attribute) and id(n) in types}
+        rest = [n for n in ast.walk(node) if id(n) not in types]
+        return all(isinstance(n, SIGNATURE) for n in rest) and bool(types)
 
     def look_at_options(self, node: ast.Call) -> None:
         """Raise Refused for options of a decorator that are not plain, or that do more."""
         functions = ast.Name | ast.Lambda  # in `cuda.jit(f)`
         values = [a for a in node.args if not (self.kernel and isinstance(a, functions))]
+        if self.kernel:
+            values = [a for a in values if not self.is_type_signature(a)]
         for value in (*values, *(k.value for k in node.keywords)):
             if not all(isinstance(n, ast.Constant | ast.Tuple | ast.Load) for n in ast.walk(value)):
                 raise NotYet(sentence("forbidden: decorator option", at=self.at(node)))
@@ -837,6 +852,12 @@ def _is_signature(node: ast.expr) -> bool:
         NUMBER.fullmatch(n.id) if isinstance(n, ast.Name) else isinstance(n, SIGNATURE)
         for n in ast.walk(tree)
     )
+
+
+def _is_type(name: str) -> bool:
+    """Is it the whole name of one of Numba's types, as "numba.float32"?"""
+    module, _, kind = name.rpartition(".")
+    return module in ("numba", "numba.types") and bool(NUMBER.fullmatch(kind))
 
 
 def _same(node: ast.Compare) -> bool:

@@ -66,7 +66,7 @@ def prepare(kind: str) -> dict[str, Any]:
     if kind == "triton":
         from tiled_matmul.machine import backend
 
-        backend.select(numba=False)
+        backend.select()
         import warnings
 
         import torch  # noqa: F401

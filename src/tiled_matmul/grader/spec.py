@@ -482,7 +482,7 @@ CUDA = Rules(
     }
     | {f"{module}.{name}" for module in ("np", "numba") for name in TYPES}
     | {f"np.{name}" for name in ("log", "log2", "pi")}
-    | {"numba.boolean", "math.*"},
+    | {"numba.boolean", "numba.void", "math.*"},
     members=frozenset({"shape", "dtype", "type", "size", "ndim", "T", "strides", "itemsize"})
     | {"x", "y", "z"},
     decorators=frozenset({"cuda.jit"}),

@@ -15,10 +15,6 @@ from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.layouts import ALIGNED, describable, either_way, nearer_by_columns
 from tiled_matmul.microscope.cuda.hardware import MAX_GRID
-from tiled_matmul.microscope.triton.fixes import apply_fixes
-
-if select().name == "simulator":
-    apply_fixes()
 
 SMALLEST_BLOCK = 16  # tl.dot needs at least this much along K
 LONGEST_NUMBER = 2**31  # a program counts tiles and steps in 32 bits

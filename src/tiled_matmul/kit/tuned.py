@@ -41,7 +41,8 @@ def tuning(file: str | os.PathLike | None = None) -> Iterator[None]:
 
     Takes seconds a kind, as each candidate is compiled. What is remembered stays for the process.
     With a `file`, what it holds is known from the start, and at the end it holds all that is known
-    then. Raises ValueError for a file of other content, before anything is timed.
+    then; it is written only if that is more. Raises ValueError for a file of other content, before
+    anything is timed.
     """
     global _tuning
     if file is not None:
@@ -54,8 +55,8 @@ def tuning(file: str | os.PathLike | None = None) -> Iterator[None]:
     finally:
         with _lock:
             _tuning -= 1
-        if file is not None:
-            _learn(file)  # what another process has added since
+        # _learn knows then what another process has added since. Without a GPU nothing is new.
+        if file is not None and _learn(file) != _known:
             rows = {kind: vars(choice) for kind, choice in sorted(_known.items())}
             replace_text(file, json.dumps(rows, indent=1) + "\n")
 
@@ -131,9 +132,13 @@ def _fastest(kind: str, tried: Sequence[Choice], a: Any, b: Any, out: Any) -> Ch
     return tried[times.index(min(times))]
 
 
-def _learn(file: str | os.PathLike) -> None:
-    if Path(file).exists():
-        _known.update(load_as(file, _parse, "tuned products"))
+def _learn(file: str | os.PathLike) -> dict[str, Choice] | None:
+    """Learn what a file holds, and return that, or None if there is no file."""
+    if not Path(file).exists():
+        return None
+    rows = load_as(file, _parse, "tuned products")
+    _known.update(rows)
+    return rows
 
 
 def _parse(stored: Any) -> dict[str, Choice]:

@@ -7,8 +7,8 @@ returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch ten
 named after the chapters, so that they sort as the ladder is climbed, and are imported without the
 chapter: `from tiled_matmul.ladder import cuda_naive` loads `ch04_1_cuda_naive.py`.
 
-Importing this package chooses the back end, because each rung's module imports Numba or Triton,
-and those read their switches when they are imported.
+A rung's module is imported at its first use. It imports Numba or Triton, and the first import of
+one of them selects the back end (`kit/backend.py`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,9 @@ from types import ModuleType
 from typing import Any
 
 from tiled_matmul.files import rung_files
-from tiled_matmul.kit import backend
 from tiled_matmul.kit.arguments import FLOATS
 from tiled_matmul.kit.changes import changed_lines, to_compare
 from tiled_matmul.machine.backend import NO_TRITON, has_triton
-
-backend.select()
 
 
 class _Finder:

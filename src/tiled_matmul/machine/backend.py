@@ -1,11 +1,11 @@
 """Choose where kernels run: on a GPU, or in simulators if there is no usable GPU.
 
-Numba and Triton read their simulator switches when they are imported, so the choice must come
-first. `select()` chooses once per process; the set-up cell of each notebook calls it, and so does
-importing `tiled_matmul.ladder`. `TILED_MATMUL_BACKEND=gpu|simulator` overrides the choice;
-`compiler` leaves both compilers switched on without a GPU, so that their code can be inspected.
-Without a GPU, `numba.cuda.jit` makes kernels for the interpreter in `microscope/cuda/`. Numba's own
-simulator is switched on too, for the host's calls: `cuda.synchronize`, `cuda.to_device`, streams.
+Numba's CUDA and Triton read their simulator switches when they are imported, so the choice comes
+first: importing `tiled_matmul` and one of them, in any order, makes it (`kit/backend.py`).
+`select()` chooses once per process; the set-up cell of each notebook calls it.
+`TILED_MATMUL_BACKEND=gpu|simulator` overrides the choice; `compiler` leaves both compilers switched
+on without a GPU, so that their code can be inspected. In the simulators, it does not matter what
+was imported before. For a GPU, a library that was imported as its simulator is an error.
 """
 
 from __future__ import annotations
@@ -17,14 +17,23 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 OVERRIDE = "TILED_MATMUL_BACKEND"
+NUMBA_CONFIGS = ("numba.core.config", "numba.cuda.core.config")
 NAMES = ("gpu", "simulator", "compiler")
-SWITCHES = {"numba": "NUMBA_ENABLE_CUDASIM", "triton": "TRITON_INTERPRET"}
+SWITCHES = {"numba.cuda": "NUMBA_ENABLE_CUDASIM", "triton": "TRITON_INTERPRET"}
+# What cuInit returns where there is no GPU: CUDA_ERROR_NO_DEVICE and CUDA_ERROR_STUB_LIBRARY.
+NO_GPU = {
+    100: "the NVIDIA driver reports no GPU",
+    34: "only a stub of the NVIDIA driver is installed, as it comes with the CUDA toolkit",
+}
 NO_TRITON = "Triton is not installed: chapters 10 to 16 need it, and it exists for Linux only"
-TRUE = ("1", "true", "yes", "on", "y")  # the values that switch Triton's interpreter on
 
 
 class BackendError(RuntimeError):
     """The requested back end cannot be used; the message names the cause and the fix."""
+
+
+class NeedsGpu(BackendError, AttributeError):
+    """Something that only a GPU, or the compiler for one, can do; `hasattr` finds it missing."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +80,16 @@ def probe_gpu() -> tuple[Gpu | None, str]:
     else:
         return None, "no NVIDIA driver is installed"
     status = cuda.cuInit(0)
+    if status in NO_GPU:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        hides = status == 100 and visible is not None
+        return None, NO_GPU[status] + f" with CUDA_VISIBLE_DEVICES={visible!r}" * hides
     if status != 0:
-        return None, f"the NVIDIA driver is installed but cuInit failed with CUDA error {status}"
+        return None, f"the NVIDIA driver's library is here, but cuInit fails with error {status}"
     count = ctypes.c_int()
     cuda.cuDeviceGetCount(ctypes.byref(count))
     if count.value == 0:
-        return None, "the NVIDIA driver reports no GPU"
+        return None, NO_GPU[100]
     device = ctypes.c_int()
     cuda.cuDeviceGet(ctypes.byref(device), 0)
     text = ctypes.create_string_buffer(256)
@@ -123,31 +136,45 @@ def decide(override: str | None = None) -> Backend:
     return Backend("simulator", report)
 
 
-def select(numba: bool = True) -> Backend:
+def select() -> Backend:
     """Return this process's back end; the first call chooses it and sets the simulator switches.
 
-    Without `numba`, for a process that does not use it, nothing of it is imported.
-    Raises BackendError if Numba or Triton was imported before with the opposite switch, or if
-    `TILED_MATMUL_BACKEND` names an unknown back end or a GPU that is not usable.
+    Imports neither Numba nor Triton. Raises BackendError if one of them was imported as its
+    simulator and the choice is another, or if `TILED_MATMUL_BACKEND` names an unknown back end or a
+    GPU that is not usable.
     """
     global _selected
     if _selected is None:
         chosen = decide(os.environ.get(OVERRIDE))
         simulate = chosen.name == "simulator"
-        _refuse_if_loaded(simulate)
+        if not simulate:
+            _refuse_simulators(chosen)
         for switch in SWITCHES.values():
             os.environ[switch] = "1" if simulate else "0"
         # The course uses small grids on purpose; every cell would print the warning.
-        os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
+        warn = os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
+        # Numba has read its variables if it is imported; `numba.cuda` may come much later.
+        for config in filter(None, map(sys.modules.get, NUMBA_CONFIGS)):
+            config.ENABLE_CUDASIM = int(simulate)
+            if warn == "0":
+                config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
         # Triton fuses a product and a sum into one FMA; 3.9 warns that 3.10 will not by itself.
         os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
-        if chosen.name == "compiler" and numba:
-            _let_device_functions_compile()
         _selected = chosen
     return _selected
 
 
-def _let_device_functions_compile() -> None:
+def is_simulated(library: str) -> bool:
+    """Return whether `numba.cuda` or `triton` has been imported as its simulator."""
+    if library == "numba.cuda":
+        jit = getattr(sys.modules[library], "jit", None)
+        return "simulator" in getattr(jit, "__module__", "")
+    # Triton decorates functions of its own, such as `tl.zeros`, when it is imported.
+    standard = sys.modules.get("triton.language.standard")
+    return type(getattr(standard, "zeros", None)).__name__ == "InterpretedFunction"
+
+
+def let_device_functions_compile() -> None:
     """Give Numba a compute capability: it asks the current GPU for one to compile device functions.
 
     Their code is the same for every GPU until the kernel that calls them is compiled.
@@ -159,17 +186,11 @@ def _let_device_functions_compile() -> None:
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
 
 
-def _refuse_if_loaded(simulate: bool) -> None:
+def _refuse_simulators(chosen: Backend) -> None:
     for library, switch in SWITCHES.items():
-        if library not in sys.modules:
-            continue
-        if library == "numba":
-            loaded_as = bool(sys.modules["numba"].config.ENABLE_CUDASIM)
-        else:
-            loaded_as = os.environ.get(switch, "").lower() in TRUE
-        if loaded_as != simulate:
-            choice = "the simulators" if simulate else "the GPU"
+        if library in sys.modules and is_simulated(library):
             raise BackendError(
-                f"{library} was imported before the course could choose {choice}: restart the "
-                f"kernel and run the set-up cell first, or set {switch}={int(simulate)} yourself"
+                f"{library} was imported with {switch}=1, as its simulator, before the course "
+                f"chose the back end {chosen.name!r} ({chosen.reason}). Restart Python without "
+                f"{switch}, or with {OVERRIDE}=simulator if you want the simulators"
             )

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tiled_matmul.kit.backend import select
-
-select()  # must precede Triton's import, which reads TRITON_INTERPRET
-
-import triton  # noqa: E402
-import triton.language as tl  # noqa: E402
+import triton
+import triton.language as tl
 
 PLACES = 1024  # a multiprocessor's number may exceed their count
 

@@ -336,6 +336,8 @@ def _pickler() -> type:
         def reducer_override(self, thing: Any) -> Any:
             if isinstance(thing, Kernel):
                 return _jitted, (thing.py_func, thing.device, thing.targetoptions)
+            if type(thing).__name__ == "FakeCUDAKernel":  # of Numba's own simulator
+                return _jitted, (thing.fn, thing._device, {"fastmath": thing._fastmath})
             home = sys.modules.get(getattr(thing, "__module__", None))
             name = getattr(thing, "__name__", None)
             if type(thing).__name__ == "_Intrinsic" and getattr(home, str(name), None) is thing:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from tiled_matmul.machine.backend import NeedsGpu
 from tiled_matmul.microscope.cuda.names import FEATURES
 from tiled_matmul.microscope.cuda.prepare import launch_shape, prepare
+from tiled_matmul.microscope.cuda.signatures import parsed
 from tiled_matmul.microscope.cuda.trace import trace
 
 _watching: list[tuple[list, dict]] = []
@@ -19,10 +21,20 @@ _watching: list[tuple[list, dict]] = []
 class Kernel:
     """A kernel, or a device function, that runs in the interpreter."""
 
-    def __init__(self, function: Callable, device: bool, options: dict | None = None) -> None:
+    extensions: tuple = ()
+    specialized = False
+
+    def __init__(
+        self,
+        function: Callable,
+        device: bool,
+        options: dict | None = None,
+        only: Sequence[tuple] = (),
+    ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
         self.device = device
+        self.only = only  # the types of arguments that it takes, by its signatures; () is any
         self.targetoptions = dict(options or {})  # for a compiler; the interpreter ignores them
 
     def __getitem__(self, configuration: tuple) -> Launch:
@@ -45,6 +57,22 @@ class Kernel:
                 if self.device
                 else f"launch it as {self.__name__}[grid, block](…)"
             )
+        )
+
+    def configure(self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0) -> Launch:
+        """Return a launch with this grid and block, as `kernel[griddim, blockdim]` does."""
+        return self[griddim, blockdim, stream, sharedmem]
+
+    def specialize(self, *arguments: Any) -> Kernel:
+        """Return the kernel: the interpreter runs it for arguments of any type."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in COMPILED:
+            raise AttributeError(f"a kernel has no {name}")
+        raise NeedsGpu(
+            f"{name} is about compiled code, and the interpreter runs {self.__name__} here. "
+            "`try_compiled` of tiled_matmul.page compiles a kernel for a GPU that need not be there"
         )
 
     def forall(self, count: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable:
@@ -109,6 +137,14 @@ def watched() -> bool:
     return bool(_watching)
 
 
+# What belongs to the compiled code of a kernel.
+COMPILED = frozenset(
+    ("overloads", "signatures", "nopython_signatures", "stats", "compile", "compile_device")
+    + ("inspect_asm", "inspect_llvm", "inspect_sass", "inspect_sass_cfg", "inspect_lto_ptx")
+    + ("inspect_types", "inspect_cfg", "inspect_disasm_cfg", "get_regs_per_thread", "get_overload")
+    + ("get_shared_mem_per_block", "get_const_mem_size", "get_local_mem_per_thread")
+    + ("get_max_threads_per_block", "max_cooperative_grid_blocks", "ptx", "definition")
+)
 JIT_OPTIONS = frozenset(
     ("argtypes", "restype", "inline", "fastmath", "link", "debug", "opt", "lineinfo", "cache")
     + ("launch_bounds", "max_registers", "boundscheck", "forceinline", "shared_memory_carveout")
@@ -117,13 +153,18 @@ JIT_OPTIONS = frozenset(
 
 
 def jit(func_or_sig: Any = None, device: bool = False, **options: Any) -> Any:
-    """Stand in for `numba.cuda.jit`; signatures and the compiler's options are accepted."""
+    """Stand in for `numba.cuda.jit`; the compiler's options are accepted."""
     unknown = set(options) - JIT_OPTIONS
     if unknown:
         raise TypeError(f"cuda.jit has no option {', '.join(sorted(unknown))}")
-    if callable(func_or_sig) and hasattr(func_or_sig, "__code__"):
+    if options.get("link"):
+        raise NeedsGpu(f"link={options['link']!r} needs a GPU: the interpreter runs Python alone")
+    if isinstance(func_or_sig, Kernel):
+        return func_or_sig
+    if hasattr(func_or_sig, "__code__"):
         return Kernel(func_or_sig, device, options)
-    return lambda function: Kernel(function, device, options)
+    only = () if func_or_sig is None else parsed(func_or_sig)
+    return lambda function: Kernel(function, device, options, () if device else only)
 
 
 def install() -> None:

@@ -9,8 +9,10 @@ import numpy as np
 
 from tiled_matmul.microscope.cuda.execute import ORDERS, Dim3, Runner
 from tiled_matmul.microscope.cuda.hardware import MAX_BLOCK, MAX_GRID, MAX_THREADS, SHARED_BYTES
-from tiled_matmul.microscope.cuda.memory import Log, Memory, bind
+from tiled_matmul.microscope.cuda.memory import Log, Memory
+from tiled_matmul.microscope.cuda.operands import bind
 from tiled_matmul.microscope.cuda.rewrite import rewrite
+from tiled_matmul.microscope.cuda.signatures import converted
 from tiled_matmul.microscope.cuda.source import parameters, python_function
 
 MAX_STEPS = 3_000_000
@@ -72,6 +74,8 @@ def prepare(
             f"{function.__name__} takes {len(names)} arguments ({', '.join(names)}), "
             f"got {len(arguments)}"
         )
+    if only := getattr(kernel, "only", ()):
+        arguments = converted(function.__name__, only, arguments)
     numbers = _block_numbers(blocks, grid)
     memory = Memory(log, 1)
     bound, finish = bind(memory, names, tuple(arguments))
