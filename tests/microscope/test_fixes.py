@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tiled_matmul.kit.backend import select
-from tiled_matmul.microscope.triton import fixes
+from tiled_matmul.microscope.triton import fixes, narrow
 
 pytestmark = pytest.mark.skipif(select().on_gpu, reason="the interpreter is switched off")
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(select().on_gpu, reason="the interpreter is swit
 def test_every_bfloat16_is_widened_as_torch_does_it():
     bits = np.arange(2**16, dtype=np.uint16)
     theirs = torch.from_numpy(bits.view(np.int16)).view(torch.bfloat16).float().numpy()
-    np.testing.assert_array_equal(fixes.widened(bits), theirs)
+    np.testing.assert_array_equal(narrow.widened(bits), theirs)
 
 
 def test_every_float32_is_rounded_as_torch_does_it():
@@ -23,7 +23,7 @@ def test_every_float32_is_rounded_as_torch_does_it():
     bits = np.concatenate([bits, between, between + 1, between - 1])
     values = bits.view(np.float32)
     theirs = torch.from_numpy(values.copy()).bfloat16().float().numpy()
-    np.testing.assert_array_equal(fixes.widened(fixes.narrowed(values)), theirs)
+    np.testing.assert_array_equal(narrow.widened(narrow.narrowed(values)), theirs)
 
 
 def test_kernels_multiply_and_round_bfloat16():
@@ -183,7 +183,7 @@ def test_every_float8_is_what_torch_says_in_products_and_in_casts(name):
     one = one[:16].clone()
     one[0] = 1.0
     theirs = a[:, :1].float().expand(256, 16)
-    np.testing.assert_array_equal(fixes.FLOAT8[name], theirs[:, 0].numpy())
+    np.testing.assert_array_equal(narrow.FLOAT8[name], theirs[:, 0].numpy())
     product, cast = torch.empty(2, 256, 16)
     with np.errstate(invalid="ignore"):
         kernel[(1,)](a, one, product, cast)
