@@ -204,7 +204,7 @@ def test_lines_of_a_verdict_are_those_of_the_answer():
     source, above = cells.with_helpers(
         ONE, cells.Cell("code", "", answer), [cells.Cell("code", "", helper)]
     )
-    assert "line 9 (`c[i, j] +=" in judge(ONE, source, above=above).message
+    assert "Line 9 (`c[i, j] +=" in judge(ONE, source, above=above).message
     bad = source.replace("x * y", "x @ y")
     assert "a line of another cell" in judge(ONE, bad, above=above).message
 
