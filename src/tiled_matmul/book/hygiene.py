@@ -105,7 +105,7 @@ def check(paths: Iterable[Path] | None = None, root: Path = ROOT) -> list[Fault]
 def _exercises(root: Path) -> list[Path]:
     """Return the notebooks of exercises and of solutions."""
     folder = root / "exercises"
-    return sorted([*folder.glob("*.ipynb"), *folder.glob("solutions/*.ipynb")])
+    return sorted([*folder.glob("[0-9]*.ipynb"), *folder.glob("solutions/[0-9]*.ipynb")])
 
 
 def check_markers(path: Path, root: Path = ROOT) -> list[Fault]:

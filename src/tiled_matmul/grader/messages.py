@@ -374,6 +374,7 @@ MESSAGES: dict[str, str] = {
     "submission: too many": "more than {most:,} notebooks",
     "submission: too deep": "folders in it are more than {most} deep, and deeper ones are not read",
     "submission: no notebook": "no notebook in it",
+    "submission: none": "it holds nothing but hidden files and copies that an editor keeps",
     # On a cluster.
     "cluster: crash": (
         "CRASH: the worker that graded it ended each of {times} times, also when nothing else was "
