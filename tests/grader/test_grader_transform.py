@@ -1,7 +1,8 @@
 """`check` in a notebook and `grade` on its file read the same answer out of the same cells."""
 
 import json
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,10 +21,14 @@ RIGHT = starters.answers(PATH)["01.1"][1]
 @pytest.fixture(scope="module")
 def shell():
     """IPython as in a notebook, which keeps no history in a file."""
-    made = InteractiveShell.instance()
+    main, path = sys.modules["__main__"], list(sys.path)
+    made = InteractiveShell.instance(user_module=ModuleType("notebook"))
     made.history_manager.enabled = False
     yield made
+    made.restore_sys_module_state()
     InteractiveShell.clear_instance()
+    sys.modules.pop("notebook", None)
+    sys.modules["__main__"], sys.path[:] = main, path
 
 
 @pytest.fixture
@@ -244,3 +249,22 @@ def test_cell_magics_that_run_their_cell_are_those_of_ipython(shell):
     assert set(transform.RUN_BODY) < set(known)
     for name in set(known) - set(transform.RUN_BODY):
         assert transform.python(f"%%{name}\nx = 1") == ("\n", name)
+
+
+def test_no_command_runs_when_nbval_explains(tmp_path):
+    mine = tmp_path / "touched"
+    answer = f"!touch {mine}\nx = !touch {mine}\nif True:\n    %run {mine}\n{RIGHT}"
+    text = gate.without_commands(answer)
+    assert "get_ipython" not in text and code(text)[-1] == code(RIGHT)[-1]
+    space = {}
+    exec(compile(text, "answer", "exec"), space)
+    assert "loops" in space and not mine.exists()
+
+
+def test_an_import_from_the_future_stays_no_fault_below_helpers(seen):
+    helper, answer = HELPER.format("f"), CALLS.format("f")
+    found = seen(helper, f"from __future__ import annotations\n{answer}").home
+    assert code(found) == code(f"{helper}\n{answer}")
+    assert code(
+        seen("import math as m\nx = m.pi; y = 2\ndef f(a, b): return a * b * y", answer).home
+    )

@@ -234,7 +234,8 @@ def _answer(
             )
         place = next(n for n, cell in enumerate(cells) if cell is chosen)
         # A check runs when the cells above it have run. What is below comes second.
-        others = [cell for cell in (*cells[place + 1 :], *cells[:place]) if cell in written]
+        learners = set(map(id, written))
+        others = [c for c in (*cells[place + 1 :], *cells[:place]) if id(c) in learners]
         source, above = with_helpers(exercise, chosen, others)
         return Found(exercise, "FOUND", source, "", notice, above)
     if own:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 
 from tiled_matmul.grader import transform
 from tiled_matmul.grader.allowed import (
@@ -120,10 +120,9 @@ def without_commands(source: str) -> str:
     return _replaced(text, [(node, "pass") for node in run])
 
 
-def alone(tree: ast.Module, text: str, kept: Collection[ast.stmt]) -> str:
-    """Return the source of some statements of a cell, without the others."""
-    changes = [(_at(node), "") for node in tree.body if node not in kept]
-    return _replaced(text, changes).strip("\n")
+def without(text: str, nodes: Iterable[ast.stmt]) -> str:
+    """Return a cell without some of its statements; all lines keep their numbers."""
+    return _replaced(text, [(_at(node), "") for node in nodes])
 
 
 def _depth(tree: ast.AST) -> int:

@@ -38,11 +38,13 @@ def joined(
     is returned as it is.
     """
     try:
-        tree, text = gate.parsed(answer)
+        own_tree, text = gate.parsed(answer)
     except (gate.Refused, gate.NotPython):
         return answer, 0
-    own = {exercise.entry, *exercise.given, *MODULES.values()}.union(*map(gate.binds, tree.body))
-    left = set().union(*map(gate.reads, gate.needed(exercise, tree))) - own
+    own = {exercise.entry, *exercise.given, *MODULES.values()}.union(
+        *map(gate.binds, own_tree.body)
+    )
+    left = set().union(*map(gate.reads, gate.needed(exercise, own_tree))) - own
     seen, kept = own | left, {}
     while left:
         batch, left = left, set()
@@ -55,9 +57,13 @@ def joined(
     parts = []
     for number in sorted(kept):
         tree, cell = _read(others[number][0])
-        parts.append(gate.alone(tree, cell, [n for n in tree.body if n.lineno in kept[number]]))
+        others_there = [node for node in tree.body if node.lineno not in kept[number]]
+        parts.append(gate.without(cell, others_there).strip("\n"))
+    if not kept:
+        return answer, 0
     above = "\n".join(parts)
-    return (f"{above}\n{text}", above.count("\n") + 1) if kept else (answer, 0)
+    future = [node for node in own_tree.body if getattr(node, "module", "") == "__future__"]
+    return f"{above}\n{gate.without(text, future)}", above.count("\n") + 1
 
 
 def _setting(

@@ -150,7 +150,8 @@ def _stale(exercise: Exercise, shell: Any, chosen: cells.Cell, texts: Sequence[s
         return sentence("notebook: undefined", entry=exercise.entry)
     function = getattr(kernel, "py_func", getattr(kernel, "fn", kernel))
     file = getattr(getattr(function, "__code__", None), "co_filename", "")
-    _, place = shell.compile.format_code_name(file) or ("", "")
+    named = getattr(shell.compile, "format_code_name", None)  # IPython 7 has none
+    _, place = (named and named(file)) or ("", "")
     number = place.removeprefix("In[").removesuffix("]")
     if number.isdecimal() and int(number) < len(texts) and texts[int(number)] != chosen.source:
         return sentence("notebook: stale", entry=exercise.entry)
