@@ -10,7 +10,7 @@ from book_example import CHAPTER, example_book, example_notebook, save, stamp
 from nbformat.v4 import new_code_cell, new_output, new_raw_cell
 
 from tiled_matmul import ROOT
-from tiled_matmul.book import cells, hygiene
+from tiled_matmul.book import cells, hygiene, markers
 from tiled_matmul.book.prose import typed_numbers
 
 
@@ -127,11 +127,11 @@ FAULTS = [
     (put(3, execution_count=9), r"cell 6: execution count 9, wanted 4"),
     (put(3, execution_count=None), r"cell 6: execution count None, wanted 4"),
     (put(2, source="# NBVAL_CHECK_OUTPUT\n" + "x = 1\n" * 12), r"cell 5: 13 lines, at most 12"),
-    (put(2, metadata={"tags": ["raises-exception"]}), r"cell 5: unknown tag 'raises-exception'"),
+    (put(2, metadata={"tags": ["raises-exception"]}), r"cell 5: tag 'raises-exception'"),
     (put(2, metadata={"tags": ["nbval-ignore-output"]}), r"cell 5: .* contradict each other"),
     (put(2, outputs=[]), r"cell 5: NBVAL_CHECK_OUTPUT, but there is no text output"),
     (before(3, IMPORT), r"imports tiled_matmul.measure; a chapter imports from tiled_matmul.page"),
-    (before(3, "#NBVAL_SKIP\n"), r"cell 6: #NBVAL_SKIP: a tag says"),
+    (before(3, "#NBVAL_SKIP\n"), r"cell 6: # NBVAL_SKIP: a tag says"),
     (in_code(1, "# kernel:", "#Kernel:"), r"cell 4: a kernel's marker must be"),
     (before(1, "\n"), r"cell 4: a kernel's marker must be"),
     (shown("cuda_naive_kernel", NAIVE.replace("row", "line")),
@@ -170,6 +170,76 @@ def test_a_planted_fault_is_found(book, plant, wanted):
     assert any(re.search(wanted, fault) for fault in found), found
     # Each plant is one fault; a second message may only be its direct consequence.
     assert len(found) <= 2, found
+
+
+EXCUSED = "a tag says which outputs are not compared"
+NO_MARKER = "is no marker for nbval"
+MARKED = [  # what stands above a checked cell, the tags of the cell, and the fault
+    ("# NBVAL_CHECK_OUTPUT and more words\n", [], NO_MARKER),
+    ("# NBVAL_CHECK_OUTPUT: on a CPU\n", [], NO_MARKER),
+    ("# nbval_check_output\n", [], NO_MARKER),
+    ("# NBVAL-CHECK-OUTPUT\n", [], NO_MARKER),
+    ("# NBVAL CHECK OUTPUT\n", [], NO_MARKER),
+    ("# NBVAL_CHECK_OUTPUTS\n", [], NO_MARKER),
+    ("# NB_VAL_CHECK_OUTPUT\n", [], NO_MARKER),
+    ("x = 1  # NBVAL_CHECK_OUTPUT\n", [], NO_MARKER),
+    ("# NBVAL_TEST_NAME: sums\n", [], NO_MARKER),
+    ("# pytest_validate_ignore_output\n", [], NO_MARKER),
+    ("## NBVAL_SKIP\n", [], EXCUSED),
+    ("if True:\n    # NBVAL_IGNORE_OUTPUT\n    x = 1\n", [], EXCUSED),
+    ('text = """\n# NBVAL_RAISES_EXCEPTION\n"""\n', [], EXCUSED),
+    ("# PYTEST_VALIDATE_IGNORE_OUTPUT\n", [], EXCUSED),
+    ("", ["raises-exception"], "tag 'raises-exception'"),
+    ("", ["raises_exception"], "tag 'raises_exception'"),
+    ("", ["nbval-raises-exception"], "tag 'nbval-raises-exception'"),
+    ("", ["nbval-skip"], "tag 'nbval-skip'"),
+    ("", ["NBVAL_IGNORE_OUTPUT"], "tag 'NBVAL_IGNORE_OUTPUT'"),
+    ("", ["nbval_ignore_output"], "tag 'nbval_ignore_output'"),
+    ("", ["nbval-check-output"], "tag 'nbval-check-output'"),
+    ("from IPython.display import clear_output\n", [], "clear_output: nbval compares"),
+    ("h = display(1, display_id=True)\n", [], "display_id: nbval compares"),
+    ("IPython.display.update_display(2)\n", [], "update_display: nbval compares"),
+]
+
+
+@pytest.mark.parametrize(("above", "tags", "wanted"), MARKED)
+def test_a_marker_that_nbval_does_not_read_as_it_is_meant_is_found(book, above, tags, wanted):
+    notebook = example_notebook()
+    cell = code(notebook, 2)
+    cell.source = above + cell.source
+    cell.metadata["tags"] = tags
+    (fault,) = faults(notebook, book)
+    assert fault.startswith(f"{CHAPTER}: cell 5: ") and wanted in fault
+
+
+@pytest.mark.parametrize("line", ["# NBVAL_CHECK_OUTPUT", "##  NBVAL_SKIP", "    # nbval_skip"])
+def test_a_marker_in_a_markdown_cell_is_found(book, line):
+    notebook = example_notebook()
+    notebook.cells[2].source += f"\n\n{line}\n"
+    (fault,) = faults(notebook, book)
+    assert "cell 3: line" in fault and "nbval reads markers in code cells only" in fault
+
+
+def test_a_marker_is_one_wherever_nbval_reads_it():
+    assert markers.is_checked("x = 1\n  ### NBVAL_CHECK_OUTPUT  \nprint(x)")
+    assert not markers.is_checked("print(1)  # NBVAL_CHECK_OUTPUT")
+
+
+def test_markers_of_exercises_and_solutions_are_looked_at(tmp_path):
+    book = example_book(tmp_path)
+    for folder in ("exercises", "exercises/solutions"):
+        notebook = example_notebook()
+        code(notebook, 2).source = "# NBVAL_CHECK_OUTPUT, but not here\nprint([1, 2])"
+        code(notebook, 3).metadata["tags"] = ["raises-exception"]
+        code(notebook, 4).source = "# NBVAL_CHECK_OUTPUT\nprint(1)"
+        code(notebook, 4).execution_count = None
+        (book / folder).mkdir(exist_ok=True)
+        save(notebook, book / folder / "04_example.ipynb")
+    found = [str(fault) for fault in hygiene.check(root=book)]
+    for folder in ("exercises", "exercises/solutions"):
+        here = [fault for fault in found if fault.startswith(f"{folder}/04_example.ipynb: cell ")]
+        assert len(here) == 3
+        assert NO_MARKER in here[0] and "raises-exception" in here[1] and "never ran" in here[2]
 
 
 def test_a_source_as_it_stands_is_no_fault(book):

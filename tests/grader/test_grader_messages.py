@@ -18,7 +18,7 @@ from tiled_matmul.microscope.cuda import trace
 FOLDER = Path(messages.__file__).parent
 # The modules whose words a learner reads. They hold keys; the sentences stand in messages.py.
 CORE = "gate allowed compare advice kinds judge on_gpu practice explain watched worker own".split()
-CORE += ["teacher", "submission"]
+CORE += ["teacher", "submission", "transform"]
 MOST_WORDS = 5
 DIAGNOSES = {key.partition(":")[0] for key in MESSAGES}
 

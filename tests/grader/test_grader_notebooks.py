@@ -233,6 +233,65 @@ def test_the_teachers_formats_agree(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["in", *written, "state"]
 
 
+KEPT = [
+    ".ipynb_checkpoints/01-checkpoint.ipynb",
+    "ann/.ipynb_checkpoints/01-checkpoint.ipynb",
+    "ann/week 1/.ipynb_checkpoints/01-checkpoint.ipynb",
+    "__MACOSX/ann/._01.ipynb",
+    "ann/__MACOSX/01.ipynb",
+    "._01.ipynb",
+    "ann/.~01.ipynb",
+    "ann/week 1/.hidden/01.ipynb",
+    "ann/#01.ipynb#",
+    "ann/01.ipynb~",
+    "01.ipynb~",
+    "~$01.ipynb",
+    "ann/01.ipynb.bak",
+    "ann/.01.ipynb.swp",
+    ".DS_Store",
+    "Thumbs.db",
+]
+
+
+def test_what_jupyter_and_editors_keep_is_no_submission_and_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(pool, "sandbox_works", lambda: True)
+    monkeypatch.setattr(practice, "grade", lambda path, *more, **named: {"exercises": []})
+    for name in (*KEPT, "ann/week 1/01.ipynb", "bob.old/01-checkpoint.ipynb", "carol.ipynb"):
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(LOOPS, path)
+    options = ["--json", str(tmp_path / "out.json"), "--jobs", "1"]
+    assert __main__.main(["grade", "--teacher", str(tmp_path / "in"), *options]) == 0
+    reports = json.loads((tmp_path / "out.json").read_text())["submissions"]
+    assert [(one["path"], "error" in one) for one in reports] == [
+        ("ann/week 1/01.ipynb", False),
+        ("bob.old/01-checkpoint.ipynb", False),
+        ("carol.ipynb", False),
+    ]
+    said = capsys.readouterr().err
+    for name in KEPT:
+        parts = [Path(*Path(name).parts[: n + 1]) for n in range(len(Path(name).parts))]
+        assert any(f"grade: {part}" in said for part in parts), name
+    assert said.count("skipped, as hidden files") == len(KEPT)
+
+
+def test_a_checkpoint_that_is_named_is_not_graded(tmp_path, capsys):
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    for name in (".ipynb_checkpoints/01-checkpoint.ipynb", "01.ipynb"):
+        shutil.copy(starters.FOLDER / "solutions" / LOOPS.name, tmp_path / name)
+    checkpoint = str(tmp_path / ".ipynb_checkpoints/01-checkpoint.ipynb")
+    assert __main__.main(["grade", checkpoint]) == 2
+    assert f"{checkpoint}: skipped" in capsys.readouterr().err
+    assert __main__.main(["grade", checkpoint, str(tmp_path / "01.ipynb")]) == 0
+
+
+def test_a_folder_of_hidden_files_alone_is_an_error(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(pool, "sandbox_works", lambda: True)
+    shutil.copy(LOOPS, tmp_path / ".01.ipynb")
+    assert __main__.main(["grade", "--teacher", str(tmp_path)]) == 2
+    assert "nothing but hidden files" in capsys.readouterr().err
+
+
 @pytest.mark.long
 def test_nbval_explains_and_decides_nothing(capsys, tmp_path):
     text = STARTER.read_text(encoding="utf-8")

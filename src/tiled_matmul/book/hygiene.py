@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
+from tiled_matmul.book import markers
 from tiled_matmul.book.cells import (
     KERNELSPEC,
     LANGUAGE,
@@ -55,12 +56,6 @@ TAGS = frozenset(
 METADATA = frozenset({"accelerator", "colab", "kernelspec", "language_info", "tiled_matmul"})
 # The types that the book's pages can show, and the type of claims.
 MIME_TYPES = frozenset({"text/html", "text/markdown", "text/plain", CLAIM})
-CHECKED = re.compile(r"^\s*#\s*NBVAL_CHECK_OUTPUT\b", re.MULTILINE)
-# For nbval these comments override all tags: the output of a cell with one is not compared.
-UNCOMPARED = re.compile(
-    r"^\s*#\s*(?:NBVAL_(?:SKIP|IGNORE_OUTPUT|RAISES_EXCEPTION)|PYTEST_VALIDATE_IGNORE_OUTPUT)\b",
-    re.MULTILINE,
-)
 ABSOLUTE = re.compile(
     r"(?<![\w./\\-])/(?:home|root|tmp|Users|Volumes|content|data|mnt|opt|srv|usr|var|work|workspace"
     r"|private)/[\w.-]+|\bfile:///\w+"
@@ -103,7 +98,26 @@ def check(paths: Iterable[Path] | None = None, root: Path = ROOT) -> list[Fault]
         for path in sorted((root / "chapters").glob("*/**/*.ipynb"))
         if ".ipynb_checkpoints" not in path.parts
     ]
+    problems += [fault for path in _exercises(root) for fault in check_markers(path, root)]
     return problems + list(_across_chapters(everything, root)) + list(check_pages(root))
+
+
+def _exercises(root: Path) -> list[Path]:
+    """Return the notebooks of exercises and of solutions."""
+    folder = root / "exercises"
+    return sorted([*folder.glob("[0-9]*.ipynb"), *folder.glob("solutions/[0-9]*.ipynb")])
+
+
+def check_markers(path: Path, root: Path = ROOT) -> list[Fault]:
+    """Return the faults of a notebook's markers for nbval, the one rule for exercises here."""
+    name = str(path.relative_to(root))
+    try:
+        cells = parse_notebook(read_text(path), name).cells
+    except NotebookError as error:
+        return [Fault(name, str(error).removeprefix(f"{path}: ").removeprefix(f"{name}: "))]
+    found = [(n, text) for n, cell in enumerate(cells, start=1) for text in markers.faults(cell)]
+    found += markers.unrun(cells)
+    return [Fault(f"{name}: cell {number}", text) for number, text in found]
 
 
 def check_notebook(path: Path, root: Path = ROOT) -> list[Fault]:
@@ -125,6 +139,7 @@ def check_notebook(path: Path, root: Path = ROOT) -> list[Fault]:
     count = 0
     for index, cell in enumerate(notebook.cells, start=1):
         where = f"cell {index}"
+        faults += [(where, message) for message in markers.faults(cell)]
         if cell.cell_type == "code":
             count += 1
             faults += [(where, message) for message in _code_cell(cell, root)]
@@ -204,16 +219,11 @@ def _code_cell(cell: Any, root: Path) -> Iterator[str]:
     own = len(lines) - kernel_lines(cell.source)
     if own > most and not (is_kernel(cell) or is_setup(cell) or _imports_only(cell.source)):
         yield f"{own} lines, at most {most} (kernels and a cell of imports excepted)"
-    for tag in sorted(set(tags) - TAGS):
+    for tag in sorted(set(tags) - TAGS - markers.like_tags(tags)):
         yield f"unknown tag {tag!r}; known are {', '.join(sorted(TAGS))}"
     match = ABSOLUTE.search(cell.source)
     if match:
         yield f"absolute path {match[0]!r}"
-    if CHECKED.search(cell.source) and "nbval-ignore-output" in tags:
-        yield "NBVAL_CHECK_OUTPUT and the tag nbval-ignore-output contradict each other"
-    match = UNCOMPARED.search(cell.source)
-    if match:
-        yield f"{match[0].strip()}: a tag says which outputs are not compared, and none is skipped"
     for words in typed_in_code(cell.source):
         yield f"measured number typed in a sentence: {words!r}; put in what was measured"
     figure = cell.metadata.get("mystnb", {}).get("figure")
@@ -227,7 +237,7 @@ def _outputs(cell: Any, count: int, root: Path) -> Iterator[str]:
     if cell.execution_count != count:
         yield f"execution count {cell.execution_count}, wanted {count}: run the notebook in order"
     silent = not any(_text(out).strip() for out in cell.outputs)
-    if CHECKED.search(cell.source) and silent:
+    if markers.is_checked(cell.source) and silent:
         yield "NBVAL_CHECK_OUTPUT, but there is no text output to compare"
     try:
         source = shown_source(cell.source, root)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.grader import reading
+from tiled_matmul.grader import gate, helpers, reading, transform
 from tiled_matmul.grader.folders import exercises
 from tiled_matmul.grader.reading import Unreadable
 from tiled_matmul.grader.spec import Exercise
@@ -23,6 +24,7 @@ from tiled_matmul.grader.spec import Exercise
 KINDS = ("code", "markdown", "raw")
 MARKER = re.compile(r"^[ \t]*#\s*exercise\s+(\d\d\.\d{1,2})\b", re.IGNORECASE | re.MULTILINE)
 FOLDER = ROOT / "exercises"
+MAX_CODE = 200_000  # characters of the code cells of a notebook that are read
 
 
 # Control characters, lone surrogates, invisible characters, and those that reverse the text.
@@ -44,29 +46,61 @@ def printable(text: str, lines: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a file. `id` is "" if it has none."""
+    """A cell of a file, or an input of a notebook's kernel. `id` is "" if it has none.
+
+    One that is not `read` is taken as it is, and holds no helpers.
+    """
 
     kind: str
     id: str
     source: str
+    read: bool = True
+
+    @cached_property
+    def python(self) -> str:
+        """The cell as Python."""
+        with suppress(transform.TooMany):
+            return transform.python(self.source).text if self.read else self.source
+        return self.source
+
+    @cached_property
+    def sets(self) -> frozenset[str]:
+        """The names that it sets for other cells."""
+        return helpers.names(self.python) if self.kind == "code" and self.read else frozenset()
 
     @cached_property
     def marked(self) -> str | None:
         """The name of the exercise in the first marker among its lines, or None."""
-        marker = MARKER.search(self.source) if self.kind == "code" else None
+        if self.kind != "code" or "exercise" not in self.source.lower():
+            return None
+        marker = MARKER.search(self.python) or MARKER.search(self.source)
         return marker[1] if marker else None
 
+    @property
+    def has_code(self) -> bool:
+        """Has it a line that is not a comment?"""
+        lines = map(str.strip, self.source.splitlines())
+        return any(line and not line.startswith("#") for line in lines)
+
     def defines(self, name: str) -> bool:
-        """Does a line of the cell define this function, or assign to its name?"""
+        """Does the cell define this function, or assign to its name?
+
+        A cell that is no Python does if one of its lines looks so.
+        """
+        if self.kind != "code" or name not in self.source:
+            return False
+        if self.sets:
+            return name in helpers.defined(self.python)
         pattern = rf"^(?:def\s+{name}\b|{name}\s*=[^=])"
-        return self.kind == "code" and bool(re.search(pattern, self.source, re.MULTILINE))
+        return bool(re.search(pattern, self.python, re.MULTILINE))
 
 
 @dataclass(frozen=True)
 class Found:
     """One exercise in a notebook. `source` is None unless `status` is "FOUND".
 
-    `notice` says which cell was taken, where that is not plain.
+    The first lines of `source`, `above` of them, are helpers from other cells. `notice` says which
+    cell was taken, where that is not plain.
     """
 
     exercise: Exercise
@@ -74,6 +108,7 @@ class Found:
     source: str | None
     message: str = ""
     notice: str = ""
+    above: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,8 +123,19 @@ class Submission:
 def read_cells(path: str | os.PathLike) -> tuple[list[Cell], dict]:
     """Return (cells, metadata) of a notebook. Raises Unreadable if the file is not a notebook."""
     data = reading.notebook(path)
-    cells = [_cell(number, cell) for number, cell in enumerate(data["cells"], start=1)]
+    cells, code = [], 0
+    for number, one in enumerate(data["cells"], start=1):
+        cell = _cell(number, one)
+        if cell.kind == "code" and len(cell.source) <= gate.MAX_SOURCE:
+            code += len(cell.source)
+        read = code <= MAX_CODE and is_readable(cell.source)
+        cells.append(replace(cell, read=read))
     return cells, data["metadata"]
+
+
+def is_readable(source: str) -> bool:
+    """May a cell of this text hold an answer or a helper?"""
+    return len(source) <= gate.MAX_SOURCE and not gate.ODD.search(transform.plain(source))
 
 
 def _cell(number: int, cell: Any) -> Cell:
@@ -186,7 +232,12 @@ def _answer(
                 f"{exercise.name}: cell {number} of the notebook was graded, which defines "
                 f"{exercise.entry}"
             )
-        return Found(exercise, "FOUND", chosen.source, notice=notice)
+        place = next(n for n, cell in enumerate(cells) if cell is chosen)
+        # A check runs when the cells above it have run. What is below comes second.
+        learners = set(map(id, written))
+        others = [c for c in (*cells[place + 1 :], *cells[:place]) if id(c) in learners]
+        source, above = with_helpers(exercise, chosen, others)
+        return Found(exercise, "FOUND", source, "", notice, above)
     if own:
         kind = own[0].kind or "unknown"
         message = f"The cell of exercise {exercise.name} is of the type {kind}, not code."
@@ -196,6 +247,36 @@ def _answer(
             "is missing."
         )
     return Found(exercise, "MISSING", None, message)
+
+
+def with_helpers(exercise: Exercise, chosen: Cell, others: Sequence[Cell]) -> tuple[str, int]:
+    """Return (an answer with its helpers above it, how many lines stand above it).
+
+    Of several cells that set a name the last of the `others` counts, and none of the course's own.
+    """
+    own = _own(exercise.chapter)
+    mine = [cell for cell in others if cell.sets and cell.source.strip() not in own]
+    return helpers.joined(exercise, chosen.source, [(cell.python, cell.sets) for cell in mine])
+
+
+def latest(exercise: Exercise, inputs: Sequence[Cell]) -> Cell | None:
+    """Return the last input of a kernel that is an answer to an exercise, or None.
+
+    It need not have run: an input that raised an error is the latest version of its cell as well.
+    """
+    own = _own(exercise.chapter)
+    for cell in reversed(inputs):
+        if cell.source.strip() in own:
+            continue
+        if cell.defines(exercise.entry) or (cell.marked == exercise.name and cell.has_code):
+            return cell
+    return None
+
+
+def _own(chapter: str) -> set[str]:
+    """Return the sources of the course's own cells, without those for answers."""
+    theirs = _ids(chapter)
+    return {source for cell, source in _started(chapter).items() if cell not in theirs}
 
 
 @cache

@@ -20,6 +20,7 @@ GRADE_STATUS = (
     "--teacher: 0 if every notebook could be graded, whatever the marks, 1 if the grader failed on "
     "one, 2 for a usage or system error."
 )
+MOST_SKIPPED = 20  # names of what is no submission that are printed
 EXERCISES = (
     "Write, check and release the exercises. These commands are for authors and teachers. "
     "Exercise NN.M is the folder exercises/source/NN_topic/M_name; both notebooks of a chapter are "
@@ -177,7 +178,11 @@ def grade_command(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     reports = []
-    for path in args.paths:
+    paths = [path for path in args.paths if not _is_kept(path)]
+    _say_skipped([str(path) for path in args.paths if path not in paths])
+    if args.paths and not paths:
+        raise ValueError("name a learner's notebook: there is nothing else to grade")
+    for path in paths:
         jobs = min(4, os.cpu_count() or 1)
         reports.append(practice.grade(path, confined, args.seed, args.gpu, jobs=jobs))
         print("\n".join(practice.lines(reports[-1])), flush=True)
@@ -191,6 +196,27 @@ def grade_command(args: argparse.Namespace) -> int:
     if args.progress:
         print("\n".join(practice.progress_lines()))
     return practice.exit_status(reports)
+
+
+def _is_kept(path: Path) -> bool:
+    """Is it a copy that Jupyter, an editor or a system keeps? A folder above may be hidden."""
+    from tiled_matmul.grader.teacher import KEPT_FOLDERS, is_kept
+
+    return is_kept(path.name) or bool({*path.parts[:-1]} & {".ipynb_checkpoints", *KEPT_FOLDERS})
+
+
+def _say_skipped(names: list[str]) -> None:
+    """Print what was skipped, on standard error."""
+    from tiled_matmul.grader.cells import printable
+
+    for name in names[:MOST_SKIPPED]:
+        print(
+            f"grade: {printable(name)}: skipped, as hidden files and copies that Jupyter or an "
+            "editor keeps are no submissions",
+            file=sys.stderr,
+        )
+    if len(names) > MOST_SKIPPED:
+        print(f"grade: {len(names) - MOST_SKIPPED:,} more are skipped", file=sys.stderr)
 
 
 def _explained(path: Path, report: dict) -> list[str]:
@@ -242,8 +268,11 @@ def teacher_command(args: argparse.Namespace) -> int:
         try:
             if far:
                 options["by"] = stack.enter_context(_cluster(args))
+            skipped: list[str] = []
+            options["on_skip"] = skipped.append
             with _bar() as progress:
                 found = teacher.grade(args.teacher, **options, on_progress=progress)
+            _say_skipped(skipped)
             if args.scheduler is None:
                 print(f"grade: the sandbox was {sandbox.describe()}", file=sys.stderr)
             reports.write(found, files)

@@ -95,6 +95,19 @@ def readable(message: str, source: str) -> str:
     return LINE.sub(quote, message)
 
 
+def numbered(message: str, above: int) -> str:
+    """Return a message whose lines are counted from the one behind the first `above`."""
+
+    def count(match: re.Match) -> str:
+        number = int(match[1])
+        if number > above:
+            return match[0].replace(match[1], str(number - above), 1)
+        other = sentence("notebook: other cell")
+        return other.capitalize() if match[0][0] == "L" else other
+
+    return LINE.sub(count, message)
+
+
 def ask(
     exercise: Exercise, worker: pool.Worker, header: dict, blobs: list[bytes], most: int
 ) -> tuple[dict, list[bytes]]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from tiled_matmul.grader import transform
 from tiled_matmul.grader.allowed import (
     LIBRARIES,
     OUTSIDE,
@@ -30,9 +31,7 @@ from tiled_matmul.grader.spec import MODULES, PYTHON_KINDS, Exercise
 
 MAX_SOURCE = 20_000  # characters
 MAX_DEPTH = 60
-MAX_COMMANDS = 20  # of the notebook, such as %%time, in one cell
 ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]")
-COMMANDS = ("%", "!", "?")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
 FUNCTIONS = (*DEFINITIONS, ast.Lambda)
@@ -47,69 +46,83 @@ def admit(exercise: Exercise, source: str) -> str:
 
     Raises NotPython, or Refused with a status and a message.
     """
-    tree, source = _parsed(source)
-    needed = _needed(exercise, tree)
-    _look_at_entry(exercise, needed, source)
-    aliases = dict(_aliases(exercise, needed, source))
-    text = _rewritten(exercise, tree, needed, aliases, source)
+    tree, source = parsed(source)
+    kept = needed(exercise, tree)
+    _look_for_commands(kept)
+    _look_at_entry(exercise, kept, source)
+    aliases = dict(_aliases(exercise, kept, source))
+    text = _rewritten(exercise, tree, kept, aliases, source)
     try:
         there = parse(text)
         scopes(text)
     except SyntaxError as error:
-        check(exercise, needed, aliases, source, "")
+        check(exercise, kept, aliases, source, "")
         raise NotYet(sentence("unknown: cut", line=error.lineno)) from None
-    check(exercise, needed, aliases, source, text)
+    check(exercise, kept, aliases, source, text)
     if exercise.kind not in PYTHON_KINDS:
         _one_reading(there, text)
     return text
 
 
 def meant(source: str) -> str:
-    """Return a text that is the same for answers that differ only in comments and spaces.
+    """Return a text that is the same for answers that differ only in comments and spaces, or in
+    commands of the notebook between their statements.
 
     It holds the source itself if that is refused, or no Python, or has a number too long to write.
     """
     try:
-        return f"code: {ast.dump(_parsed(source)[0])}"
+        tree = parsed(source)[0]
+        tree.body = [one for one in tree.body if not transform.command(getattr(one, "value", one))]
+        return f"code: {ast.dump(tree)}"
     except (Refused, NotPython, ValueError):
         return f"text: {source}"
 
 
-def _parsed(source: str) -> tuple[ast.Module, str]:
-    """Return (the tree of a cell, the cell without the notebook's commands)."""
+def parsed(source: str) -> tuple[ast.Module, str]:
+    """Return (the tree of a cell, the cell as Python)."""
     if len(source) > MAX_SOURCE:
         raise Refused(sentence("forbidden: length", characters=len(source), most=MAX_SOURCE))
+    source = transform.plain(source)
     odd = ODD.search(source)
     if odd:
         line = source.count("\n", 0, odd.start()) + 1
         raise Refused(sentence("forbidden: character", line=line, character=ascii(odd[0])))
-    for _ in range(MAX_COMMANDS):
-        try:
-            tree = parse(source)
-            scopes(source)
-        except SyntaxError as error:
-            lines = source.split("\n")
-            number = error.lineno or 0
-            if 0 < number <= len(lines) and lines[number - 1].startswith(COMMANDS):
-                lines[number - 1] = ""
-                source = "\n".join(lines)
-                continue
-            raise _syntax(error) from None
-        except (ValueError, RecursionError, MemoryError) as error:
-            reason = str(error)[:80] or sentence("error: nested")
-            raise NotPython(sentence("error: not python", reason=reason)) from None
-        if _depth(tree) > MAX_DEPTH:
-            raise Refused(sentence("forbidden: depth"))
-        return tree, source
-    raise NotPython(sentence("error: notebook commands", most=MAX_COMMANDS))
+    try:
+        text, magic = transform.python(source)
+    except transform.TooMany as error:
+        raise NotPython(str(error)) from None
+    if magic:
+        raise Mistake(sentence("forbidden: cell magic", magic=magic[:40]))
+    try:
+        tree = parse(text)
+        scopes(text)
+    except SyntaxError as error:
+        raise _syntax(error, source) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        reason = str(error)[:80] or sentence("error: nested")
+        raise NotPython(sentence("error: not python", reason=reason)) from None
+    if _depth(tree) > MAX_DEPTH:
+        raise Refused(sentence("forbidden: depth"))
+    return tree, text
 
 
-def _syntax(error: SyntaxError) -> NotPython:
-    text = (error.text or "").strip()
-    if text.startswith(COMMANDS):
-        return NotPython(sentence("error: notebook command", line=error.lineno, text=text[:60]))
+def _syntax(error: SyntaxError, source: str) -> NotPython:
+    lines, number = source.split("\n"), error.lineno or 0
+    text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
     quote = f": `{text[:60]}`" if text else ""
     return NotPython(sentence("error: syntax", line=error.lineno, quote=quote, reason=error.msg))
+
+
+def without_commands(source: str) -> str:
+    """Return a cell as Python, without the statements that run commands. Raises as `admit`."""
+    tree, text = parsed(source)
+    run = [node for node in tree.body if any(map(transform.command, ast.walk(node)))]
+    return _replaced(text, [(node, "pass") for node in run])
+
+
+def without(text: str, nodes: Iterable[ast.stmt]) -> str:
+    """Return a cell without some of its statements; all lines keep their numbers."""
+    return _replaced(text, [(_at(node), "") for node in nodes])
 
 
 def _depth(tree: ast.AST) -> int:
@@ -123,26 +136,26 @@ def _depth(tree: ast.AST) -> int:
 # What the exercise's function needs.
 
 
-def _needed(exercise: Exercise, tree: ast.Module) -> list[ast.stmt]:
+def needed(exercise: Exercise, tree: ast.Module) -> list[ast.stmt]:
     """Return the top-level statements that the entry needs, in their order.
 
     Names that the exercise gives are set anew for each case, so a statement that sets one is not.
     """
     given = set(exercise.given)
-    binds = {node: _binds(node) - given for node in tree.body}
-    modules = {*MODULES.values()}.union(*(binds[n] for n in tree.body if isinstance(n, IMPORTS)))
+    bound = {node: binds(node) - given for node in tree.body}
+    modules = {*MODULES.values()}.union(*(bound[n] for n in tree.body if isinstance(n, IMPORTS)))
     overridden = _overridden(tree)
     left = [node for node in tree.body if node not in overridden]
     setting: dict[str, list[ast.stmt]] = {}
     for node in left:
-        for name in _sets(node, binds[node], modules):
+        for name in sets(node, bound[node], modules):
             setting.setdefault(name, []).append(node)
     wanted, kept, seen = [exercise.entry], set(), {exercise.entry}
     while wanted:
         for node in setting.get(wanted.pop(), ()):
             if node not in kept:
                 kept.add(node)
-                more = _reads(node) - seen
+                more = reads(node) - seen
                 seen |= more
                 wanted += more
     return [node for node in tree.body if node in kept]
@@ -154,18 +167,18 @@ def _overridden(tree: ast.Module) -> set[ast.stmt]:
     return {n for n in tree.body if isinstance(n, ast.FunctionDef) and last[n.name] is not n}
 
 
-def _sets(node: ast.stmt, binds: set[str], modules: set[str]) -> set[str]:
+def sets(node: ast.stmt, bound: set[str], modules: set[str]) -> set[str]:
     """Return the names that a statement binds, and the one whose value a method's call changes."""
     changed = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     if not changed or not isinstance(node.value.func, ast.Attribute):
-        return binds
+        return bound
     root = node.value.func
     while isinstance(root, ast.Attribute | ast.Subscript):
         root = root.value
-    return binds | ({root.id} - modules if isinstance(root, ast.Name) else set())
+    return bound | ({root.id} - modules if isinstance(root, ast.Name) else set())
 
 
-def _binds(node: ast.stmt) -> set[str]:
+def binds(node: ast.stmt) -> set[str]:
     """Return the top-level names that a statement binds or stores into."""
     if isinstance(node, DEFINITIONS):
         return {node.name}
@@ -182,7 +195,7 @@ def _binds(node: ast.stmt) -> set[str]:
         elif isinstance(part, DEFINITIONS):
             bound.add(part.name)
         elif isinstance(part, IMPORTS):
-            bound |= _binds(part)
+            bound |= binds(part)
     return bound
 
 
@@ -193,7 +206,7 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
             yield from _outside_functions(child)
 
 
-def _reads(node: ast.stmt) -> set[str]:
+def reads(node: ast.stmt) -> set[str]:
     """Return the names that a statement takes from outside of it."""
     inside = named(node) if isinstance(node, DEFINITIONS) else set()
     loads = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
@@ -203,10 +216,18 @@ def _reads(node: ast.stmt) -> set[str]:
     return loads - inside | shared
 
 
+def _look_for_commands(needed: list[ast.stmt]) -> None:
+    """Raise NotYet if what the entry needs runs a command of the notebook."""
+    for top in needed:
+        for node in ast.walk(top):
+            if text := transform.command(node):
+                raise NotYet(sentence("unknown: command", line=node.lineno, text=text[:60]))
+
+
 def _look_at_entry(exercise: Exercise, needed: list[ast.stmt], source: str) -> None:
     """Raise Mistake unless the entry is there, with its parameters and as a kernel."""
     wanted = f"{exercise.entry}({', '.join(exercise.parameters)})"
-    entry = next((n for n in reversed(needed) if exercise.entry in _binds(n)), None)
+    entry = next((n for n in reversed(needed) if exercise.entry in binds(n)), None)
     if entry is None:
         raise Mistake(sentence("forbidden: no entry", wanted=wanted))
     if not isinstance(entry, ast.FunctionDef):
@@ -287,8 +308,7 @@ def _rewritten(
     kept = set(needed)
     for node in tree.body:
         if node not in kept:
-            begin = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-            changes.append((_at(node, begin), ""))
+            changes.append((_at(node), ""))
             continue
         for part in ast.walk(node):
             if isinstance(part, IMPORTS):
@@ -303,8 +323,9 @@ def _rewritten(
     return _replaced(source, changes)
 
 
-def _at(node: ast.AST, begin: int) -> ast.AST:
+def _at(node: ast.AST) -> ast.AST:
     """Return the place of a statement with its decorators."""
+    begin = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
     if begin == node.lineno:
         return node
     place = ast.Pass()

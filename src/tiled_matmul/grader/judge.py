@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from tiled_matmul.grader import allowed, gate, on_gpu, pool
-from tiled_matmul.grader.compare import Stop, define, known, readable, run_case
+from tiled_matmul.grader.compare import Stop, define, known, numbered, readable, run_case
 from tiled_matmul.grader.spec import Call, Case, Exercise
 from tiled_matmul.machine.backend import NO_TRITON, has_triton
 
@@ -77,8 +77,9 @@ def judge(
     worker: pool.Worker | None = None,
     gpu: on_gpu.Gpu | None = None,
     sanitize: bool = False,
+    above: int = 0,
 ) -> Verdict:
-    """Judge the source of a solution cell.
+    """Judge the source of a solution cell, whose first lines, `above` of them, are other cells'.
 
     `confined` runs it in a sandbox, and `seed` repeats the inputs of an earlier grading; without a
     seed they are new. With a `gpu`, an answer that is right in the interpreter is launched and
@@ -88,6 +89,20 @@ def judge(
     the grader behind it. `worker` is one that runs already: in grading, each answer has its own,
     because an answer could tamper with what the next one finds there.
     """
+    found = _judge(exercise, source, confined, seed, gated, worker, gpu, sanitize)
+    return replace(found, message=numbered(found.message, above)) if above else found
+
+
+def _judge(
+    exercise: Exercise,
+    source: str,
+    confined: bool,
+    seed: int | None,
+    gated: bool,
+    worker: pool.Worker | None,
+    gpu: on_gpu.Gpu | None,
+    sanitize: bool,
+) -> Verdict:
     text = source
     if gated:
         try:

@@ -14,9 +14,6 @@ from typing import Any
 
 MESSAGES: dict[str, str] = {
     # error: the answer is not Python, or it raised an exception.
-    "error: notebook command": (
-        "Line {line} is a notebook command, not Python: `{text}`. Put it in a cell of its own."
-    ),
     "error: notebook commands": "More than {most} lines are notebook commands, not Python.",
     "error: syntax": "Line {line} is not Python{quote} ({reason}).",
     "error: not python": "The cell is not Python: {reason}.",
@@ -37,6 +34,10 @@ MESSAGES: dict[str, str] = {
     # forbidden: the answer uses something that it may not use.
     "forbidden: length": (
         "The cell has {characters:,} characters; an answer may have at most {most:,}."
+    ),
+    "forbidden: cell magic": (
+        "The cell begins with `%%{magic}`, which does not run it as Python, so it defines nothing. "
+        "Remove that line."
     ),
     "forbidden: depth": "The cell nests its expressions more deeply than an answer may.",
     "forbidden: character": (
@@ -118,6 +119,10 @@ MESSAGES: dict[str, str] = {
         "an array of a block is made by cuda.shared.array, one of a thread by cuda.local.array"
     ),
     # unknown: harmless, and not known to the grader. This is no mark.
+    "unknown: command": (
+        "The answer needs `{text}` in line {line}. That is a command of the notebook, and the "
+        "grader runs none. Write it in Python."
+    ),
     "unknown: construct": (
         "{at}: the grader cannot run {construct} in an answer. Write it without {construct}."
     ),
@@ -369,6 +374,7 @@ MESSAGES: dict[str, str] = {
     "submission: too many": "more than {most:,} notebooks",
     "submission: too deep": "folders in it are more than {most} deep, and deeper ones are not read",
     "submission: no notebook": "no notebook in it",
+    "submission: none": "it holds nothing but hidden files and copies that an editor keeps",
     # On a cluster.
     "cluster: crash": (
         "CRASH: the worker that graded it ended each of {times} times, also when nothing else was "
@@ -390,6 +396,15 @@ MESSAGES: dict[str, str] = {
         "There is no {entry} yet: first run the cell that begins with `{marker}`, and fix what it "
         "reports."
     ),
+    "notebook: undefined": (
+        "Note: the text of the cell was judged. Its last run defined no {entry} in this notebook: "
+        "it ended before that, or it has a command that keeps names to itself."
+    ),
+    "notebook: stale": (
+        "Note: the text of the cell was judged. Its last run defined no {entry}, so this notebook "
+        "still has an older one. Run the cell again, and fix what it reports."
+    ),
+    "notebook: other cell": "a line of another cell",
     "notebook: elsewhere": (
         "check() reads the cells of a notebook; at the command line use: grade NOTEBOOK"
     ),

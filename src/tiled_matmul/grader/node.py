@@ -19,7 +19,7 @@ from distributed import WorkerPlugin
 from tiled_matmul import ROOT, __version__
 from tiled_matmul.grader import pool, practice, submission
 
-PACKAGES = ("numpy", "numba", "numba-cuda", "torch", "triton", "distributed")
+PACKAGES = ("numpy", "numba", "numba-cuda", "torch", "triton", "ipython", "distributed")
 CODE = ("src/tiled_matmul/**/*.py", "exercises/source/**/*")
 MOST_ALIKE = 3000  # verdicts that are remembered: answers that are the same are judged once
 

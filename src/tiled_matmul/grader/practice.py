@@ -10,6 +10,7 @@ import textwrap
 import threading
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +45,20 @@ def check(name: str, source: str | None = None, gpu: bool = False) -> None:
     for an unknown exercise or where `gpu` is asked for and there is none.
     """
     exercise = find(name)
+    above, note = 0, ""
     if source is None:
-        source = _written(exercise)
+        source, above, note = _written(exercise)
     if gpu:
         on_gpu.need()
         with on_gpu.Gpu() as device:
-            verdict = judge(exercise, source, gpu=device)
+            verdict = judge(exercise, source, gpu=device, above=above)
     else:
-        verdict = judge(exercise, source)
+        verdict = judge(exercise, source, above=above)
     if verdict.status == "PASS":
         there = on_the_gpu(verdict.evidence) if gpu else ""
         print(sentence("notebook: passed", exercise=name, gpu=there))
+        if note:
+            print(textwrap.fill(note, WIDTH))
         for line in counts(verdict, loops=exercise.kind in PYTHON_KINDS):
             print(line)
         if after := folder(name).after():
@@ -64,7 +68,7 @@ def check(name: str, source: str | None = None, gpu: bool = False) -> None:
         _draw(exercise, source)
     if exercise.kind == "triton" and verdict.diagnosis in ASTRAY:
         _draw_walk(exercise, source)
-    raise NotYet(explained(verdict))
+    raise NotYet("\n".join([explained(verdict), note]).rstrip())
 
 
 def counts(verdict: Verdict, loops: bool = False) -> list[str]:
@@ -107,10 +111,17 @@ def explained(verdict: Verdict) -> str:
     return "\n".join(parts)
 
 
-def _written(exercise: Any) -> str:
-    """Return the text of the cell that defined the answer, as it was run last."""
-    import linecache
+@lru_cache(maxsize=4096)
+def _input(text: str) -> cells.Cell:
+    return cells.Cell("code", "", text, cells.is_readable(text))
 
+
+def _written(exercise: Exercise) -> tuple[str, int, str]:
+    """Return (the answer with its helpers above it, the lines above it, a note or "").
+
+    The answer is the latest version of its cell that this notebook ran, even if that raised an
+    error: it is what `grade` will find in the file.
+    """
     try:
         from IPython import get_ipython
 
@@ -119,14 +130,32 @@ def _written(exercise: Any) -> str:
         shell = None
     if shell is None:
         raise ValueError(sentence("notebook: elsewhere"))
-    kernel = shell.user_ns.get(exercise.entry)
-    function = getattr(kernel, "py_func", getattr(kernel, "fn", kernel))
-    file = getattr(getattr(function, "__code__", None), "co_filename", "")
-    text = "".join(linecache.getlines(file))
-    if not text:
+    texts = list(shell.history_manager.input_hist_raw)
+    inputs = [_input(text) for text in texts]
+    chosen = cells.latest(exercise, inputs)
+    if chosen is None:
         names = {"entry": exercise.entry, "marker": exercise.marker}
         raise NotYet(sentence("notebook: no answer", **names))
-    return text
+    # Earlier versions of the same cell are gone from the notebook.
+    version = chosen.marked or ""
+    others = [one for one in inputs if one is not chosen and one.marked != version]
+    source, above = cells.with_helpers(exercise, chosen, others)
+    return source, above, _stale(exercise, shell, chosen, texts)
+
+
+def _stale(exercise: Exercise, shell: Any, chosen: cells.Cell, texts: Sequence[str]) -> str:
+    """Return a note if running the answer's cell did not define the function that is there."""
+    kernel = shell.user_ns.get(exercise.entry)
+    if kernel is None:
+        return sentence("notebook: undefined", entry=exercise.entry)
+    function = getattr(kernel, "py_func", getattr(kernel, "fn", kernel))
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    named = getattr(shell.compile, "format_code_name", None)  # IPython 7 has none
+    _, place = (named and named(file)) or ("", "")
+    number = place.removeprefix("In[").removesuffix("]")
+    if number.isdecimal() and int(number) < len(texts) and texts[int(number)] != chosen.source:
+        return sentence("notebook: stale", entry=exercise.entry)
+    return ""
 
 
 def _defined(exercise: Any, source: str) -> Any:
@@ -210,7 +239,7 @@ class Alike:
         return exercise.name, hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
     def _judge(self, exercise: Exercise, source: str, **options: Any) -> Verdict:
-        key = self._key(exercise, source)
+        key = self._key(exercise, f"{options.get('above', 0)} {source}")
         with self.lock:
             first = key not in self.verdicts
             known = self.verdicts.setdefault(key, Future())
@@ -283,6 +312,7 @@ def _graded(
                 cc = device.cc if device is not None else None
                 return plain_verdict(answer.exercise, answer.status, answer.message, cc=cc)
             options = {"confined": confined, "seed": seed, "gpu": device, "sanitize": sanitize}
+            options["above"] = answer.above
             try:
                 if alike is not None:
                     return alike.judge(answer.exercise, answer.source, **options)

@@ -39,12 +39,30 @@ MAX_ENTRIES = 20_000
 WAIT_S = 0.5
 MAX_DEPTH = 20  # of folders in a submission: deeper ones are not searched
 
+# What Jupyter, editors and systems keep beside a learner's files, besides hidden ones.
+KEPT_FOLDERS = ("__MACOSX", "__pycache__", "@eaDir", "$RECYCLE.BIN", "lost+found")
+KEPT_FILES = re.compile(
+    r"~\$.*|.*~|#.*#|Thumbs\.db|desktop\.ini|.*\.ipynb\.(?:bak|orig|old|tmp|sw[nop]|part)",
+    re.IGNORECASE | re.DOTALL,
+)
+MAX_SKIPPED = 100  # of one learner's folder that are named
 
-def submissions(folder: Path) -> Iterator[tuple[Path, str | None]]:
+
+def is_kept(name: str, folder: bool = False) -> bool:
+    """Is it a file or folder that a program keeps for itself, such as `.ipynb_checkpoints`?"""
+    if name.startswith("."):
+        return True
+    return name in KEPT_FOLDERS if folder else KEPT_FILES.fullmatch(name) is not None
+
+
+def submissions(
+    folder: Path, on_skip: Callable[[Path], None] = lambda path: None
+) -> Iterator[tuple[Path, str | None]]:
     """Yield (path, None) for each notebook, and (path, reason) for any other entry.
 
-    Links are not followed: they may lead to another learner's files. Raises ValueError for a folder
-    that is empty or not there.
+    Links are not followed: they may lead to another learner's files. What a program has left there
+    for itself is no submission, at any depth; `on_skip` is called with its path. Raises ValueError
+    for a folder that is empty or not there.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder")
@@ -52,24 +70,31 @@ def submissions(folder: Path) -> Iterator[tuple[Path, str | None]]:
     if not entries:
         raise ValueError(f"{folder} is empty")
     for entry in entries:
-        if entry.is_symlink():
+        if is_kept(entry.name, entry.is_dir()):
+            on_skip(entry)
+        elif entry.is_symlink():
             yield entry, sentence("submission: link")
         elif entry.is_dir():
-            yield from _in_folder(entry)
+            yield from _in_folder(entry, on_skip)
         elif entry.suffix.lower() != ".ipynb":
             yield entry, sentence("submission: not a notebook")
         else:
             yield entry, None
 
 
-def _in_folder(folder: Path) -> Iterator[tuple[Path, str | None]]:
-    count, deep = 0, False
+def _in_folder(folder: Path, on_skip: Callable[[Path], None]) -> Iterator[tuple[Path, str | None]]:
+    count, skipped, deep = 0, 0, False
     for place, inner, names in os.walk(folder):
-        inner[:] = sorted(name for name in inner if name != ".ipynb_checkpoints")
+        kept = [name for name in inner if is_kept(name, folder=True)]
+        kept += [name for name in names if is_kept(name)]
+        for name in sorted(kept)[: MAX_SKIPPED - skipped]:
+            on_skip(Path(place, name))
+            skipped += 1
+        inner[:] = sorted({*inner}.difference(kept))
         if inner and len(Path(place).relative_to(folder).parts) >= MAX_DEPTH:
             inner.clear()  # os.walk calls itself for each level
             deep = True
-        for name in sorted(names):
+        for name in sorted({*names}.difference(kept)):
             path = Path(place, name)
             if path.suffix.lower() != ".ipynb":
                 continue
@@ -130,15 +155,19 @@ def grade(
     gpu: bool = False,
     journal: Journal | None = None,
     on_progress: Callable[[int, int, str], None] = lambda done, total, name: None,
+    on_skip: Callable[[str], None] = lambda name: None,
     by: Grader | None = None,
 ) -> Reports:
     """Return a report for each submission of a folder, in the order of their names.
 
+    `on_skip` is called with the name of each file or folder that is no submission, see `is_kept`.
     `jobs` are graded at a time on this machine, unless `by` says who grades. Finished reports are
     kept in `journal`, so that a later call can go on where this one ended. At an exception, Ctrl-C
     too, what is in flight is dropped.
     """
-    entries = list(submissions(folder))
+    entries = list(submissions(folder, lambda path: on_skip(shown(path, folder))))
+    if not entries:
+        raise ValueError(f"{folder}: {sentence('submission: none')}")
     kept = journal if journal is not None else Journal.temporary()
     found: list[dict | str] = [""] * len(entries)
     finished = 0
