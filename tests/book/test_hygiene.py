@@ -139,6 +139,7 @@ FAULTS = [
     (shown("no_such_kernel", ""),
      r"cell 5: shows a source that does not exist: .* no no_such_kernel"),
     (figure(3, caption="It takes 3.2 ms."), rf"cell 6: caption: line 1: {TYPED} prose: '3.2 ms'"),
+    (put(3, source="print('H200' in machine.name)"), r"cell 6: asks for a GPU by name"),
     (put(3, source=SAYS), rf"cell 6: {TYPED} a sentence: '3.2 ms'"),
     (put(-1, source=CLAIMS), rf"cell 9: {TYPED} a sentence: '3.2 ms'"),
     (two_predictions, r"[12] folded predictions .*, wanted at least 3"),

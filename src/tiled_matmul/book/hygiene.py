@@ -15,6 +15,7 @@ from typing import Any
 
 from tiled_matmul import ROOT
 from tiled_matmul.book import markers
+from tiled_matmul.book.cards import names_asked_for
 from tiled_matmul.book.cells import (
     KERNELSPEC,
     LANGUAGE,
@@ -226,6 +227,7 @@ def _code_cell(cell: Any, root: Path) -> Iterator[str]:
         yield f"absolute path {match[0]!r}"
     for words in typed_in_code(cell.source):
         yield f"measured number typed in a sentence: {words!r}; put in what was measured"
+    yield from names_asked_for(cell.source)
     figure = cell.metadata.get("mystnb", {}).get("figure")
     if figure is not None:
         yield from (f"caption: {fault}" for fault in _prose(str(figure.get("caption", ""))))
