@@ -26,6 +26,7 @@ CHAPTERS = $(sort $(wildcard chapters/*.ipynb))
 APPENDICES = $(sort $(wildcard chapters/a[0-9]_*.ipynb))
 # Those that take the longest without a GPU begin first, so that no process waits at the end.
 FIRST = $(wildcard $(addprefix chapters/,03_* 12_* 08_* 07_* 10_* 02_*))
+EXERCISES = $(sort $(wildcard exercises/*.ipynb))
 SOLUTIONS = $(sort $(wildcard exercises/solutions/*.ipynb))
 # Solutions are graded by tests; of their notebooks, one runs of each kind of exercise.
 SOME = $(wildcard $(addprefix exercises/solutions/,03_* 04_* 11_*))
@@ -117,15 +118,20 @@ test-browser: book .venv/.browser ## every page of the built book in Chromium, l
 test-cluster: online .venv/.cluster ## a class graded on Dask clusters, whose parts are killed
 	$(SIMULATED) $(PYTEST) $(TEST_JOBS) -m cluster tests/grader/test_grader_cluster.py
 
-lab: online $(READY) ## JupyterLab on the chapters
-	$(RUN) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) chapters
+# It serves the whole course, as chapters link to exercises and to the glossary, and opens chapters/.
+# What JupyterLab does not trust it shows without pictures. LAB_OPTIONS= adds options of its own.
+lab: online $(READY) ## JupyterLab on chapters and exercises, and on what they link to
+	@$(RUN) -m nbformat.sign $(CHAPTERS) $(SOLUTIONS) $(EXERCISES) >/dev/null
+	JUPYTER_CONFIG_PATH=$(CURDIR)/tools/lab $(RUN) -m jupyterlab \
+		$(if $(filter 0,$(shell id -u)),--allow-root) --ServerApp.root_dir="$(CURDIR)" \
+		--LabApp.default_url=/lab/tree/chapters $(LAB_OPTIONS)
 
 serve: book ## the built book on localhost, PORT=8000
 	@echo "The book: http://localhost:$(PORT)/  (Ctrl-C ends)"
 	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 grade: $(READY) ## grade the exercise notebooks, a line for each exercise
-	$(RUN) -m tiled_matmul grade $(sort $(wildcard exercises/*.ipynb))
+	$(RUN) -m tiled_matmul grade $(EXERCISES)
 
 doctor: $(READY) ## what machine this is, and what it lacks
 	$(RUN) -m tiled_matmul doctor

@@ -15,6 +15,8 @@ KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3
 LANGUAGE = {"name": "python"}
 
 SETUP_MARK = "# Set-up, the same in every notebook"
+# A cell with one of these tags has its code folded, or left out.
+FOLDED = frozenset({"hide-input", "hide-cell", "remove-input", "remove-cell"})
 SETUP_TAGS = ["remove-input", "nbval-ignore-output"]
 # --no-deps leaves Colab's packages unchanged. nbval needs coverage, and Colab has neither.
 SETUP = (
@@ -156,8 +158,18 @@ def code_hash(notebook) -> str:
     return digest.hexdigest()
 
 
+def wants_fold(cell) -> bool:
+    """Return whether JupyterLab is to fold a code cell's source, as the book does."""
+    return is_setup(cell) or not FOLDED.isdisjoint(cell.metadata.get("tags", []))
+
+
+def is_folded(cell) -> bool:
+    """Return whether JupyterLab folds it."""
+    return bool(cell.metadata.get("jupyter", {}).get("source_hidden"))
+
+
 def synchronise(notebook, name: Path | str, root: Path = ROOT) -> None:
-    """Refresh a notebook in place: metadata, set-up cell, kernel cells, stills of figures.
+    """Refresh a notebook in place: metadata, folds, set-up and kernel cells, stills of figures.
 
     Raises NotebookError, which names the notebook by `name`, for a kernel cell whose source is
     missing, and for a figure that there is not.
@@ -173,6 +185,14 @@ def synchronise(notebook, name: Path | str, root: Path = ROOT) -> None:
         code.insert(0, notebook.cells[int(opening)])
     code[0].source = setup_source(root)
     code[0].metadata["tags"] = list(SETUP_TAGS)
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and wants_fold(cell) != is_folded(cell):
+            shown = {**cell.metadata.get("jupyter", {}), "source_hidden": True}
+            if is_folded(cell):
+                del shown["source_hidden"]
+            cell.metadata["jupyter"] = shown
+            if not shown:
+                del cell.metadata["jupyter"]
     for index, cell in enumerate(notebook.cells):
         figure = figure_name(cell.source) if cell.cell_type == "code" else None
         try:

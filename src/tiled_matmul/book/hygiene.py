@@ -17,17 +17,20 @@ from tiled_matmul import ROOT
 from tiled_matmul.book import markers
 from tiled_matmul.book.cards import names_asked_for
 from tiled_matmul.book.cells import (
+    FOLDED,
     KERNELSPEC,
     LANGUAGE,
     SETUP_TAGS,
     figure_name,
     figure_outputs,
+    is_folded,
     is_kernel,
     is_setup,
     is_stray_kernel,
     kernel_source,
     setup_source,
     shown_source,
+    wants_fold,
 )
 from tiled_matmul.book.files import (
     NotebookError,
@@ -40,7 +43,7 @@ from tiled_matmul.book.files import (
     toc_files,
 )
 from tiled_matmul.book.generated import ladder_markdown, readme_with_ladder, stamp_fault, title
-from tiled_matmul.book.length import FOLDED, kernel_lines
+from tiled_matmul.book.length import kernel_lines
 from tiled_matmul.book.prose import typed_in_code, typed_numbers
 from tiled_matmul.measure.claims import MIME as CLAIM
 
@@ -205,6 +208,9 @@ def _chapter(notebook: Any, path: Path, root: Path) -> Iterator[str]:
 
 def _code_cell(cell: Any, root: Path) -> Iterator[str]:
     lines = cell.source.splitlines()
+    if wants_fold(cell) != is_folded(cell):
+        must = "be folded" if wants_fold(cell) else "be open"
+        yield f"must {must} in JupyterLab, as in the book; `notebooks sync` does that"
     if not cell.source.strip():
         yield "empty"
     if is_kernel(cell):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tiled_matmul.book.cells import is_kernel, is_setup
+from tiled_matmul.book.cells import FOLDED, is_kernel, is_setup
 from tiled_matmul.book.files import parse_notebook, read_text
 from tiled_matmul.measure.claims import MIME as CLAIM
 
@@ -17,7 +17,6 @@ MAX_WORDS = 5500
 MIN_SHARE = 0.5
 MAX_VERDICTS = 4
 MAX_COLUMNS = 90  # what fits beside the margins of a page 1400 pixels wide
-FOLDED = frozenset({"hide-input", "hide-cell", "remove-input", "remove-cell"})
 UNSEEN = frozenset({"hide-output", "hide-cell", "remove-output", "remove-cell"})
 TEACHES = "lesson"
 """The tag of a cell whose code the text discusses, such as a formula; kernels need no tag."""
