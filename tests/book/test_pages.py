@@ -12,6 +12,7 @@ from book_example import CHAPTER, example_book, example_notebook, records, save
 
 from tiled_matmul import ROOT
 from tiled_matmul.book import generated as tables
+from tiled_matmul.book.citations import as_citations
 from tiled_matmul.book.files import built_for, chapters, checked_address, toc_files
 from tiled_matmul.book.offline import css_requests, outside_requests
 from tiled_matmul.ladder import LADDER
@@ -158,7 +159,7 @@ def test_every_citation_resolves():
         if path.exists():
             cells = json.loads(path.read_text())["cells"]
             texts += ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-    cited = {key for text in texts for keys in re.findall(r"\{cite[^}]*\}`([^`]+)`", text)
+    cited = {key for text in texts for keys in re.findall(r"\{cite[^}]*\}`([^`]+)`", as_citations(text))
              for key in re.split(r"\s*,\s*", keys)}  # fmt: skip
     assert cited <= keys, cited - keys
 

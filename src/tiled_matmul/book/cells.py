@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from tiled_matmul import ROOT
+from tiled_matmul.book.citations import as_links
 from tiled_matmul.book.files import NotebookError, read_text, repository
 from tiled_matmul.files import rung_files
 
@@ -196,6 +197,8 @@ def synchronise(notebook, name: Path | str, root: Path = ROOT) -> None:
     for index, cell in enumerate(notebook.cells):
         figure = figure_name(cell.source) if cell.cell_type == "code" else None
         try:
+            if cell.cell_type == "markdown":
+                cell.source = as_links(cell.source, root)
             if is_kernel(cell):
                 cell.source = kernel_source(cell.source.split("\n")[0], root)
             if figure and cell.outputs:

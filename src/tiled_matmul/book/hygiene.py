@@ -32,6 +32,7 @@ from tiled_matmul.book.cells import (
     shown_source,
     wants_fold,
 )
+from tiled_matmul.book.citations import RAW_ROLE
 from tiled_matmul.book.files import (
     NotebookError,
     chapters,
@@ -327,6 +328,8 @@ def _markdown(source: str) -> Iterator[str]:
     if not source.strip():
         yield "empty"
     yield from _prose(source)
+    for role in RAW_ROLE.findall(source):
+        yield f"{role} shows as it is in JupyterLab; `notebooks sync` makes links of citations"
     if MARKDOWN_IMAGE.search(source) or any(not ALT.search(m[0]) for m in IMG.finditer(source)):
         yield "an image without alt text"
     if source.count("<details") != source.count("</details>"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul.book.cells import FOLDED, is_kernel, is_setup
+from tiled_matmul.book.citations import as_citations
 from tiled_matmul.book.files import parse_notebook, read_text
 from tiled_matmul.measure.claims import MIME as CLAIM
 
@@ -71,7 +72,7 @@ def measured(notebook: Any) -> Length:
     teaching = 0
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            prose += len(_words(NOT_PROSE.sub(" ", cell.source)))
+            prose += len(_words(NOT_PROSE.sub(" ", as_citations(cell.source))))
             continue
         tags = set(cell.metadata.get("tags", []))
         if not (is_setup(cell) or tags & FOLDED):

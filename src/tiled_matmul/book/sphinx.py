@@ -25,6 +25,7 @@ from sphinx.util.docutils import SphinxDirective
 from tiled_matmul.book import formulas
 from tiled_matmul.book import generated as tables
 from tiled_matmul.book.cells import address_line, figure_name
+from tiled_matmul.book.citations import as_citations
 from tiled_matmul.book.files import built_for, chapters, read_text, repository
 from tiled_matmul.book.header import header, of_exercises
 from tiled_matmul.book.lighten import lighten
@@ -221,6 +222,11 @@ def use_address(app: Sphinx, config: Config) -> None:
     app.connect("build-finished", in_downloads)
 
 
+def cite(app: Sphinx, page: str, source: list[str]) -> None:
+    """Turn links to the sources, which other readers of a notebook see, into citations."""
+    source[0] = as_citations(source[0])
+
+
 def name_right_outputs(app: Sphinx, page: str, source: list[str]) -> None:
     """Tag those cells of exercises whose stored output is that of a right answer.
 
@@ -327,6 +333,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", use_address)
     app.connect("builder-inited", remove_thebe, priority=1)
     app.connect("builder-inited", replace_search)
+    app.connect("source-read", cite)
     app.connect("source-read", name_right_outputs)
     app.connect("source-read", place_figures)
     app.connect("doctree-read", mend_listings)
