@@ -236,7 +236,7 @@ def test_a_submission_that_became_a_link_is_no_other_learners(tmp_path, monkeypa
     listed = list(teacher.submissions(tmp_path / "in"))
     path.unlink()
     path.symlink_to(other)
-    monkeypatch.setattr(teacher, "submissions", lambda folder: listed)
+    monkeypatch.setattr(teacher, "submissions", lambda folder, on_skip: listed)
     monkeypatch.setattr(teacher.practice, "grade", lambda path, *a, **b: {"exercises": [], "n": 1})
     bob, mallory = teacher.grade(tmp_path / "in", jobs=1)
     assert "n" in bob and "n" not in mallory and "cannot be read" in mallory["error"]

@@ -1,6 +1,7 @@
 """`check` in a notebook and `grade` on its file read the same answer out of the same cells."""
 
 import json
+import signal
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -21,7 +22,7 @@ RIGHT = starters.answers(PATH)["01.1"][1]
 @pytest.fixture(scope="module")
 def shell():
     """IPython as in a notebook, which keeps no history in a file."""
-    main, path = sys.modules["__main__"], list(sys.path)
+    main, path, ctrl_c = sys.modules["__main__"], list(sys.path), signal.getsignal(signal.SIGINT)
     made = InteractiveShell.instance(user_module=ModuleType("notebook"))
     made.history_manager.enabled = False
     yield made
@@ -29,6 +30,7 @@ def shell():
     InteractiveShell.clear_instance()
     sys.modules.pop("notebook", None)
     sys.modules["__main__"], sys.path[:] = main, path
+    signal.signal(signal.SIGINT, ctrl_c)
 
 
 @pytest.fixture
