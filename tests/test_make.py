@@ -101,6 +101,8 @@ def test_the_newest_lock_differs_only_where_something_newer_works():
     newest = wheelhouse.read_lock(ROOT / "requirements-newest.lock")
     assert lock.keys() == newest.keys()
     assert {name for name in lock if lock[name] != newest[name]} == NEWEST_OWN
+    text = (ROOT / "requirements-newest.lock").read_text(encoding="utf-8")
+    assert text.startswith(load_tool("newest").HEAD) and text.count("#") == 4
 
 
 def test_what_is_tried_anew_has_no_upper_bound_and_is_locked_without_a_mark():
@@ -108,6 +110,7 @@ def test_what_is_tried_anew_has_no_upper_bound_and_is_locked_without_a_mark():
     lines = newest.wanted(PYPROJECT["project"])
     bounds = {Requirement(line).name: str(Requirement(line).specifier) for line in lines}
     assert not [name for name in newest.OPEN if "<" in bounds[name]]
+    assert "2.5" not in Requirement(next(x for x in lines if x.startswith("numpy"))).specifier
     assert "<" in bounds["jsonschema"] and "jupyterlab" in bounds
     found = [{"name": "torch", "version": "2.13.0+cpu"}, {"name": "Jinja2", "version": "3.1"}]
     report = {"install": [{"metadata": each} for each in found]}

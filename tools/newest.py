@@ -2,7 +2,7 @@
 
 The ranges are those of pyproject.toml, but the upper bounds of OPEN are dropped: what lies beyond
 them is to be tried. pip resolves; nothing is installed. The lock is for the machine that it was
-written on.
+written on, and for its Python.
 """
 
 from __future__ import annotations
@@ -15,8 +15,15 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-OPEN = ("numba", "numba-cuda", "numpy", "torch", "triton")
+# numpy keeps its bound: pip would take 2.5 where Python is new enough, as no package forbids it.
+OPEN = ("numba", "numba-cuda", "torch", "triton")
 EXTRAS = ("book", "test", "lab")
+HEAD = """\
+# The environment of `make test-newest`: requirements.lock, but with the newest versions of numba,
+# numba-cuda, torch and triton that this machine's package index has. numpy stays below 2.5, as in
+# pyproject.toml: numba-cuda 0.30.4 installs with numpy 2.5, and then compiles no kernel.
+# `make newest-lock` resolves all of them anew.
+"""
 
 
 def wanted(project: dict) -> list[str]:
@@ -52,8 +59,7 @@ def main(lock: Path) -> None:
     lines = [re.sub(r"^numba-cuda(?=[<>=])", "numba-cuda[cu13]", x) for x in wanted(project)]
     made = pins(resolved(lines))
     made = [re.sub(r"^numba-cuda(?==)", "numba-cuda[cu13]", line) for line in made]
-    head = "# The newest versions, as `make newest-lock` resolved them, for `make test-newest`.\n"
-    lock.write_text(head + "\n".join(made) + "\n", encoding="utf-8")
+    lock.write_text(HEAD + "\n".join(made) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

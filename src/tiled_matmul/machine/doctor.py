@@ -188,7 +188,7 @@ def _versions(facts: Facts) -> list[Assessment]:
                 continue  # assessed by _numba and _triton
             findings.append(Assessment("error", package, "is not installed", fix))
         elif package == "numpy" and _release(version) >= _release("2.5"):
-            text = f"{version} lacks row_stack, which numba-cuda calls at the first launch"
+            text = f"{version} lacks row_stack, without which numba-cuda compiles no kernel"
             findings.append(Assessment("error", package, text, fix))
         elif not _release(low) <= _release(version) < (_release(high) if high else (10**6,)):
             text = f"{version} is outside the range that the course was written for ({requirement})"
