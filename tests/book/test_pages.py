@@ -159,8 +159,12 @@ def test_every_citation_resolves():
         if path.exists():
             cells = json.loads(path.read_text())["cells"]
             texts += ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-    cited = {key for text in texts for keys in re.findall(r"\{cite[^}]*\}`([^`]+)`", as_citations(text))
-             for key in re.split(r"\s*,\s*", keys)}  # fmt: skip
+    cited = {
+        key
+        for text in texts
+        for keys in re.findall(r"\{cite[^}]*\}`([^`]+)`", as_citations(text))
+        for key in re.split(r"\s*,\s*", keys)
+    }
     assert cited <= keys, cited - keys
 
 

@@ -23,6 +23,7 @@ from tiled_matmul import ROOT
 OPTIONS = "--no-browser --ServerApp.ip=127.0.0.1 --IdentityProvider.token= --ServerApp.port={}"
 STARTS_S, ANSWERS_MS = 120, 120_000
 LINK = re.compile(r"\]\(<?([^)\s>]+)[^)]*\)|\bhref=[\"']([^\"']+)[\"']")
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 NOTEBOOKS = sorted(
     path.relative_to(ROOT)
     for folder in ("chapters", "exercises", "exercises/solutions")
@@ -44,7 +45,7 @@ def links() -> dict[tuple[str, str], set[tuple[Path, str]]]:
     found = defaultdict(set)
     for path in (*NOTEBOOKS, *PAGES):
         for text in texts(path):
-            for markdown, html in LINK.findall(text):
+            for markdown, html in LINK.findall(CODE.sub("", text)):
                 target = (markdown or html).partition("#")[0]
                 if not target or re.match(r"\w+:|//", target):
                     continue
@@ -129,6 +130,20 @@ def jupyter(lab, page):
     return opened
 
 
+def come_to(page, locator):
+    """Scroll down until it is there: JupyterLab makes cells as they come into view."""
+    for _ in range(80):
+        if locator.count():
+            break
+        page.locator(".jp-NotebookPanel:visible .jp-WindowedPanel-outer").hover()
+        page.mouse.wheel(0, 700)
+        page.wait_for_timeout(150)
+    found = locator.first
+    found.evaluate("it => { const fold = it.closest('details'); if (fold) fold.open = true; }")
+    found.scroll_into_view_if_needed()
+    return found
+
+
 def named(page, name):
     return page.locator(f'.lm-DockPanel .lm-TabBar-tabLabel:text-is("{name}")')
 
@@ -137,18 +152,10 @@ def named(page, name):
 def test_a_link_of_each_kind_opens_when_it_is_clicked(jupyter, kind):
     here, there = min(LINKS[kind], key=str)
     page = jupyter(here)
-    relative = os.path.relpath(there, here.parent)
-    link = page.locator(f'.jp-NotebookPanel a[href*="{Path(relative).name}"]').first
-    for _ in range(40):  # cells beyond the window are rendered when they come into view
-        if link.count():
-            break
-        page.locator(".jp-NotebookPanel-notebook .jp-WindowedPanel-outer").hover()
-        page.mouse.wheel(0, 800)
-        page.wait_for_timeout(150)
-    link.evaluate("a => { const d = a.closest('details'); if (d) d.open = true; }")
-    link.scroll_into_view_if_needed()
+    name = Path(there).name
+    link = come_to(page, page.locator(f'.jp-NotebookPanel:visible a[href*="{name}"]'))
     link.click()
-    named(page, Path(there).name).first.wait_for()
+    named(page, name).first.wait_for()
 
 
 @pytest.mark.parametrize(
@@ -161,17 +168,10 @@ def test_a_notebook_looks_as_it_was_stored_before_it_runs(jupyter, path):
     notebook = page.locator(".jp-NotebookPanel-notebook")
     notebook.locator(".jp-CodeCell").first.wait_for()
     setup = notebook.locator(".jp-CodeCell").first
-    assert setup.locator(".jp-InputPlaceholder").count() == 1, "the set-up cell is open"
+    setup.locator(".jp-InputPlaceholder").wait_for()  # the set-up cell is folded
     assert not setup.locator(".cm-content").is_visible()
     picture = next(c for c in code if any("<svg" in str(o.get("data")) for o in c["outputs"]))
-    drawn = notebook.locator(".jp-OutputArea svg").first
-    for _ in range(40):
-        if drawn.count():
-            break
-        notebook.locator(".jp-WindowedPanel-outer").hover()
-        page.mouse.wheel(0, 600)
-        page.wait_for_timeout(150)
-    drawn.scroll_into_view_if_needed()
+    drawn = come_to(page, notebook.locator(".jp-OutputArea svg"))
     box = drawn.bounding_box()
     assert box and box["width"] > 100 and box["height"] > 40, (picture["id"], box)
     assert "{cite" not in notebook.inner_text()
@@ -179,14 +179,7 @@ def test_a_notebook_looks_as_it_was_stored_before_it_runs(jupyter, path):
 
 def test_an_exercise_is_found_in_a_chapter_answered_and_passed(jupyter):
     page = jupyter("chapters/01_three_loops.ipynb")
-    link = page.locator('.jp-NotebookPanel a[href*="exercises/01_three_loops"]').first
-    for _ in range(80):
-        if link.count():
-            break
-        page.locator(".jp-NotebookPanel-notebook .jp-WindowedPanel-outer").hover()
-        page.mouse.wheel(0, 900)
-        page.wait_for_timeout(100)
-    link.scroll_into_view_if_needed()
+    link = come_to(page, page.locator('.jp-NotebookPanel a[href*="exercises/01_three_loops"]'))
     link.click()
     page.locator(
         '.jp-NotebookPanel:visible .jp-Cell:has-text("Exercises: three loops")'
@@ -196,20 +189,25 @@ def test_an_exercise_is_found_in_a_chapter_answered_and_passed(jupyter):
     notebook.locator(".jp-MarkdownCell").first.click()
     for _ in range(3):  # the title, the set-up, the imports
         page.keyboard.press("Shift+Enter")
-    cell = notebook.locator('.jp-CodeCell:has-text("# exercise 01.1")').first
-    check = notebook.locator('.jp-CodeCell:has-text("check(\\"01.1\\")")').first
+    cell = come_to(page, notebook.locator('.jp-CodeCell:has-text("exercise 01.1: three")'))
+    check = come_to(page, notebook.locator(".jp-CodeCell").filter(has_text='check("01.1")'))
 
     def verdict(source):
+        cell.scroll_into_view_if_needed()
         cell.locator(".cm-content").click()
         page.keyboard.press("Control+a")
         page.keyboard.insert_text(source)
         page.keyboard.press("Shift+Enter")
+        check.scroll_into_view_if_needed()
+        before = check.locator(".jp-InputPrompt").inner_text()
         check.locator(".cm-content").click()
         page.keyboard.press("Shift+Enter")
         page.wait_for_function(
-            """cell => /\\[\\d+\\]:/.test(cell.querySelector('.jp-InputPrompt').innerText)
-                     && !/\\*/.test(cell.querySelector('.jp-InputPrompt').innerText)""",
-            arg=check.element_handle(),
+            """([cell, before]) => {
+                const now = cell.querySelector('.jp-InputPrompt').innerText;
+                return now !== before && /\\d/.test(now);
+            }""",
+            arg=[check.element_handle(), before],
             timeout=ANSWERS_MS,
         )
         page.wait_for_timeout(300)
