@@ -9,6 +9,7 @@ course measures, but its device is the CPU.
 from __future__ import annotations
 
 import math
+import types
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -34,7 +35,9 @@ COMPILE_INSTEAD = (
 def install() -> None:
     """Make Triton, which has been imported, what it is in the simulators of this course."""
     import triton.testing
-    from triton.runtime import driver
+    from triton import language as tl
+    from triton.language import core
+    from triton.runtime import driver, interpreter
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.errors import InterpreterError
     from triton.runtime.interpreter import InterpretedFunction
@@ -66,6 +69,8 @@ def install() -> None:
 
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
         function = interpreted(self) if isinstance(self, JITFunction) else self
+        # Triton leaves its language patched behind a call, and the compiler cannot use it then.
+        scope = interpreter._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": core}))
         try:
             return call(function, *arguments, **options)
         except InterpreterError:
@@ -75,6 +80,8 @@ def install() -> None:
             raise TypeError(
                 f"{name} is a kernel, or a function for kernels: launch a kernel as {name}[grid](…)"
             ) from None
+        finally:
+            scope.restore()
 
     JITFunction.__call__ = InterpretedFunction.__call__ = called
     InterpretedFunction.__getattr__ = of_compiled_code

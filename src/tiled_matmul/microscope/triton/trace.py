@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tiled_matmul.microscope.cuda.errors import KernelError
 from tiled_matmul.microscope.table import Table, plural
 from tiled_matmul.microscope.table import table as show_table
 from tiled_matmul.microscope.triton.findings import TileFinding
@@ -34,12 +35,15 @@ def trace_tiles(kernel: Any, grid: Any, *args: Any, **options: Any) -> TileTrace
 
     Out of bounds, a load returns the content of the array's allocation, or outside that NaN (0 for
     integers), and a store writes nothing; both are findings. Raises TypeError or ValueError for a
-    launch that is not possible, and KernelError if the kernel raises an exception.
+    launch that is not possible, and KernelError if the kernel raises an exception, or if Triton's
+    compiler refuses what the interpreter ran.
     """
-    fn = _function(kernel)
+    jit = _jit(kernel)
+    fn = jit.fn
     arguments = _bind(fn, args, options)
     size = _grid(grid, arguments)
     from tiled_matmul.microscope.triton import interpreter
+    from tiled_matmul.microscope.triton.front_end import refusal
 
     copies: dict[int, Any] = {}
     arguments = {name: _on_cpu(name, value, copies) for name, value in arguments.items()}
@@ -50,6 +54,9 @@ def trace_tiles(kernel: Any, grid: Any, *args: Any, **options: Any) -> TileTrace
     held = [one for several in in_arguments for one in several]
     record, tensors = TileRecord([_array(*one) for one in held]), [tensor for *_, tensor in held]
     interpreter.run(fn, size, arguments, tensors, record)
+    refused = refusal(jit, arguments)
+    if refused:
+        raise KernelError(refused)
     for original, copy in copies.values():
         original.copy_(copy)
     return TileTrace(fn.__name__, size, record)
@@ -155,16 +162,16 @@ class TileTrace:
         return f"{self.name}: {programs} in a grid of {self.grid}; {verdict}"
 
 
-def _function(kernel: Any) -> Callable:
-    """Return the Python function under a kernel's decorators."""
-    inner = kernel
+def _jit(kernel: Any) -> Any:
+    """Return what `@triton.jit` made, which may be under other decorators."""
+    jit = inner = kernel
     while not inspect.isfunction(inner) and hasattr(inner, "fn"):
-        inner = inner.fn
+        jit, inner = inner, inner.fn
     if inner is kernel or not inspect.isfunction(inner):
         name = getattr(kernel, "__name__", None)
         description = type(kernel).__name__ + (f" {name!r} without it" if name else f" {kernel!r}")
         raise TypeError(NO_KERNEL.format(description))
-    return inner
+    return jit
 
 
 def _bind(fn: Callable, args: tuple, options: dict[str, Any]) -> dict[str, Any]:
