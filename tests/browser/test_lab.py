@@ -72,6 +72,10 @@ def lab(tmp_path_factory) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     home = tmp_path_factory.mktemp("home")
+    # All cells are in the page from the start, also those that are not in view.
+    settings = home / ".jupyter/lab/user-settings/@jupyterlab/notebook-extension"
+    settings.mkdir(parents=True)
+    (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
     environment = {name: x for name, x in os.environ.items() if not name.startswith("JUPYTER")}
     environment |= {"PYTHONPATH": str(copy / "src"), "HOME": str(home)}
     environment |= {"TILED_MATMUL_BACKEND": "simulator", "MAKEFLAGS": ""}

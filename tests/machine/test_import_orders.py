@@ -81,7 +81,7 @@ with watch() as traces:
     plus_one[1, 4](x)
 plus_one[2, 4](x[::2])
 assert x.copy_to_host().tolist() == [2, 1, 2, 1, 1, 0, 1, 0], x
-assert traces[0].global_stores.lanes == 4
+assert machine.gpu or traces[0].global_stores.lanes == 4  # a GPU ran the kernel itself
 
 y = torch.arange(8.0, device=machine.device)
 assert not trace_tiles(twice, (1,), y, 8).findings

@@ -179,8 +179,9 @@ def test_every_float32_near_a_float8_is_rounded_as_torch_does_it():
 
 @anywhere
 @pytest.mark.parametrize("to", [torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("of", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("how", [None, "rtz"])
+@pytest.mark.parametrize(
+    ("of", "how"), [(torch.float32, None), (torch.float64, None), (torch.float32, "rtz")], ids=str
+)
 def test_casts_to_16_bits(where, of, to, how):
     x = numbers(of, least=-30, most=18)
     x[6:8] = torch.tensor([1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-11 + 2.0**-40], dtype=torch.float64)
@@ -215,7 +216,8 @@ def test_floats_are_cut_off_to_integers_and_stop_at_the_largest(where, of, to):
     run(where, cast_kernel, x, out, N, TRITON[to], None)
     narrowest = to if to.itemsize > 1 else {torch.int8: torch.int16, torch.uint8: torch.uint16}[to]
     limits = torch.iinfo(narrowest)
-    exact = [0 if math.isnan(v) else v for v in x.double().tolist()]
+    nan = limits.min if of == torch.float64 and limits.min < 0 else 0  # seen on an H100
+    exact = [nan if math.isnan(v) else v for v in x.double().tolist()]
     whole = [max(limits.min, min(limits.max, int(v) if math.isfinite(v) else v)) for v in exact]
     wanted = [int(v) for v in whole]
     if to.itemsize == 1:
@@ -235,6 +237,8 @@ def test_what_does_not_compile_for_float8_is_refused():
         trace_tiles(add_kernel, (1,), x.to(E4M3), x.to(E4M3), N)
     with pytest.raises(KernelError, match="fp64 to fp8e5 does not compile"):
         trace_tiles(cast_kernel, (1,), x.double(), x.to(E5M2), N, tl.float8e5, None)
+    with pytest.raises(KernelError, match="a cast of fp64 to bf16 towards zero does not compile"):
+        trace_tiles(cast_kernel, (1,), x.double(), x.bfloat16(), N, tl.bfloat16, "rtz")
     with pytest.raises(KernelError, match="a cast to fp8e4nv towards zero does not compile"):
         trace_tiles(cast_kernel, (1,), x, x.to(E4M3), N, tl.float8e4nv, "rtz")
 

@@ -23,10 +23,9 @@ RAW_ROLE = re.compile(r"\{[\w:-]+\}`[^`]+`")
 
 def as_links(text: str, root: Path = ROOT) -> str:
     """Return Markdown with links in place of citations. Raises ValueError for an unknown key."""
-    known = sources(root / SOURCES)
 
     def linked(role: re.Match) -> str:
-        links = []
+        known, links = sources(root / SOURCES), []
         for key in re.split(r",\s*", role[1]):
             if key not in known:
                 raise ValueError(f"{key!r} is not in {SOURCES}")

@@ -93,6 +93,8 @@ def apply_fixes() -> None:
             if of == tl.float64:
                 raise TypeError(f"{of} to {scalar.name} does not compile: cast to float32 first")
             return TensorHandle(float8(values, scalar.name, to_zero), scalar)
+        if to_zero and handle.dtype.scalar == tl.float64:
+            raise TypeError(f"a cast of fp64 to {scalar.name} towards zero does not compile")
         if scalar.primitive_bitwidth < 16:
             return convert(self, handle, kind, rounding)
         return rounded(values, kind, to_zero)

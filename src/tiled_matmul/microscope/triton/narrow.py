@@ -3,7 +3,8 @@
 Conversions are those of NVIDIA's hardware, read off PTX for compute capability 9.0: to bfloat16 and
 float16 `cvt.rn` or `cvt.rz`, to float8 `cvt.rn.satfinite`, which rounds to nearest, ties to even,
 and turns what is too large, infinities too, into the largest number; to integers `cvt.rzi`, which
-cuts off, stops at the largest and smallest integer, and turns NaN into 0.
+cuts off and stops at the largest and smallest integer. On an H100, NaN of float32 and of 16 bits
+becomes 0, and NaN of float64 the smallest signed integer.
 Source: NVIDIA, PTX ISA, "cvt"; Open Compute Project, "OFP8 Formats".
 """
 
@@ -76,10 +77,12 @@ def integers(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return floats cut off to integers. 8-bit ones are the low bits of a 16-bit conversion."""
     of = np.dtype(f"{dtype.kind}2") if dtype.itemsize == 1 else dtype
     limits = np.iinfo(of)
+    nan = limits.min if values.dtype == np.float64 and of.kind == "i" else 0
     # The largest 64-bit integer is no float, so what reaches it is replaced, not clamped.
     values = np.trunc(values.astype(np.float64))
     high, low = values >= float(limits.max), values <= float(limits.min)
     inside = np.where(high | low | np.isnan(values), 0, values).astype(of)
+    inside = np.where(np.isnan(values), nan, inside)
     return np.where(high, limits.max, np.where(low, limits.min, inside)).astype(of).astype(dtype)
 
 
