@@ -314,3 +314,23 @@ def test_and_or_and_not_join_tiles_as_the_compiler_does(where):
     assert torch.equal(out[0], torch.where(inside, x, -1.0))
     assert torch.equal(out[1], torch.where(inside, -1.0, x))
     assert torch.equal(out[2], inside.float()) and torch.equal(out[3], x)
+
+
+@triton.jit
+def asserting_kernel(x, out, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    a = tl.load(x + i)
+    tl.device_assert(a < 100, "below 100")
+    tl.device_assert(a > 0, "above 0", mask=i < n)
+    tl.store(out + i, a)
+
+
+def test_an_assertion_that_does_not_hold_stops_the_kernel():
+    x = torch.ones(16, device=PLACE)
+    x[9:] = -1
+    trace_tiles(asserting_kernel, (1,), x, x.clone(), 9, 16)
+    with pytest.raises(KernelError, match="at line .* of asserting_kernel: above 0"):
+        trace_tiles(asserting_kernel, (1,), x, x.clone(), 10, 16)
+    x[0] = 100
+    with pytest.raises(KernelError, match="below 100"):
+        trace_tiles(asserting_kernel, (1,), x, x.clone(), 9, 16)
