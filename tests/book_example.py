@@ -8,6 +8,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tiled_matmul import ROOT
 from tiled_matmul.book import cells
+from tiled_matmul.book.citations import as_links
 from tiled_matmul.book.files import notebook_text
 from tiled_matmul.book.hygiene import refreshed_readme
 from tiled_matmul.ladder import LADDER
@@ -54,7 +55,7 @@ def example_notebook(root: Path = ROOT):
         (new_code_cell("# NBVAL_CHECK_OUTPUT\nprint([1, 2])"), stream),
         *(picture(number) for number in range(3)),
         (new_code_cell("claim()"), claim_output()),
-        (new_markdown_cell("## Sources\n\n{cite:p}`goto2008`"), None),
+        (new_markdown_cell(as_links("## Sources\n\n{cite:p}`goto2008`")), None),
     ]
     count = 0
     for index, (cell, outputs) in enumerate(pairs):
@@ -66,6 +67,8 @@ def example_notebook(root: Path = ROOT):
                 if "execution_count" in output:
                     output.execution_count = count
             cell.outputs = outputs
+            if cells.wants_fold(cell):
+                cell.metadata["jupyter"] = {"source_hidden": True}
     metadata = {"kernelspec": dict(cells.KERNELSPEC), "language_info": dict(cells.LANGUAGE)}
     notebook = new_notebook(cells=[cell for cell, _ in pairs], metadata=metadata)
     stamp(notebook)

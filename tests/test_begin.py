@@ -74,6 +74,8 @@ def test_what_binder_runs_sets_up_from_the_lock_and_installs_the_kernel(tmp_path
     assert (tmp_path / "log").read_text().splitlines() == [
         f"make .venv/.installed {index}",
         f"python -m ipykernel install --prefix /notebook {index}",
+        "python -m nbformat.sign chapters/*.ipynb exercises/*.ipynb exercises/solutions/*.ipynb "
+        + index,
     ]
     assert json.loads(CONTAINER.read_text())["containerEnv"] == {"PIP_EXTRA_INDEX_URL": index}
 

@@ -3,10 +3,9 @@
 A descriptor needs rows that begin at multiples of 16 bytes. With 1111 columns they do not, and the
 rungs below copy such a matrix: it is read, written and read again. What changed: tiles come by
 pointers again, with split-K. A matrix has a GRAIN, the largest of 8, 4, 2 and 1 that divides the
-length of its rows and their distance: so many elements are loaded at once, as their address is a
-multiple of their size. Copies past the registers, and so a pipeline, need 4 bytes. Of odd rows
-elements pass through registers one by one; there AHEAD loads the next tile before this one is
-multiplied. Source: NVIDIA, PTX, "cp.async" (4, 8 or 16 bytes, aligned).
+length of its rows and their distance: so many elements are loaded at once. Copies past the
+registers, and so a pipeline, need 4 bytes. Of odd rows elements pass through registers one by one;
+there AHEAD loads the next tile before this one is multiplied. Source: NVIDIA, PTX, "cp.async".
 """
 
 import torch

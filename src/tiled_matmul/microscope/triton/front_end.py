@@ -87,7 +87,8 @@ def _compiled(fn: Callable, *names: tuple) -> Compiled:
 
 
 def _for_compiler(value: Any) -> Any:
-    return compiled(value) if isinstance(value, InterpretedFunction) else value
+    made = isinstance(value, InterpretedFunction | JITFunction) and not isinstance(value, Compiled)
+    return compiled(value) if made and not getattr(value, "is_gluon", bool)() else value
 
 
 class Reader(code_generator.CodeGenerator):
@@ -103,10 +104,10 @@ class Reader(code_generator.CodeGenerator):
     def visit_Attribute(self, node: Any) -> Any:  # noqa: N802
         made = super().visit_Attribute(node)
         function = getattr(tl, node.attr, None)
-        if isinstance(getattr(made, "__self__", None), tl.tensor) and isinstance(
-            function, InterpretedFunction
-        ):
-            return code_generator.BoundJITMethod(made.__self__, compiled(function))
+        # A method of a tile, such as `sum`, is bound in the interpreter's way.
+        tile = getattr(made, "__self__", None) or next(iter(getattr(made, "args", ())), None)
+        if isinstance(tile, tl.tensor) and isinstance(function, InterpretedFunction | JITFunction):
+            return code_generator.BoundJITMethod(tile, compiled(function))
         return _for_compiler(made)
 
 
