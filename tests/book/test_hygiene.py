@@ -158,6 +158,10 @@ FAULTS = [
     (lambda n: n.metadata.kernelspec.update(name="conda-env"), r"kernelspec is .*conda-env"),
     (lambda n: n.metadata.update(widgets={}), r"unknown metadata 'widgets'"),
     (lambda n: n.cells.append(new_raw_cell("x", id="raw")), r"cell 11: a raw cell"),
+    (lambda n: code(n, 0).metadata.pop("jupyter"), r"cell 2: must be folded in JupyterLab"),
+    (lambda n: code(n, 2).metadata.update(jupyter={"source_hidden": True}),
+     r"cell 5: must be open in JupyterLab"),
+    (after(0, " {cite:p}`goto2008`"), r"cell 1: \{cite:p\}`goto2008` shows as it is in JupyterLab"),
     (lambda n: n.cells[0].update(source="An example"),
      r"must open with a Markdown cell that has a '# ' heading"),
 ]  # fmt: skip
