@@ -161,6 +161,8 @@ FAULTS = [
     (lambda n: code(n, 0).metadata.pop("jupyter"), r"cell 2: must be folded in JupyterLab"),
     (lambda n: code(n, 2).metadata.update(jupyter={"source_hidden": True}),
      r"cell 5: must be open in JupyterLab"),
+    (after(0, "\n\n$$\nx\n$$ (eq-x)"), r"cell 1: \$\$ \(eq-x\) shows as it is in JupyterLab"),
+    (after(0, "\n\n```{note}\nx\n```"), r"cell 1: ```\{note\} shows as it is in JupyterLab"),
     (after(0, " {cite:p}`goto2008`"), r"cell 1: \{cite:p\}`goto2008` shows as it is in JupyterLab"),
     (lambda n: n.cells[0].update(source="An example"),
      r"must open with a Markdown cell that has a '# ' heading"),

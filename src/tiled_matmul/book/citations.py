@@ -18,7 +18,10 @@ SOURCES = "references.bib"
 ROLE = re.compile(r"\{cite:p\}`([\w, -]+)`")
 # In the JSON of a notebook, quotation marks are escaped.
 LINK = re.compile(r'\[\([^\]]*\)\]\(\S+ \\?"cite:([\w, -]+)\\?"\)')
-RAW_ROLE = re.compile(r"\{[\w:-]+\}`[^`]+`")
+# What only the book's Markdown knows: roles, directives, and the names of equations.
+RAW_ROLE = re.compile(
+    r"\{[\w:-]+\}`[^`]+`|^(?:```+|:::+)\{[\w-]+\}.*$|^\$\$ *\([\w-]+\)$", re.MULTILINE
+)
 
 
 def as_links(text: str, root: Path = ROOT) -> str:
