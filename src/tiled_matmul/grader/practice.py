@@ -116,22 +116,38 @@ def _input(text: str) -> cells.Cell:
     return cells.Cell("code", "", text, cells.is_readable(text))
 
 
+def _shell() -> Any:
+    """Return the IPython that this runs in, or None."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    return get_ipython()
+
+
+_unkept: list[str] = []  # texts of cells that ran without a place in IPython's history
+
+
+def _keep(info: Any) -> None:
+    if not info.store_history:
+        _unkept.append(info.raw_cell)
+
+
+if (_here := _shell()) is not None:  # nbval runs cells so
+    _here.events.register("pre_run_cell", _keep)
+
+
 def _written(exercise: Exercise) -> tuple[str, int, str]:
     """Return (the answer with its helpers above it, the lines above it, a note or "").
 
     The answer is the latest version of its cell that this notebook ran, even if that raised an
     error: it is what `grade` will find in the file.
     """
-    try:
-        from IPython import get_ipython
-
-        shell = get_ipython()
-    except ImportError:
-        shell = None
+    shell = _shell()
     if shell is None:
         raise ValueError(sentence("notebook: elsewhere"))
     texts = list(shell.history_manager.input_hist_raw)
-    inputs = [_input(text) for text in texts]
+    inputs = [_input(text) for text in (*texts, *_unkept)]
     chosen = cells.latest(exercise, inputs)
     if chosen is None:
         names = {"entry": exercise.entry, "marker": exercise.marker}
