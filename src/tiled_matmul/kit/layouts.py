@@ -77,6 +77,11 @@ def grain(x: Any, stored: bool = False) -> int:
     return min(GRAIN // 2, layout_of(x).grain) if has_dense_axis(x) else 1
 
 
+def grains(a: Any, b: Any, out: Any) -> tuple[int, int, int]:
+    """Return the grains of the operands of a product; out is stored to."""
+    return grain(a), grain(b), grain(out, stored=True)
+
+
 def across(a: Any, b: Any) -> int:
     """Return how many of a and b have a grain of 1 and lie across K: a by columns, b by rows."""
     return sum(grain(x) == 1 and x.stride(0) == 1 for x in (a, b.T))

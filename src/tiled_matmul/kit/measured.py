@@ -17,7 +17,7 @@ from triton import cdiv
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.candidates import MOST_SPLITS, Choice, candidates, options
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import GRAIN, across, grain
+from tiled_matmul.kit.layouts import GRAIN, across, grains
 from tiled_matmul.models.waves import side_by_side
 
 # Of an H200: bytes in a microsecond that a product reads and writes at most, that tiles get from
@@ -131,8 +131,8 @@ class Product:
 def kind_of(a: Any, b: Any, out: Any) -> tuple[Product, tuple[int, int], int]:
     """Return what the rule looks at: the product, the GPU's capability, an element's bytes."""
     gpu = select().gpu
-    grains = grain(a), grain(b), grain(out, stored=True)
-    product = Product(a.shape[0], b.shape[1], a.shape[1], multiprocessors(), grains, across(a, b))
+    sizes = a.shape[0], b.shape[1], a.shape[1]
+    product = Product(*sizes, multiprocessors(), grains(a, b, out), across(a, b))
     return product, (9, 0) if gpu is None else gpu.capability, a.element_size()
 
 

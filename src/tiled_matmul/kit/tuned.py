@@ -25,7 +25,7 @@ import triton
 from tiled_matmul.files import load_as, replace_text
 from tiled_matmul.kit import plans
 from tiled_matmul.kit.candidates import Choice
-from tiled_matmul.kit.layouts import grain
+from tiled_matmul.kit.layouts import grains
 from tiled_matmul.kit.programs import withholding
 
 REPLAYS, SAMPLE_MS, MOST_LAUNCHES = 5, 0.3, 40  # of a graph; its launches take SAMPLE_MS
@@ -110,8 +110,8 @@ def milliseconds(call: Callable) -> float:
 
 def _kind(a: Any, b: Any, out: Any) -> str:
     sizes = "x".join(map(str, (a.shape[0], b.shape[1], a.shape[1])))
-    grains = grain(a), grain(b), grain(out, stored=True)
-    lie = ", ".join(f"{x.stride()} of {y}" for x, y in zip((a, b, out), grains, strict=True))
+    each = zip((a, b, out), grains(a, b, out), strict=True)
+    lie = ", ".join(f"{x.stride()} of {size}" for x, size in each)
     dtype = str(a.dtype).removeprefix("torch.")
     gpu = torch.cuda.get_device_name(a.device)
     return f"{sizes} {dtype}, {lie}, {gpu}, Triton {triton.__version__}"
