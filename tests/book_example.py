@@ -1,6 +1,5 @@
 """A small book in a folder, in order in every way, for tests to break one thing at a time."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from tiled_matmul.book.citations import as_links
 from tiled_matmul.book.files import notebook_text
 from tiled_matmul.book.hygiene import refreshed_readme
 from tiled_matmul.ladder import LADDER
+from tiled_matmul.measure import fingerprint, results
 from tiled_matmul.measure.claims import MIME
 
 KERNEL = "# kernel: cuda_naive::cuda_naive_kernel"
@@ -104,6 +104,7 @@ def record(
         "baseline": baseline, "ratio": ratio, "gpu": gpu,
         "driver": "" if gpu.startswith("CPU") else "580.1",
         "versions": {"numpy": "2.4.6"}, "date": "2026-11-21T10:00:00+00:00", "commit": "0123abc",
+        "kernel": "" if rung == baseline else fingerprint.of(rung),
     }  # fmt: skip
 
 
@@ -142,7 +143,7 @@ def example_book(root: Path) -> Path:
     (root / "intro.md").write_text(
         "# An example\n\n```{tiled-climb}\n```\n\n```{tiled-ladder}\n```\n"
     )
-    (root / "results" / "h200.json").write_text(json.dumps(records()))
+    results.save(root / "results" / "h200.json", (results.Record(**each) for each in records()))
     (root / "README.md").write_text("# R\n\n<!-- ladder:begin -->\n<!-- ladder:end -->\n")
     (root / "README.md").write_text(refreshed_readme(root))
     save(example_notebook(root), root / CHAPTER)

@@ -1,6 +1,7 @@
 """A file of counters with made-up numbers, for tests: what a GPU would have said."""
 
 from tiled_matmul.measure import counters
+from tiled_matmul.measure.records import Entry
 from tiled_matmul.models.program_order import BLOCK
 
 GPU = "NVIDIA H200"
@@ -39,14 +40,25 @@ def kernel(leave_out=(), **changes):
     }
 
 
-def file(launches, size=4096, gpu=GPU, unknown=()):
-    """Return what a file of the ladder holds; `launches` maps rungs to lists of stored kernels."""
-    return {
-        "provenance": dict.fromkeys(counters.PROVENANCE, "x") | {"gpu": gpu},
-        "setting": {"m": size, "n": size, "k": size, "dtype": "float32"},
-        "unknown": list(unknown),
-        "launches": launches,
-    }
+PROVENANCE = dict.fromkeys(counters.PROVENANCE, "x") | {
+    "gpu": GPU, "versions": {"ncu": "1"}, "date": "2026-11-21T12:00:00+00:00",
+}  # fmt: skip
+
+
+def values(kernels, unknown):
+    return {"kernels": kernels, "unknown": list(unknown)}
+
+
+def file(launches, size=4096, gpu=GPU, unknown=(), dtype="float32"):
+    """Return entries of the ladder; `launches` maps rungs to lists of stored kernels."""
+    run = PROVENANCE | {"gpu": gpu}
+    sizes = {"of": "ladder"} | dict.fromkeys("mnk", size) | {"dtype": dtype}
+    return [
+        Entry(
+            "a job", sizes | {"rung": name}, {"kernels": kernels, "unknown": list(unknown)}, {}, run
+        )
+        for name, kernels in launches.items()
+    ]
 
 
 ORDER_NUMBERS = {
@@ -74,8 +86,17 @@ def order_kernel(leave_out=(), **changes):
 
 
 def order_file(launches, gpu=GPU, unknown=(), block=BLOCK):
-    """Return what a file of orders holds; `launches` maps (edge, GROUP_M) to a stored kernel."""
-    return file({}, gpu=gpu, unknown=unknown) | {
-        "setting": {"dtype": "float16", "block": list(block)},
-        "launches": {counters.order_label(*place): [kernel] for place, kernel in launches.items()},
-    }
+    """Return entries of orders; `launches` maps (edge, GROUP_M), or a label, to a stored kernel."""
+    run = PROVENANCE | {"gpu": gpu}
+    setting = {"of": "order", "dtype": "float16", "block": list(block)}
+    labels = (x if isinstance(x, str) else counters.order_label(*x) for x in launches)
+    return [
+        Entry(
+            "a job",
+            setting | {"label": label},
+            {"kernels": [kernel], "unknown": list(unknown)},
+            {},
+            run,
+        )
+        for label, kernel in zip(labels, launches.values(), strict=True)
+    ]

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 from tiled_matmul.measure import search
+from tiled_matmul.measure.records import Entry
 
 ORIGIN = {
     "gpu": "NVIDIA H200",
@@ -33,6 +34,11 @@ def trial(setting, *ratios, variant=search.AS_IT_IS, **changes):
     return found | counts | changes | {"records": records}
 
 
-def file(*trials):
-    """Return what a file holds."""
-    return {"provenance": dict(ORIGIN), "trials": list(trials)}
+def file(*trials, **run):
+    """Return the entries of a file."""
+    entries = []
+    for each in trials:
+        case = {"setting": each["setting"], "variant": each["variant"]}
+        values = {x: y for x, y in each.items() if x not in case}
+        entries.append(Entry("a job", case, values, {"cuda_best": "0123"}, ORIGIN | run))
+    return entries

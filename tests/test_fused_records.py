@@ -1,11 +1,12 @@
 """models/epilogue.py and measure/fused.py: what is predicted, and what a file may hold."""
 
-import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
+from records_example import RUN, entry
 
 from tiled_matmul.measure import fused
+from tiled_matmul.measure import records as store
 from tiled_matmul.measure.fused import Case, Taken
 from tiled_matmul.models.epilogue import Layer
 
@@ -39,18 +40,27 @@ def test_every_layer_is_measured_once():
     assert all(case.layer.flops > 0 for case in found)
 
 
+def layer(case, ms, **changes):
+    """Return what is stored of a layer."""
+    return entry({"of": "layer", **asdict(case)} | changes, {"ms": ms, "spreads": {"torch": 0.01}})
+
+
 def test_a_file_is_read_as_it_was_written(tmp_path):
-    case = Case(64, 32, 16, "GELU + residual")
-    taken = [Taken(case, {"torch": 0.5, "triton_fused": 0.25}, {"torch": 0.01})]
+    case, ms = Case(64, 32, 16, "GELU + residual"), {"torch": 0.5, "triton_fused": 0.25}
     path = tmp_path / "gpu.json"
-    path.write_text(fused.as_text({"gpu": "a GPU"}, taken, {"bytes": {}}), encoding="utf-8")
-    more, read = fused.load(path)
-    assert read == taken and more == {"provenance": {"gpu": "a GPU"}, "bytes": {}}
-    assert read[0].ratio() == 2
-    stored = json.loads(path.read_text(encoding="utf-8"))
+    more = [
+        entry({"of": "bytes", "name": "64×32×16"}, {"kernels": [{"read": 3}]}),
+        entry({"of": "compiled", "name": "a layer"}, ms),
+    ]
+    store.save(path, fused.SUITE, [layer(case, ms), *more])
+    others, read = fused.load(path)
+    assert read == [Taken(case, ms, {"torch": 0.01})] and read[0].ratio() == 2
+    assert others.pop("provenance") == RUN
+    assert others == {
+        "blocks": {}, "bytes": {"64×32×16": [{"read": 3}]}, "compiled": {"a layer": ms}
+    }  # fmt: skip
     times = {"torch": 1}, {"torch": 0, "triton_fused": 1}
-    for change in ({"steps": "tanh"}, *({"ms": ms} for ms in times)):
-        wrong = stored | {"layers": [stored["layers"][0] | change]}
-        path.write_text(json.dumps(wrong), encoding="utf-8")
+    for wrong in (layer(case, ms, steps="tanh"), *(layer(case, each) for each in times)):
+        store.save(path, fused.SUITE, [wrong])
         with pytest.raises(ValueError, match="gpu.json"):
             fused.load(path)

@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tiled_matmul import ROOT
+from tiled_matmul.measure.suite import short_name
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NEWEST_OWN = {"triton"}
@@ -307,7 +308,7 @@ def test_gpu_refresh_packs_what_there_is_and_tells_the_truth(checkout, command, 
 
 def test_results_are_named_after_the_gpu():
     gpus = "NVIDIA H200", "NVIDIA GeForce RTX 4090", "Tesla T4", "NVIDIA A100-SXM4-80GB"
-    names = list(map(load_tool("machine_name").short_name, gpus))
+    names = list(map(short_name, gpus))
     assert names == ["h200", "rtx-4090", "t4", "a100-sxm4-80gb"]
 
 

@@ -1,4 +1,4 @@
-"""The command line: `python -m tiled_matmul doctor | ladder | bench | trace | notebooks | …`.
+"""The command line: `python -m tiled_matmul doctor | ladder | bench | measure | trace | …`.
 
 A usage error prints one line to standard error and exits with status 2; Ctrl-C exits with 130.
 """
@@ -25,6 +25,7 @@ from tiled_matmul.book import add_parser as add_notebooks
 from tiled_matmul.commands.bench import add_parser as add_bench
 from tiled_matmul.commands.doctor import add_parser as add_doctor
 from tiled_matmul.commands.ladder import add_parser as add_ladder
+from tiled_matmul.commands.measure import add_parser as add_measure
 from tiled_matmul.commands.trace import add_parser as add_trace
 from tiled_matmul.grader.cli import add_parsers as add_grader
 
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     add_doctor(commands)
     add_ladder(commands)
     add_bench(commands)
+    add_measure(commands)
     add_trace(commands)
     add_notebooks(commands)
     add_grader(commands)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from book_example import CHAPTER, example_book, example_notebook, records, save
+from records_example import entry
 
 from tiled_matmul import ROOT
 from tiled_matmul.book import generated as tables
@@ -16,7 +17,8 @@ from tiled_matmul.book.citations import as_citations
 from tiled_matmul.book.files import built_for, chapters, checked_address, toc_files
 from tiled_matmul.book.offline import css_requests, outside_requests
 from tiled_matmul.ladder import LADDER
-from tiled_matmul.measure import claims
+from tiled_matmul.measure import claims, results
+from tiled_matmul.measure import records as store
 from tiled_matmul.measure.results import Record
 
 
@@ -31,7 +33,7 @@ def test_the_ladder_shows_each_rung_once_and_each_baseline():
         assert markdown.count(f"| {rung.title} |") == 1
     assert "| cuBLAS | 100% | 68.7 TFLOP/s | 2 | 4096³ |  |" in markdown
     assert "| Loops 1 in Python | 25% | 0.0655 GFLOP/s | 8 | 64³ | 1 |" in markdown
-    assert "**NVIDIA H200**, float32, measured 2026-11-21" in markdown
+    assert "**NVIDIA H200**, float32, measured 2026-11-21 (0123abc):" in markdown
 
 
 def test_a_rung_stands_beside_the_baseline_in_its_own_dtype():
@@ -263,7 +265,8 @@ def test_faults_are_named_and_without_an_address_nothing_leads_to_a_repository(t
     book = example_book(tmp_path)
     entries = [entry for entry in records() if entry["rung"] != "cuda_naive"]
     entries = [e for e in entries if (e["rung"], e["dtype"]) != ("cublas", "float16")]
-    (book / "results" / "h200.json").write_text(json.dumps(entries))
+    made = (Record(**each) for each in entries)
+    results.save(book / "results" / "h200.json", made)
     notebook = example_notebook()
     notebook.cells[4].source += "\nprint(3)"
     notebook.cells[-2].outputs = []
@@ -299,23 +302,30 @@ def test_an_unusable_address_stops_the_build(tmp_path, monkeypatch):
 def test_counters_say_how_many_agree_and_which_do_not(tmp_path):
     stored = ROOT / "results" / "patterns" / "h200.json"
     text, faults = tables.counters_markdown(stored)
-    cases = json.loads(stored.read_text())["cases"]
+    cases = {each.case["name"]: each.values for each in store.load(stored, "patterns")}
     differing = [name for name, case in cases.items() if set(case) & {"rearranged", "unexplained"}]
     assert faults == [] and differing and all(name in text for name in differing)
     assert f"{len(cases)} launches of" in text and "NVIDIA H200" in text
     broken = tmp_path / "counters.json"
     broken.write_text('{"cases": {}}')
-    assert "provenance" in tables.counters_markdown(broken)[1][0]
+    assert "key 'format' is missing" in tables.counters_markdown(broken)[1][0]
+    store.save(broken, "patterns", [])
+    assert tables.counters_markdown(broken) == ("", ["counters.json holds no case"])
 
 
 def test_speed_is_read_from_the_results(tmp_path):
     text, faults = tables.speed_markdown(ROOT / "results" / "interpreter" / "h200.json")
     assert faults == [] and "128 × 128" in text and "Numba's own simulator" in text
     times = {"numba": [60.0], "launch": [1.0, 2.0, 3.0], "trace": [6.0]}
-    taken = {"n": 64, "tile": 16, "cpu": "a CPU", "date": "2026-01-02T03:04:05", "seconds": times}
     path = tmp_path / "speed.json"
-    path.write_text(json.dumps(taken))
+    taken = [
+        entry({"way": way, "n": 64, "tile": 16}, {"seconds": seconds}, gpu="a CPU")
+        for way, seconds in times.items()
+    ]
+    store.save(path, "interpreter", taken)
     text, _ = tables.speed_markdown(path)
-    assert "| a launch | 2 | 30 |" in text and "(a CPU, 2026-01-02)" in text
-    path.write_text("{}")
-    assert "seconds" in tables.speed_markdown(path)[1][0]
+    assert "| a launch | 2 | 30 |" in text and "(a CPU, 2026-11-21 (abc1234))" in text
+    store.save(path, "interpreter", taken[1:])
+    assert "numba" in tables.speed_markdown(path)[1][0]
+    store.save(path, "interpreter", [])
+    assert tables.speed_markdown(path)[1]

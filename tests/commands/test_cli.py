@@ -87,7 +87,7 @@ def test_an_unreadable_results_file_is_refused_and_kept(capsys, tmp_path):
     path.write_text('[{"rung": "x"}]')
     status, out, err = run(capsys, "bench", "--rungs", "njit_ikj", "--json", str(path), *QUICK)
     assert (status, out) == (2, "")
-    assert f"{path}, record 1: key 'm' is missing" in err
+    assert f"{path} must hold an object with format, suite, runs, records; it holds a list" in err
     assert path.read_text() == '[{"rung": "x"}]'
 
 

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import math
-import sys
-from dataclasses import replace
 
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tiled_matmul import ROOT  # noqa: E402
 from tiled_matmul.check import assert_matmul, poison  # noqa: E402
 from tiled_matmul.kit import measured  # noqa: E402
 from tiled_matmul.kit.layouts import GRAIN, across, grain  # noqa: E402
 from tiled_matmul.kit.measured import POINTERS, TILES, Product  # noqa: E402
 from tiled_matmul.ladder import triton_best  # noqa: E402
 from tiled_matmul.measure import results  # noqa: E402
-
-SURVEY = ROOT / "results" / "survey" / "h200.json"
-
-
-def survey_tool():
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import survey
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
-    return survey
 
 
 def test_a_long_product_takes_longer_and_splits_share_it():
@@ -102,31 +88,6 @@ def test_other_gpus_and_float32_get_what_the_model_picks():
     for capability, bytes_each in (((8, 0), 2), ((12, 0), 2), ((9, 0), 4)):
         wanted = triton_best.pick(100, 100, 1001, 132, capability, bytes_each)
         assert triton_best.chosen(product, capability, bytes_each) == wanted
-
-
-def test_the_costs_decide_well_on_the_survey():
-    survey = survey_tool().Survey(SURVEY)
-    guesses = [each.predicted(tile) for each, tile in zip(survey.seen, survey.tiles, strict=True)]
-    lost = survey.lost(guesses)
-    assert len(lost) == len(survey.taken) == 420
-    assert min(lost) >= 1 and math.exp(sum(map(math.log, lost)) / len(lost)) < 1.05
-    # Costs that say nothing about a tile decide badly, and the test can tell.
-    same = [[tile[0]] * len(tile) for tile in guesses]
-    assert math.exp(sum(map(math.log, survey.lost(same))) / len(lost)) > 1.2
-
-
-def test_the_fit_gets_better_and_never_worse():
-    tool = survey_tool()
-    survey = tool.Survey(SURVEY)
-    survey.tiles = [replace(tile, start=3, latency=0.5, share=0.3) for tile in survey.tiles]
-
-    def wrong():
-        pairs = zip(survey.seen, survey.tiles, strict=True)
-        return survey.wrong([each.predicted(tile) for each, tile in pairs])
-
-    before = wrong()
-    tool.better(survey, 2)
-    assert wrong() < before
 
 
 @pytest.mark.gpu

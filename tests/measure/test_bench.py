@@ -24,6 +24,7 @@ class FakeRung:
     matmul: Any
     device: str = "cpu"
     layout: str = "nn"
+    fingerprint: str = "0123"
 
 
 def right(a, b, out=None):

@@ -1,10 +1,12 @@
 """Drawn shapes: the same for everyone, stored with their times, summarised."""
 
-import json
+from dataclasses import replace
 
 import pytest
+from records_example import entry
 
 from tiled_matmul.measure import drawn
+from tiled_matmul.measure import records as store
 from tiled_matmul.measure.drawn import BASELINE, Drawn, Taken
 
 
@@ -66,34 +68,49 @@ def test_the_table_has_a_row_for_each_rung_and_kind_of_sizes():
     assert rows[0]["lowest"] == pytest.approx(1 / 5) and rows[1]["lowest"] == pytest.approx(1 / 6)
 
 
-def test_what_is_written_is_read_again():
-    text = drawn.as_text(1, {"gpu": "a GPU"}, list(reversed(taken())))
-    assert drawn.parse(json.loads(text)) == (1, {"gpu": "a GPU"}, taken())
+def entries(seed, found, **run):
+    """Return what is stored of products."""
+    return [
+        entry(drawn.case_of(seed, t.product), {"ms": t.ms, "spreads": t.spreads}, **run)
+        for t in found
+    ]
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    path = tmp_path / "a.json"
+    store.save(path, drawn.SUITE, entries(1, reversed(taken()), gpu="a GPU"))
+    seed, provenance, found = drawn.load(path)
+    assert (seed, provenance["gpu"], found) == (1, "a GPU", taken())
     both = {BASELINE: 1.0, "r": 2.0}
     float32 = [Taken(each, both, both) for each in drawn.drawn(4, 3, float32=True)]
-    assert drawn.parse(json.loads(drawn.as_text(4, {}, float32))) == (4, {}, float32)
+    assert drawn.parse(entries(4, float32))[::2] == (4, float32)
+
+
+def changed(number, case=(), ms=None):
+    """Return the entries of six products, one of them changed."""
+    stored = entries(1, taken())
+    each = stored[number]
+    values = each.values if ms is None else {"ms": ms, "spreads": {}}
+    stored[number] = replace(each, case=each.case | dict(case), values=values)
+    return stored
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("stored", "message"),
     [
-        (lambda stored: stored.update(seed=2), "number 0 of seed 2 is "),
-        (lambda stored: stored["products"][3].update(m=7), "number 3 of seed 1 is "),
-        (lambda stored: stored["products"][3]["ms"].pop(BASELINE), "has no times: {'r': 4.0}"),
-        (lambda stored: stored["products"][3]["ms"].update(r=0), "has no times"),
+        (entries(2, taken()), "number 0 of seed 2 is "),
+        (changed(3, {"m": 7}), "number 3 of seed 1 is "),
+        (changed(3, {"seed": 2}), r"products of several seeds: \[1, 2\]"),
+        (changed(3, ms={"r": 4.0}), "has no times: {'r': 4.0}"),
+        (changed(3, ms={BASELINE: 1.0, "r": 0}), "has no times"),
+        ([], "there is no product"),
+        ([entry({}, {})], r"h200\.json is not a file of the suite 'drawn'"),
     ],
 )
-def test_another_file_is_refused(change, message):
-    stored = json.loads(drawn.as_text(1, {}, taken()))
-    change(stored)
-    with pytest.raises(ValueError, match=message):
-        drawn.parse(stored)
-
-
-def test_a_file_that_is_none_is_named(tmp_path):
+def test_another_file_is_refused(tmp_path, stored, message):
     path = tmp_path / "h200.json"
-    path.write_text('{"products": [{}]}')
-    with pytest.raises(ValueError, match=r"h200\.json is not a file of drawn shapes"):
+    store.save(path, drawn.SUITE, stored)
+    with pytest.raises(ValueError, match=message):
         drawn.load(path)
 
 

@@ -1,10 +1,10 @@
 """The records of chapter 15 are read whole, and a file that holds something else is refused."""
 
-import json
-
 import pytest
+from records_example import entry
 
 from tiled_matmul.measure import fp8, groups
+from tiled_matmul.measure import records as store
 
 
 def test_records_of_fp8():
@@ -35,32 +35,33 @@ def test_records_of_groups():
     assert all(us > 0 for us in host.values())
 
 
+SIZES = dict.fromkeys("mnk", 1)
+
+
 @pytest.mark.parametrize(
     ("module", "stored", "message"),
     [
-        (fp8, {"times": []}, "is not a file of products of 8-bit floats: KeyError"),
+        (fp8, entry({"of": "time"}, {}), "is not a file of the suite 'fp8': KeyError"),
         (
             fp8,
-            {"times": [{"shape": [1, 1, 1], "mode": "row", "ms": {"torch": 1}}], "model": []},
+            entry({"of": "time", "mode": "row"} | SIZES, {"ms": {"torch": 1}}),
             "row has no times",
         ),
-        (groups, {"host_us": {}}, "is not a file of batches and groups: KeyError"),
+        (groups, entry({}, {}), "is not a file of the suite 'groups': KeyError"),
         (
             groups,
-            {
-                "cases": [
-                    {"case": "2 × 1×1×1", "what": "", "count": 2, "n": 1, "k": 1, "flops": 4}
-                    | {"by_columns": False, "ms": {"torch": 1.0, "rung": 0.0}}
-                ],
-                "host_us": {},
-            },
+            entry(
+                {"of": "batch", "what": "", "count": 2, "by_columns": False} | SIZES,
+                {"flops": 4, "ms": {"torch": 1.0, "rung": 0.0}},
+                job="2 × 1×1×1",
+            ),
             "2 × 1×1×1 has no times",
         ),
     ],
 )
 def test_other_files_are_refused(tmp_path, module, stored, message):
     path = tmp_path / "h200.json"
-    path.write_text(json.dumps(stored))
+    store.save(path, module.SUITE, [stored])
     with pytest.raises(ValueError, match=message) as error:
         module.load(path)
     assert str(path) in str(error.value)

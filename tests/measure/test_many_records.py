@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from dataclasses import replace
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from tiled_matmul import ROOT
 from tiled_matmul.book.files import parse_notebook
 from tiled_matmul.measure import many
+from tiled_matmul.measure import records as store
 from tiled_matmul.models.many import channels, received
 from tiled_matmul.plots import many as figures
 
@@ -77,8 +77,7 @@ def test_records_are_found_by_the_gpu_s_name_and_in_order(tmp_path):
         many.records("h200", tmp_path)
     for path in (PAIR, FOUR):  # and one of three, which the chapter has no place for
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    three = json.loads(PAIR.read_text()) | {"ranks": 3}
-    (tmp_path / "h200-x3.json").write_text(json.dumps(three))
+    (tmp_path / "h200-x3.json").write_bytes(PAIR.read_bytes())
     assert list(many.records("h200", tmp_path)) == [2, 4]
 
 
@@ -97,14 +96,16 @@ def test_a_product_that_was_not_measured_and_a_wrong_file(tmp_path):
     assert pair.find(4096, 4096, 4096).dtype == "float16"
     with pytest.raises(ValueError, match="7×7×7 float16 was not measured"):
         pair.find(7, 7, 7)
-    stored = json.loads(PAIR.read_text())
-    stored["times"][0]["times"]["product"]["ms"] = 0
+    stored = store.load(PAIR, many.SUITE)
+    number = next(i for i, each in enumerate(stored) if each.case["of"] == "time")
+    none = stored[number].values | {"product": {"ms": 0, "spread": 0}}
+    stored[number] = replace(stored[number], values=none)
     wrong = tmp_path / "wrong.json"
-    wrong.write_text(json.dumps(stored))
-    with pytest.raises(ValueError, match="wrong.json.*has a time that is none"):
+    store.save(wrong, many.SUITE, stored)
+    with pytest.raises(ValueError, match=r"wrong\.json.*has a time that is none"):
         many.load(wrong)
-    wrong.write_text("{}")
-    with pytest.raises(ValueError, match="is not a file of products over several GPUs"):
+    store.save(wrong, many.SUITE, [each for each in stored if each.case["of"] != "sends"])
+    with pytest.raises(ValueError, match=r"wrong\.json: nothing was measured of sends"):
         many.load(wrong)
 
 

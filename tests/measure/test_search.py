@@ -6,12 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 from search_example import ORIGIN, file, record, trial
-from test_make import load_tool
 
+from tiled_matmul.measure import records as store
 from tiled_matmul.measure import search
+from tiled_matmul.measure.records import Entry
 from tiled_matmul.problem import Problem
 
-LARGE, SMALL = search.SETTINGS[0], search.SETTINGS[9]
+LARGE, SMALL, MISFIT = (search.SETTINGS[i] for i in (0, 9, 4))
 
 
 def test_every_setting_fits_together_and_none_is_there_twice():
@@ -40,10 +41,10 @@ def test_a_job_for_each_setting_and_each_variant():
 
 
 def test_a_file_comes_back_as_it_was_stored(tmp_path):
-    stored = file(trial(LARGE, 1.01, 0.3), trial(SMALL, 0.99, 1.02, registers=168), trial(SMALL))
+    stored = file(trial(LARGE, 1.01, 0.3), trial(SMALL, 0.99, 1.02, registers=168), trial(MISFIT))
     path = tmp_path / "gpu.json"
-    path.write_text(search.as_text(stored["provenance"], stored["trials"]))
-    assert json.loads(path.read_text()) == stored
+    store.save(path, search.SUITE, stored)
+    assert store.load(path, search.SUITE) == stored
     large, small, failed = search.load(path)
     assert (large.setting, large.registers, large.same_bank) == (LARGE, 248, 0)
     assert large.record(4096).ratio == 1.01 and large.record(4096).gpu == "NVIDIA H200"
@@ -82,18 +83,18 @@ def test_a_trial_that_failed_has_a_line_too():
         (file(trial(LARGE)), "no setting was measured"),
         (file(trial(LARGE, 1, 1, registers=0)), "registers cannot be 0"),
         (file(trial(LARGE, 1, 1, same_bank=1.5)), "same_bank cannot be 1.5"),
-        (file(trial(LARGE, 1, 1)) | {"provenance": ORIGIN | {"driver": ""}}, "lacks driver"),
+        (file(trial(LARGE, 1, 1), driver=""), "lacks driver"),
         (
             file(trial(LARGE, 1, 1) | {"records": [record(64, 1) | {"time_ms": 0}]}),
             "division by zero",
         ),
         (file(trial(LARGE, 1, 1) | {"records": [record(64, 1) | {"ratio": -1}]}), "ratio must be"),
-        ({"trials": []}, "not a file of a search"),
+        ([replace(file(trial(LARGE, 1, 1))[0], case={})], "not a file of the suite 'search'"),
     ],
 )
 def test_a_faulty_file_is_refused(tmp_path, stored, says):
     path = tmp_path / "gpu.json"
-    path.write_text(json.dumps(stored))
+    store.save(path, search.SUITE, stored)
     with pytest.raises(ValueError, match=says):
         search.load(path)
 
@@ -114,42 +115,31 @@ def test_nothing_is_measured_without_a_gpu():
 # The program.
 
 
-@pytest.fixture
-def tool():
-    return load_tool("search")
-
-
-def test_the_program_writes_what_its_processes_answer(tool, tmp_path, monkeypatch, capsys):
+def test_the_suite_takes_what_its_processes_answer(monkeypatch):
     def answer(command, **options):
         setting, variant = search.JOBS[int(command[3])]
-        found = trial(setting, 1.0, 0.5, variant=variant)
         if setting == SMALL:
             return SimpleNamespace(stdout="", stderr="Traceback\nOUT_OF_RESOURCES", returncode=1)
-        said = f"noise\n{tool.ANSWER}{json.dumps(found)}\n"
+        (found,) = file(trial(setting, 1.0, 0.5, variant=variant))
+        said = f"noise\n{search.ANSWER}{json.dumps([found.case, found.values])}\n"
         return SimpleNamespace(stdout=said, stderr="", returncode=0)
 
-    monkeypatch.setattr(tool.subprocess, "run", answer)
-    monkeypatch.setattr(search, "provenance", lambda: ORIGIN)
-    tool.take(tmp_path / "new" / "gpu.json")
-    trials = search.load(tmp_path / "new" / "gpu.json")
+    monkeypatch.setattr(search.subprocess, "run", answer)
+    prints = {"cuda_best": "0123"}
+    trials = search.parse([Entry("search", *each, prints, ORIGIN) for each in search.take()])
     assert [(t.setting, t.variant) for t in trials] == list(search.JOBS)
     failed = [t for t in trials if not t.records]
     assert [(t.setting, t.error) for t in failed] == [(SMALL, "OUT_OF_RESOURCES")]
-    said = capsys.readouterr().out
-    assert f"{len(trials) - 1} of {len(trials)} measured" in said
-    assert "best at 4096: " in said
 
 
-def test_nothing_is_written_where_nothing_was_measured(tool, tmp_path, monkeypatch):
+def test_where_nothing_was_measured_there_is_no_record(monkeypatch):
     silent = SimpleNamespace(stdout="", stderr="", returncode=3)
-    monkeypatch.setattr(tool.subprocess, "run", lambda *command, **options: silent)
-    monkeypatch.setattr(search, "provenance", lambda: ORIGIN)
-    with pytest.raises(ValueError, match="no setting was measured"):
-        tool.take(tmp_path / "gpu.json")
-    assert not (tmp_path / "gpu.json").exists()
+    monkeypatch.setattr(search.subprocess, "run", lambda *command, **options: silent)
+    with pytest.raises(ValueError, match="no setting was measured: ended with 3"):
+        list(search.take())
 
 
-def test_a_refused_setting_is_an_answer(tool, tmp_path, monkeypatch):
+def test_a_refused_setting_is_an_answer(tmp_path, monkeypatch):
     wrong = replace(LARGE, tile_k=3)
     monkeypatch.setattr(search, "JOBS", ((wrong, search.AS_IT_IS),))
 
@@ -158,14 +148,14 @@ def test_a_refused_setting_is_an_answer(tool, tmp_path, monkeypatch):
             setting.constants(True)
 
     monkeypatch.setattr(search, "run", refuse)
-    found = tool.trial(0, str(tmp_path / "lock"))
-    assert "do not fit together" in found["error"] and found["setting"]["tile_k"] == 3
+    case, values = search.trial(0, str(tmp_path / "lock"))
+    assert "do not fit together" in values["error"] and case["setting"]["tile_k"] == 3
 
 
-def test_processes_take_turns(tool, tmp_path):
+def test_processes_take_turns(tmp_path):
     import fcntl
 
-    with tool.in_turn(str(tmp_path / "lock")), open(tmp_path / "lock") as other:
+    with search.in_turn(str(tmp_path / "lock")), open(tmp_path / "lock") as other:
         with pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with open(tmp_path / "lock") as other:
@@ -174,6 +164,6 @@ def test_processes_take_turns(tool, tmp_path):
 
 @pytest.mark.gpu
 def test_a_setting_is_measured_on_the_gpu():
-    found = search.run(SMALL, edges=(512,), budget_s=0.1)
+    _, found = search.run(SMALL, edges=(512,), budget_s=0.1)
     assert found["registers"] > 64 and found["multiply_adds"] >= 512
     assert 0.05 < found["records"][0]["ratio"] < 5

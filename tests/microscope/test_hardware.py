@@ -1,20 +1,25 @@
 """The interpreter counts what a GPU's counters count: the stored counters of one, case by case.
 
-`STORED` was taken by `tools/take_counters.py patterns` from `counted_kernels.CASES`.
+`STORED` was taken by `measure patterns` from `specimens.kernels.CASES`.
 """
 
 import dataclasses
-import json
 from collections import Counter
 
 import numpy as np
 import pytest
-from counted_kernels import CASES, cuda_coalesced_kernel, load_strided, tree_sum_interleaved
 from numba import cuda, float64
 
 from tiled_matmul import ROOT
 from tiled_matmul.kit.intrinsics import commit_copies, copy_async, wait_copies
+from tiled_matmul.measure import records
 from tiled_matmul.microscope.cuda import hardware, trace
+from tiled_matmul.specimens.kernels import (
+    CASES,
+    cuda_coalesced_kernel,
+    load_strided,
+    tree_sum_interleaved,
+)
 
 STORED = ROOT / "results" / "patterns" / "h200.json"
 BY_NAME = {case.name: case for case in CASES}
@@ -97,10 +102,11 @@ def in_fours(name):
 @pytest.fixture(scope="module")
 def stored() -> dict:
     """The file, with each case's counters by name."""
-    whole = json.loads(STORED.read_text(encoding="utf-8"))
-    for case in whole["cases"].values():
-        case |= zip(whole["metrics"], case.pop("counters"), strict=True)
-    return whole
+    entries = records.load(STORED, "patterns")
+    cases = {each.case["name"]: dict(each.values) for each in entries}
+    for case in cases.values():
+        case |= case.pop("counters")
+    return {"cases": cases, "provenance": entries[-1].run}
 
 
 def traced(case, kernel=None, arguments=None):

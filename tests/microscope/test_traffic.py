@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from counted_kernels import CASES
 from numba import cuda
 
 from tiled_matmul.kit.backend import select
@@ -10,6 +9,7 @@ from tiled_matmul.kit.launch import launch
 from tiled_matmul.ladder import cuda_coalesced, cuda_naive
 from tiled_matmul.microscope.cuda import trace, traffic
 from tiled_matmul.problem import Problem
+from tiled_matmul.specimens.kernels import CASES
 
 KERNELS = {
     "cuda_naive": cuda_naive.cuda_naive_kernel,

@@ -6,7 +6,6 @@ that no table is incomplete without a warning.
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
 from collections import Counter
@@ -23,6 +22,8 @@ from tiled_matmul.book.files import (
     parse_notebook,
     read_text,
 )
+from tiled_matmul.measure import records
+from tiled_matmul.measure.records import when
 
 STAMP_KEYS = ("gpu", "driver", "cpu", "versions", "date", "seconds", "code_hash")
 PACKAGES = ("python", "torch", "triton", "numba", "numba-cuda", "numpy", "matplotlib")
@@ -89,10 +90,10 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
         if not rows:
             continue
         machine = ", ".join(dict.fromkeys(record.gpu for record in shown))
+        measured = when({"date": r.date, "commit": r.commit} for _, _, r in rows)
         baseline = " or ".join(
             dict.fromkeys(BASELINE_TITLES.get(r.baseline, r.baseline) for r in shown)
         )
-        dates = sorted(record.date[:10] for record in shown)
         table = markdown_table(
             ("rung", f"of {baseline}", "rate", "time (ms)", "M × N × K", "chapter"),
             (
@@ -108,7 +109,7 @@ def ladder_markdown(records: Sequence[Any], rungs: Sequence[Any]) -> tuple[str, 
             ),
             right=" rrrrr",
         )
-        parts.append(f"**{machine}**, {dtype}, measured {dates[-1]}:\n\n{table}")
+        parts.append(f"**{machine}**, {dtype}, measured {measured}:\n\n{table}")
     return "\n\n".join(parts), faults
 
 
@@ -228,11 +229,17 @@ def claims_markdown(root: Path = ROOT) -> tuple[str, list[str]]:
 def counters_markdown(path: Path) -> tuple[str, list[str]]:
     """Return (the launches whose GPU counters differ from the trace, with the reason, faults)."""
     try:
-        stored = json.loads(read_text(path))
-        cases, taken = stored["cases"], stored["provenance"]
-    except (ValueError, KeyError, OSError) as error:
+        entries = records.load(path, "patterns")
+        cases = {each.case["name"]: each.values for each in entries}
+        runs = [each.run for each in entries]
+        where = dict.fromkeys(
+            f"{run['gpu']}, driver {run['driver']}, Nsight Compute {run['versions']['ncu']}"
+            for run in runs
+        )
+    except (ValueError, KeyError) as error:
         return "", [f"{path.name}: {error!r}"]
-    faults = [] if cases else [f"{path.name} holds no case"]
+    if not cases:
+        return "", [f"{path.name} holds no case"]
     kinds = {
         "merged_shared_loads": "shared loads",
         "rearranged": "global accesses",
@@ -244,15 +251,14 @@ def counters_markdown(path: Path) -> tuple[str, list[str]]:
         for kind, differs in kinds.items()
         if kind in case
     ]
-    where = f"{taken['gpu']}, driver {taken['driver']}, Nsight Compute {taken['versions']['ncu']}"
     kernels = len({case["kernel"] for case in cases.values()})
     text = (
-        f"{len(cases)} launches of {kernels} kernels were counted on {where}, "
-        f"{taken['date'][:10]}. In {len(cases) - len(rows)} of them every count is equal. In the "
+        f"{len(cases)} launches of {kernels} kernels were counted on {' and '.join(where)}, "
+        f"{when(runs)}. In {len(cases) - len(rows)} of them every count is equal. In the "
         "others the compiler changed what the source says, but for one, which we cannot explain:"
         "\n\n"
     )
-    return text + markdown_table(("launch", "what differs", "why"), rows), faults
+    return text + markdown_table(("launch", "what differs", "why"), rows), []
 
 
 def speed_markdown(path: Path) -> tuple[str, list[str]]:
@@ -261,9 +267,9 @@ def speed_markdown(path: Path) -> tuple[str, list[str]]:
     As everywhere in this module, the second value lists the faults.
     """
     try:
-        taken = json.loads(read_text(path))
-        median = {name: statistics.median(times) for name, times in taken["seconds"].items()}
-        n, tile, cpu, date = (taken[key] for key in ("n", "tile", "cpu", "date"))
+        entries = records.load(path, "interpreter")
+        median = {x.case["way"]: statistics.median(x.values["seconds"]) for x in entries}
+        n, tile = (entries[0].case[key] for key in ("n", "tile"))
         rows = [
             (what, f"{median[name]:.3g}", f"{median['numba'] / median[name]:.3g}")
             for name, what in (
@@ -272,8 +278,9 @@ def speed_markdown(path: Path) -> tuple[str, list[str]]:
                 ("trace", "a trace with its findings"),
             )
         ]
-    except (ValueError, KeyError, OSError) as error:
+    except (ValueError, KeyError, IndexError) as error:
         return "", [f"{path.name}: {error!r}"]
+    cpu, date = entries[0].run["gpu"], when(each.run for each in entries)
     head = f"A product of {n} × {n} float32 matrices in tiles of {tile} × {tile}, on one core"
     table = markdown_table(("", "seconds", "times as fast"), rows, right=" rr")
-    return f"{head} ({cpu}, {date[:10]}):\n\n{table}", []
+    return f"{head} ({cpu}, {date}):\n\n{table}", []

@@ -104,7 +104,8 @@ def check(paths: Iterable[Path] | None = None, root: Path = ROOT) -> list[Fault]
         if ".ipynb_checkpoints" not in path.parts
     ]
     problems += [fault for path in _exercises(root) for fault in check_markers(path, root)]
-    return problems + list(_across_chapters(everything, root)) + list(check_pages(root))
+    problems += [*_across_chapters(everything, root), *check_pages(root), *check_records(root)]
+    return problems
 
 
 def _exercises(root: Path) -> list[Path]:
@@ -393,6 +394,25 @@ def check_pages(root: Path = ROOT) -> Iterator[Fault]:
             text = readme_with_ladder(text, "")
         for line, words in typed_numbers(text):
             yield Fault(f"{name}:{line}", f"measured number typed in prose: {words!r}")
+
+
+def check_records(root: Path = ROOT) -> Iterator[Fault]:
+    """Yield a Fault for records whose code is another now, and for files of results that are wrong.
+
+    Jobs that `results/outdated.txt` lists may be out of date, and nothing else may stand there.
+    """
+    from tiled_matmul.measure import suites
+
+    try:
+        found = {each.place: each for each in suites.stale(root)}
+        listed = suites.outdated(root)
+    except ValueError as error:
+        yield Fault("results", str(error))
+        return
+    for place in found.keys() - listed:
+        yield Fault(*str(found[place]).split(": ", 1))
+    for place in listed - found.keys():
+        yield Fault(suites.OUTDATED, f"{place!r} is not out of date: take the line away")
 
 
 def refreshed_readme(root: Path = ROOT) -> str:

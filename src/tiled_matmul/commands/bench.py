@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
 import signal
 import sys
 import threading
@@ -14,18 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tiled_matmul.problem import Problem  # imports numpy, which the doctor may find broken
 
-DEFAULT_SHAPES = {
-    "cpu": "128x128x128,512x512x512,2048x2048x2048",
-    # Squares; three uneven ones: no multiple of 128; odd in everything, so that no row begins on 16
-    # bytes; ragged and small; and two with few blocks, each with a long way along K.
-    "gpu": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
-    "4000x4000x4000,4095x4097x4099,2000x3000x1500,256x256x16384,512x512x8192",
-    # Squares; few rows, as when a language model writes a word; a long way along K; no multiple of
-    # 128; and shapes of its layers.
-    "tensor cores": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
-    "16384x16384x16384,16x4096x4096,128x4096x4096,512x512x16384,4000x4000x4000,3072x768x4096,"
-    "8192x1024x1024,4096x11008x4096,2048x2048x8192",
-}
 COLUMNS = ("shape", "dtype", "rung", "time (ms)", "spread", "TFLOP/s", "against the baseline")
 WIDTHS = (17, 8, 23, 10, 7, 9, 0)
 
@@ -115,23 +102,17 @@ def _plan(args: argparse.Namespace) -> list[tuple[list, Problem]]:
     """Return the rungs to time at each problem. Raises ValueError for a request that cannot be."""
     from tiled_matmul.kit import backend
     from tiled_matmul.ladder import LADDER, rung
-    from tiled_matmul.measure import bench
-    from tiled_matmul.problem import Problem
+    from tiled_matmul.measure.bench import contestants
+    from tiled_matmul.measure.rungs import plan
 
     if args.rungs is None:
         rungs = [r for r in LADDER if backend.select().on_gpu or r.device == "cpu"]
     else:
         rungs = [rung(name.strip()) for name in args.rungs.split(",")]
-    plan = []
-    places = [(r.device, args.dtype or r.dtype) for r in rungs]
-    for device, dtype in sorted(dict.fromkeys(places), key=lambda place: place[0]):
-        group = [r for r, place in zip(rungs, places, strict=True) if place == (device, dtype)]
-        bench.contestants(group)
-        on_tensor_cores = device == "gpu" and dtype in ("float16", "bfloat16")
-        usual = DEFAULT_SHAPES["tensor cores" if on_tensor_cores else device]
-        texts = usual if args.shapes is None else args.shapes
-        plan += [(group, Problem.parse(text, dtype)) for text in texts.split(",")]
-    return plan
+    planned = plan(rungs, args.dtype, args.shapes)
+    for group, _ in planned:
+        contestants(group)
+    return planned
 
 
 @contextlib.contextmanager
@@ -166,46 +147,20 @@ def _timed(
     rungs: list, problem: Problem, args: argparse.Namespace, table: Any, progress: Callable
 ) -> list:
     """Return the records of `rungs` at a problem; `table` gets a row for each that is left out."""
-    from tiled_matmul.machine.device import is_out_of_memory
-    from tiled_matmul.measure import bench
+    from tiled_matmul.measure.rungs import timed
 
     def leave_out(name: str, reason: str) -> None:
         table.row(problem.shape_text, problem.dtype, name, "", "", "", f"not timed: {reason}")
 
-    taken = []
-    for rung in rungs:
-        progress(f"{problem.shape_text}: trying {rung.name}", 0)
-        try:
-            if problem.dtype not in rung.dtypes:
-                raise TypeError(f"its dtypes are {', '.join(rung.dtypes)}")
-            seconds = 0.0 if args.force else bench.estimate_s(rung, problem)
-        except (ValueError, TypeError) as error:
-            leave_out(rung.name, _refusal(error))
-            continue
-        if seconds <= bench.MAX_RUN_S:
-            taken.append(rung)
-        else:
-            leave_out(rung.name, f"a run takes about {bench.duration_text(seconds)} (--force)")
-    try:
-        return taken and bench.bench(
-            taken,
-            problem,
-            budget_s=args.budget,
-            threads=args.threads if taken[0].device == "cpu" else None,
-            max_run_s=math.inf,
-            on_progress=lambda step, share: progress(f"{problem.shape_text}: {step}", share),
-            on_refusal=lambda name, error: leave_out(name, _refusal(error)),
-        )
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        for rung in taken:
-            leave_out(rung.name, "there is too little memory")
-        return []
-
-
-def _refusal(error: Exception) -> str:
-    return "it refuses: " + " ".join(str(error).split())
+    return timed(
+        rungs,
+        problem,
+        leave_out,
+        force=args.force,
+        budget_s=args.budget,
+        threads=args.threads if rungs[0].device == "cpu" else None,
+        on_progress=lambda step, share: progress(f"{problem.shape_text}: {step}", share),
+    )
 
 
 def _cells(record) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Settings of `cuda_split_k`, and the rule that picks one and the number of parts of K.
 
 A few tiles are enough: a large one, one for C of few rows, one for C of few columns, and small ones
-for small C. What each costs was fitted by `tools/survey_float32.py` to times on an H200.
+for small C. What each costs was fitted to times of 240 drawn products on an H200.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tiled_matmul.check import MatmulError, assert_matmul, poison, run_checked
+from tiled_matmul.measure import fingerprint
 from tiled_matmul.measure.clock import (
     BUDGET_S,
     Timing,
@@ -134,7 +135,7 @@ def bench(
         for name, out in outs.items():
             report(f"checking {name} again", 1.0)
             _spot_check(name, out, *sets[BASELINES[where]][last % INPUT_SETS], seed)
-    return _records(problem, where, timings, count, launches, graphs)
+    return _records(as_rungs(rungs), problem, where, timings, count, launches, graphs)
 
 
 def _operand_sets(
@@ -269,6 +270,7 @@ def _spot_check(name: str, out: Any, a: Any, b: Any, seed: int) -> None:
 
 
 def _records(
+    rungs: Sequence[Any],
     problem: Problem,
     where: str,
     timings: Mapping[str, Timing],
@@ -278,6 +280,7 @@ def _records(
 ) -> list[Record]:
     baseline = BASELINES[where]
     origin = provenance(where, threads)
+    prints = {rung.name: _fingerprint(rung) for rung in rungs}
     return [
         Record(
             rung=rung,
@@ -292,10 +295,19 @@ def _records(
             tflops=problem.flops / timing.median_ms / 1e9,
             baseline=baseline,
             ratio=timings[baseline].median_ms / timing.median_ms,
+            kernel=prints.get(rung, ""),
             **origin,
         )
         for rung, timing in timings.items()
     ]
+
+
+def _fingerprint(rung: Any) -> str:
+    """Return the fingerprint of a Rung; what is only like one may know its own, or has none."""
+    from tiled_matmul.ladder import Rung
+
+    own = getattr(rung, "fingerprint", "")
+    return fingerprint.of_rung(rung) if isinstance(rung, Rung) else own
 
 
 def duration_text(seconds: float) -> str:

@@ -43,6 +43,7 @@ import numpy as np
 from tiled_matmul.kit import backend
 from tiled_matmul.machine.device import cpu_threads
 from tiled_matmul.measure.precision import exact_sums
+from tiled_matmul.measure.spent import CLOCK, COMPILER, spending
 
 BUDGET_S = 2.0
 MOST_S = "TILED_MATMUL_BUDGET_S"  # environment variable: upper limit for every budget
@@ -136,7 +137,7 @@ def time_interleaved(
         sample, limits = _CpuClock().sample, equal_threads(threads)
     names = list(functions)
     samples: dict[str, list[float]] = {name: [] for name in names}
-    with limits, _no_garbage_collection():
+    with limits, _no_garbage_collection(), spending(CLOCK):
         _warm_up(functions, inputs[0], device)
         calls = {
             name: [functools.partial(function, *arguments) for arguments in inputs]
@@ -234,6 +235,7 @@ def _share(done: int, elapsed_s: float, rounds: int | None, fewest: int, budget_
     return min(1.0, max(usual, patient, done / MAX_ROUNDS))
 
 
+@spending(COMPILER)
 def _warm_up(functions: Mapping[str, Callable], arguments: tuple, device: str) -> None:
     for function in functions.values():
         start = time.perf_counter()

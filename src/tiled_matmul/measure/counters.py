@@ -1,7 +1,7 @@
-"""GPU counters of launches from `results/counters/*.json`, under our own names.
+"""GPU counters of launches from `results/counters/`, under our own names.
 
-`tools/take_counters.py` collects them with NVIDIA's `ncu`. A file holds every rung of the ladder at
-one problem, one Triton kernel with its programs in several orders, or the cases of benchmarks where
+`measure counters` collects them with NVIDIA's `ncu`: of every rung of the ladder at one problem, of
+some at others, of one Triton kernel with its programs in several orders, and of both sides where
 rungs are slowest. Caches are flushed before each launch and the clock is not locked, so times are
 close to those of the bench but not equal. For speed, use the records of the bench.
 """
@@ -14,16 +14,19 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.files import load_as
+from tiled_matmul.measure import records
+from tiled_matmul.measure.ncu import Wanted
+from tiled_matmul.measure.records import Entry
 from tiled_matmul.models.program_order import Setting
 
+SUITE = "counters"
 COUNTERS = ROOT / "results" / "counters"
+REFERENCE = COUNTERS / "h200.json"
 BASELINE = "cublas"
-LOWEST = "of each benchmark, where a rung is slowest"
+EDGE = 4096  # M, N and K at which pages quote the ladder
 LANES, SECTOR_BYTES = 32, 32
 
 # Our names for Nsight Compute's metrics. The ladder's figures need these on every GPU.
@@ -97,14 +100,6 @@ ORDER_WELCOME = {
 }
 METRICS = NEEDED | WELCOME | ORDER_WELCOME
 PROVENANCE = ("gpu", "compute_capability", "driver", "versions", "date", "commit")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Nsight Compute's counters: those that a file must have, and optional ones."""
-
-    needed: tuple[str, ...]
-    welcome: tuple[str, ...]
 
 
 LADDER = Wanted(tuple(NEEDED.values()), tuple(WELCOME.values()))
@@ -203,7 +198,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Counters:
-    """All launches of one file, on one GPU, in the file's order. `setting` is common to all.
+    """All launches of one setting, on one GPU, in the file's order. `setting` is common to all.
 
     `unknown` are the requested counters that this `ncu` did not support.
     """
@@ -303,39 +298,47 @@ def order_of(label: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def load(path: str | os.PathLike) -> Counters:
-    """Read a file of counters. Raises ValueError naming the file and the fault."""
-    return load_as(path, parse, "counters")
+def load(path: str | os.PathLike) -> list[Counters]:
+    """Read a file of counters: a Counters for each setting. Raises ValueError naming the file."""
+    return records.load_as(path, SUITE, parse)
 
 
-def parse(stored: Mapping[str, Any]) -> Counters:
-    """Parse a file's content. Raises ValueError if something is missing or invalid."""
-    missing = [key for key in PROVENANCE if not stored["provenance"].get(key)]
-    if missing:
-        raise ValueError(f"the provenance lacks {', '.join(missing)}")
-    setting, unknown = stored["setting"], tuple(stored["unknown"])
-    keys, kind, wanted = ("m", "n", "k", "dtype"), LadderCounters, LADDER
-    if setting.get("cases") == LOWEST:
-        keys, kind = (), Counters
-    elif "block" in setting:
-        keys, kind, wanted = ("dtype",), OrderCounters, ORDER
+def parse(entries: Sequence[Entry]) -> list[Counters]:
+    """Return what entries hold. Raises ValueError if something is missing or invalid."""
+    if not entries:
+        raise ValueError("nothing was counted")
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        missing = [key for key in PROVENANCE if not entry.run.get(key)]
+        if missing:
+            raise ValueError(f"the provenance lacks {', '.join(missing)}")
+        groups.setdefault(json.dumps(_setting(entry)), []).append(entry)
+    return [_of_one_setting(group) for group in groups.values()]
+
+
+def _setting(entry: Entry) -> dict[str, Any]:
+    """Return what launches that are read together have in common."""
+    return {name: entry.case[name] for name in ("of", *SETTINGS[entry.case["of"]])}
+
+
+def _of_one_setting(entries: Sequence[Entry]) -> Counters:
+    setting = _setting(entries[0])
+    kind, wanted = KINDS[setting.pop("of")]
+    if "block" in setting:
         block = setting["block"]
         if len(block) != 3 or not all(type(size) is int and size > 0 for size in block):
             raise ValueError(f"block must be three positive integers, got {block!r}")
-        for label in stored["launches"]:
+    launches = {}
+    for entry in entries:
+        label = entry.case["rung" if kind is LadderCounters else "label"]
+        if kind is OrderCounters:
             order_of(label)
-    for key in keys:
-        setting[key]  # raises KeyError if it is missing
-    launches = {
-        label: Counted(label, tuple(_kernel(label, kernel, wanted) for kernel in kernels))
-        for label, kernels in stored["launches"].items()
-    }
-    if not launches:
-        raise ValueError("nothing was counted")
-    for label, counted in launches.items():
-        if not counted.kernels:
+        if not entry.values["kernels"]:
             raise ValueError(f"{label} has no kernel")
-    return kind(stored["provenance"], setting, unknown, launches)
+        found = (_kernel(label, kernel, wanted) for kernel in entry.values["kernels"])
+        launches[label] = Counted(label, tuple(found))
+    last = max(entries, key=lambda entry: entry.run["date"])
+    return kind(last.run, setting, tuple(last.values["unknown"]), launches)
 
 
 def _kernel(label: str, stored: Mapping[str, Any], wanted: Wanted) -> Kernel:
@@ -354,48 +357,48 @@ def _kernel(label: str, stored: Mapping[str, Any], wanted: Wanted) -> Kernel:
     return Kernel(stored["name"], tuple(stored["grid"]), block and tuple(block), values)
 
 
-def as_text(
-    provenance: Mapping, setting: Mapping, unknown: Sequence[str], launches: Mapping
-) -> str:
-    """Return a file's text: JSON, one line per launch. `launches` maps labels to kernels."""
-    lines = [f"  {json.dumps(label)}: {json.dumps(kernels)}" for label, kernels in launches.items()]
-    return (
-        f'{{\n"provenance": {json.dumps(provenance, indent=1)},\n'
-        f'"setting": {json.dumps(setting)},\n'
-        f'"unknown": {json.dumps(unknown)},\n'
-        '"launches": {\n' + ",\n".join(lines) + "\n}\n}\n"
-    )
-
-
 def reference(dtype: str = "float32") -> LadderCounters:
-    """Return the reference GPU's counters of the ladder, which the book's prose quotes."""
-    return load(COUNTERS / ("h200.json" if dtype == "float32" else f"h200-{dtype}.json"))
+    """Return the reference GPU's counters of the ladder, which the book's prose quotes.
+
+    Raises ValueError if there are none at EDGE.
+    """
+    for each in taken(dtype):
+        if (each.m, each.n, each.k) == (EDGE,) * 3:
+            return each
+    raise ValueError(f"nothing was counted at {EDGE}³ in {dtype}")
 
 
-def order() -> OrderCounters | None:
+def order(path: os.PathLike = REFERENCE) -> OrderCounters | None:
     """Return the reference GPU's counters of orders, or None if there are none yet."""
-    path = COUNTERS / "order-h200.json"
-    return load(path) if path.exists() else None
+    found = [each for each in load(path) if isinstance(each, OrderCounters)]
+    return found[0] if found else None
 
 
-def lowest() -> Counters:
+def lowest(path: os.PathLike = REFERENCE) -> Counters:
     """Return the reference GPU's counters where rungs are slowest, of both sides.
 
-    The labels end with "; torch" and "; ours".
+    The labels end with "; torch" and "; ours". Raises ValueError if there are none.
     """
-    return load(COUNTERS / "lowest-h200.json")
+    for each in load(path):
+        if type(each) is Counters:
+            return each
+    raise ValueError(f"{path} has no counters of where rungs are slowest")
 
 
-def taken(dtype: str, folder: os.PathLike | None = None) -> list[LadderCounters]:
+def taken(dtype: str, path: os.PathLike = REFERENCE) -> list[LadderCounters]:
     """Return the reference GPU's counters of the ladder in one dtype, the largest product first.
 
-    Each product has its own file, `h200.json` or `h200-….json`; the list is empty if there is none.
-    Raises ValueError as `load` does, and if two files hold the same product.
+    Raises ValueError as `load` does.
     """
-    files = [load(path) for path in sorted(Path(folder or COUNTERS).glob("h200*.json"))]
-    of_dtype = [each for each in files if each.dtype == dtype]
-    products = [(each.m, each.n, each.k) for each in of_dtype]
-    twice = {product for product in products if products.count(product) > 1}
-    if twice:
-        raise ValueError(f"counted in two files: {twice.pop()} in {dtype}")
+    ladders = [each for each in load(path) if isinstance(each, LadderCounters)]
+    of_dtype = [each for each in ladders if each.dtype == dtype]
     return sorted(of_dtype, key=lambda each: -each.m * each.n * each.k)
+
+
+# What a record is of: how it is read, the counters that it must have, and what launches share.
+KINDS: dict[str, tuple[type[Counters], Wanted]] = {
+    "ladder": (LadderCounters, LADDER),
+    "order": (OrderCounters, ORDER),
+    "lowest": (Counters, LADDER),
+}
+SETTINGS = {"ladder": ("m", "n", "k", "dtype"), "order": ("dtype", "block"), "lowest": ()}

@@ -1,7 +1,7 @@
 """Products of drawn shapes: what rungs reach where nobody chose the shape.
 
-`tools/any_shape.py` measures them on a GPU, some at a time, into `results/shapes/*.json`. The sizes
-are log-uniform from SMALLEST to LARGEST. Every second product has sizes that are multiples of
+`measure drawn` and `measure drawn-float32` take them on a GPU into `results/shapes/`. The sizes are
+log-uniform from SMALLEST to LARGEST. Every second product has sizes that are multiples of
 EIGHT, so that descriptors fit its rows; the others have any sizes. Products of 16-bit floats have
 any layout. Those of float32 are row-major, as Numba's rungs need them, and have at least
 LEAST_FLOPS: smaller ones take no longer than their launch.
@@ -9,16 +9,19 @@ LEAST_FLOPS: smaller ones take no longer than their launch.
 
 from __future__ import annotations
 
-import json
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.files import load_as
+from tiled_matmul.measure import records
+from tiled_matmul.measure.records import Entry, rounded
+from tiled_matmul.measure.spent import COMPILER, spending
+from tiled_matmul.measure.suite import Job, Suite, in_workers
 from tiled_matmul.problem import LAYOUTS
 
 SHAPES = ROOT / "results" / "shapes"
@@ -26,6 +29,7 @@ SMALLEST, LARGEST, EIGHT = 16, 16384, 8
 LEAST_FLOPS, MOST_FLOPS = 2 * 256**3, 4e12
 DTYPES, FLOAT32 = ("float16", "bfloat16"), "float32"
 BASELINE = "torch"
+SUITE = "drawn"
 
 
 @dataclass(frozen=True)
@@ -105,40 +109,146 @@ def table(taken: Sequence[Taken]) -> list[dict[str, Any]]:
     return rows
 
 
-def as_text(seed: int, provenance: Mapping[str, Any], taken: Sequence[Taken]) -> str:
-    """Return the text of a file: one line for each product."""
-    rows = [
-        asdict(t.product) | {"ms": _rounded(t.ms), "spreads": _rounded(t.spreads)}
-        for t in sorted(taken, key=lambda t: t.product.index)
-    ]
-    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-    head = json.dumps({"seed": seed, "provenance": dict(provenance)}, indent=1)[:-2]
-    return head + ',\n "products": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
-
-
-def _rounded(values: Mapping[str, float]) -> dict[str, float]:
-    return {name: float(f"{value:.4g}") for name, value in values.items()}
+def case_of(seed: int, product: Drawn) -> dict[str, Any]:
+    """Return the case of a record."""
+    return {"seed": seed, **asdict(product)}
 
 
 def load(path: Path) -> tuple[int, dict[str, Any], list[Taken]]:
-    """Return (seed, provenance, products) of a file. Raises ValueError that names the file."""
-    return load_as(path, parse, "drawn shapes")
+    """Return (seed, provenance of the last run, products) of a file.
+
+    Raises ValueError that names the file.
+    """
+    return records.load_as(path, SUITE, parse)
 
 
-def parse(stored: Any) -> tuple[int, dict[str, Any], list[Taken]]:
-    """Return (seed, provenance, products) of a file's JSON. Raises ValueError for a wrong value."""
+def parse(entries: Sequence[Entry]) -> tuple[int, dict[str, Any], list[Taken]]:
+    """Return what `load` does, of a file's entries. Raises ValueError for a wrong value."""
+    if not entries:
+        raise ValueError("there is no product")
     names = [field.name for field in fields(Drawn)]
+    seeds = {each.case["seed"] for each in entries}
+    if len(seeds) > 1:
+        raise ValueError(f"products of several seeds: {sorted(seeds)}")
+    seed = seeds.pop()
     taken = [
-        Taken(Drawn(**{name: row[name] for name in names}), row["ms"], row["spreads"])
-        for row in stored["products"]
+        Taken(
+            Drawn(**{name: each.case[name] for name in names}),
+            each.values["ms"],
+            each.values["spreads"],
+        )
+        for each in entries
     ]
-    seed, last = stored["seed"], max((t.product.index for t in taken), default=-1)
+    taken.sort(key=lambda each: each.product.index)
     float32 = any(t.product.dtype == FLOAT32 for t in taken)
-    for product in drawn(seed, last + 1, float32):
+    for product in drawn(seed, taken[-1].product.index + 1, float32):
         for each in taken:
             if each.product.index == product.index and each.product != product:
                 raise ValueError(f"number {product.index} of seed {seed} is {product}")
     for each in taken:
         if BASELINE not in each.ms or not all(time > 0 for time in each.ms.values()):
             raise ValueError(f"{each.product} has no times: {dict(each.ms)}")
-    return seed, dict(stored["provenance"]), taken
+    return seed, dict(max((each.run for each in entries), key=lambda run: run["date"])), taken
+
+
+# --- the suites -----------------------------------------------------------------------------------
+
+RUNGS, RUNGS_FLOAT32 = ("triton_gluon", "triton_best"), ("cuda_best", "cuda_split_k")
+RULED, TUNED = "triton_best", "triton_best, tuned"
+SEED, COUNT, COUNT_FLOAT32 = 1, 200, 60
+WORKERS, ROUNDS = 15, 11
+ROWS = 64  # of C that are checked, from the first to the last
+
+
+def operands(product: Drawn) -> tuple[Any, Any]:
+    """Return a (M, K) and b (K, N) on the GPU, normal numbers that belong to the product."""
+    import torch
+
+    from tiled_matmul.problem import as_layout
+
+    numbers = torch.Generator("cuda").manual_seed(product.index)
+    options = {"device": "cuda", "dtype": getattr(torch, product.dtype), "generator": numbers}
+    a = torch.randn((product.m, product.k), **options)
+    return as_layout(a, torch.randn((product.k, product.n), **options), product.layout)
+
+
+def compile_for(product: Drawn) -> None:
+    """Launch everything once that may be tried for a product, so that the disk has its code."""
+    import torch
+
+    from tiled_matmul.ladder import triton_best
+
+    a, b = operands(product)
+    out = torch.empty((product.m, product.n), dtype=a.dtype, device="cuda")
+    for choice in triton_best.contenders(*triton_best.kind_of(a, b, out)):
+        choice.run(a, b, out)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+
+
+def tuned(a: Any, b: Any, out: Any) -> Callable:
+    """Return the launcher of what a clock decides for."""
+    from tiled_matmul.kit.tuned import forget, tuning
+    from tiled_matmul.ladder import triton_best
+
+    with tuning():
+        choice = triton_best.choice_for(a, b, out)
+    forget()
+    return choice.run
+
+
+def calls_of(product: Drawn, rungs: Sequence[str]) -> dict[str, Callable[[], Any]]:
+    """Return a call for torch and for each rung, checked. Raises MatmulError for a wrong C."""
+    import torch
+
+    from tiled_matmul.check import assert_matmul, poison
+    from tiled_matmul.ladder import rung
+
+    a, b = operands(product)
+    out = torch.empty((product.m, product.n), dtype=a.dtype, device="cuda")
+    matmuls = {BASELINE: torch.matmul}
+    rows = torch.linspace(0, product.m - 1, min(product.m, ROWS), device="cuda").long()
+    for name in rungs:
+        matmuls[name] = tuned(a, b, out) if name == TUNED else rung(name).matmul
+        poison(out)
+        matmuls[name](a, b, out=out)
+        assert_matmul(out[rows], a[rows], b)
+    return {name: partial(_into, matmul, out, a, b) for name, matmul in matmuls.items()}
+
+
+def _into(matmul: Callable, out: Any, a: Any, b: Any) -> None:
+    matmul(a, b, out=out)
+
+
+def _take(product: Drawn, rungs: Sequence[str]) -> Iterator[tuple[dict, dict]]:
+    from tiled_matmul.measure.clock import time_replays
+
+    with spending(COMPILER):
+        calls = calls_of(product, rungs)
+    timings = time_replays(calls, BASELINE, rounds=ROUNDS)
+    ms = {name: timing.median_ms for name, timing in timings.items()}
+    spreads = {name: timing.spread for name, timing in timings.items()}
+    yield case_of(SEED, product), {"ms": rounded(ms), "spreads": rounded(spreads)}
+
+
+def jobs(float32: bool = False) -> list[Job]:
+    """Return a job for each product of SEED."""
+    rungs = RUNGS_FLOAT32 if float32 else (*RUNGS, TUNED)
+    ran = RUNGS_FLOAT32 if float32 else RUNGS
+    count = COUNT_FLOAT32 if float32 else COUNT
+    return [
+        Job(f"{product.index}: {product}", ran, partial(_take, product, rungs))
+        for product in drawn(SEED, count, float32)
+    ]
+
+
+def _prepare(jobs: Sequence[Job]) -> None:
+    in_workers(compile_for, [job.take.args[0] for job in jobs], WORKERS)
+
+
+SUITES = (
+    Suite("drawn", "the best rungs in Triton at 200 drawn shapes", jobs, "shapes/{machine}.json",
+          prepare=_prepare),
+    Suite("drawn-float32", "the best rungs in Numba at 60 drawn shapes", partial(jobs, True),
+          "shapes/{machine}-float32.json", kind=SUITE),
+)  # fmt: skip

@@ -1,17 +1,22 @@
-"""One product over several GPUs: what `tools/bench_many.py` measured, and a model fitted to it."""
+"""One product over several GPUs: what `measure many` took, and a model fitted to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.files import load_as
+from tiled_matmul.measure.records import Entry, load_as
+from tiled_matmul.measure.spent import CLOCK, spending
+from tiled_matmul.measure.suite import Job, Suite, Taken
 from tiled_matmul.models.many import Line, Machine
 
 MANY = ROOT / "results" / "many"
+SUITE = "many"
+KINDS = ("checked", "moved", "link", "traced", "time", "sends")
 ONE, ALONE = "one GPU", "product"  # all of C on one GPU, and a rank's columns of it
 COUNTS = 2, 4, 8  # of GPUs, that the chapter shows
 FITTED = 2**22, 2**28  # bytes of the transfers that lines are fitted to
@@ -113,30 +118,183 @@ def records(gpu: str, folder: Path = MANY) -> dict[int, Many]:
 
 def load(path: Path) -> Many:
     """Return a file's contents. Raises ValueError that names the file."""
-    return load_as(path, parse, "products over several GPUs")
+    return load_as(path, SUITE, parse)
 
 
-def parse(stored: Any) -> Many:
-    """Return a file's contents from its JSON. Raises ValueError for a time that is none."""
+def parse(entries: Sequence[Entry]) -> Many:
+    """Return what entries say. Raises ValueError for a time that is none, or for no entry."""
+    of: dict[str, list[Entry]] = {name: [] for name in KINDS}
+    for entry in entries:
+        of[entry.case["of"]].append(entry)
+    missing = [name for name in KINDS if not of[name]]
+    if missing:
+        raise ValueError(f"nothing was measured of {', '.join(missing)}")
     times = []
-    for row in stored["times"]:
-        us = {name: 1e3 * each["ms"] for name, each in row["times"].items()}
+    for each in of["time"]:
+        us = {name: 1e3 * one["ms"] for name, one in each.values.items()}
         if not all(took > 0 for took in us.values()):
-            raise ValueError(f"{row} has a time that is none")
-        spread = {name: each["spread"] for name, each in row["times"].items()}
-        times.append(Timed(row["m"], row["n"], row["k"], row["dtype"], us, spread))
-    link = {way: _microseconds(found) for way, found in stored["link"].items()}
+            raise ValueError(f"{dict(each.case)} has a time that is none")
+        spread = {name: one["spread"] for name, one in each.values.items()}
+        sizes = (each.case[name] for name in ("m", "n", "k", "dtype"))
+        times.append(Timed(*sizes, us, spread))
+    link = {each.case["way"]: _microseconds(each.values) for each in of["link"]}
     sends = []
-    for each in stored["sends"]:
-        blocks = {int(size): one["blocks"] for size, one in each["sent"].items()}
-        sends.append(Sent(each["settings"], _microseconds(each["sent"]), blocks))
-    traced = dict(stored["traced"])
-    at = traced.pop("at")
-    pieces = {name: [(what, x, y) for what, x, y in each] for name, each in traced.items()}
-    facts = (stored[name] for name in ("provenance", "ranks", "checked", "moved", "moved_at"))
-    return Many(*facts, link, sends, pieces, at, times)
+    for each in of["sends"]:
+        blocks = {int(size): one["blocks"] for size, one in each.values.items()}
+        sends.append(Sent(each.case["settings"], _microseconds(each.values), blocks))
+    pieces = {
+        each.case["cut"]: [(what, x, y) for what, x, y in each.values["pieces"]]
+        for each in of["traced"]
+    }
+    checked = [
+        {name: each.case[name] for name in ("cut", *"mnk")} | dict(each.values)
+        for each in of["checked"]
+    ]
+    moved = {each.case["cut"]: each.values["bytes"] for each in of["moved"]}
+    moved_at, traced_at = (of[name][0].case["at"] for name in ("moved", "traced"))
+    run = entries[-1].run
+    return Many(run, run["ranks"], checked, moved, moved_at, link, sends, pieces, traced_at, times)
 
 
 def _microseconds(found: Mapping[str, Any]) -> dict[int, float]:
     """Return the microseconds by bytes of one way of transfer."""
     return {int(size): 1e3 * each["ms"] for size, each in found.items()}
+
+
+# --- the suite ------------------------------------------------------------------------------------
+
+DTYPES = ("float16", "bfloat16")
+SIZES = 2048, 4096, 8192, 16384
+CHECKED, COUNTED, CALLS = (384, 512, 640), 4096, 20
+TRACED = {"names": ("ring", "pulled"), "m": 8192, "n": 8192, "k": 8192, "dtype": "float16"}
+# How many channels NCCL has for sends and receives; ranks share them.
+SETTINGS = (
+    {}, {"NCCL_MIN_P2P_NCHANNELS": "64"},
+    {"NCCL_MAX_P2P_NCHANNELS": "16"}, {"NCCL_MAX_P2P_NCHANNELS": "8"},
+)  # fmt: skip
+TRANSFERS = [2**power for power in range(12, 31, 2)]
+ON_ONE = ("one GPU", "one GPU, torch", "product", "product, torch", "product, in parts")
+BARE = ("transfer, gathered", "transfer, pulled")
+BY_TORCH = ("torch, gathered", "torch, fused", "torch, DTensor")
+
+
+def slowest(reports: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Return for each name the time of the slowest rank, and the largest spread."""
+    return {
+        name: {key: max(each[name][key] for each in reports) for key in ("ms", "spread")}
+        for name in reports[0]
+    }
+
+
+def run(
+    tasks: Sequence[Mapping[str, Any]], settings: Mapping[str, str] | None = None
+) -> list[tuple[dict, ...]]:
+    """Return for each task what the ranks, one for each GPU here, report of it."""
+    import torch
+
+    from tiled_matmul.many import run as on_ranks
+
+    ranks, options = torch.cuda.device_count(), {"settings": settings} if settings else {}
+    with spending(CLOCK):
+        reports = on_ranks(tasks, ranks, device="cuda", timeout_s=50, **options)
+    return list(zip(*reports, strict=True))
+
+
+def checked() -> Iterator[Taken]:
+    """Check every cut, and count the bytes that its calls receive."""
+    import torch
+
+    from tiled_matmul.many.cuts import CUTS, GPUS_ONLY
+
+    sizes = [size * torch.cuda.device_count() for size in CHECKED]
+    product = dict(zip("mnk", sizes, strict=True))
+    same = {"do": "check", **product, "dtype": "float16", "whole": True}
+    for cut, each in zip(CUTS, run([same | {"cut": cut} for cut in CUTS]), strict=True):
+        # Of what copy engines pull, calls say nothing.
+        counted = None if cut in GPUS_ONLY else max(report["received"] for report in each)
+        case = {"of": "checked", "cut": cut, **product}
+        yield case, {"received": counted, "held": each[0]["held"]}
+
+
+def moved() -> Iterator[Taken]:
+    """Count the bytes of each cut by the links."""
+    from tiled_matmul.many.cuts import CUTS
+
+    square = dict.fromkeys("mnk", COUNTED) | {"dtype": "float16"}
+    (each,) = run([{"do": "moved", "names": list(CUTS), "calls": CALLS} | square])
+    for cut in CUTS:
+        found = [report[cut] for report in each]
+        bytes_moved = None if None in found else max(found)
+        yield {"of": "moved", "cut": cut, "at": COUNTED}, {"bytes": bytes_moved}
+
+
+def link() -> Iterator[Taken]:
+    """Time transfers alone."""
+    (each,) = run([{"do": "link", "bytes": TRANSFERS}])
+    for way in each[0]:
+        yield {"of": "link", "way": way}, slowest([report[way] for report in each])
+
+
+def traced() -> Iterator[Taken]:
+    """Record what rank 0 does when."""
+    (each,) = run([{"do": "trace"} | TRACED])
+    for cut, pieces in each[0].items():
+        yield {"of": "traced", "cut": cut, "at": TRACED["m"]}, {"pieces": pieces}
+
+
+def timed(size: int, dtype: str) -> Iterator[Taken]:
+    """Time a square, and a product with as much work for each GPU as one has there."""
+    import torch
+
+    from tiled_matmul.many.cuts import CUTS
+
+    names = [*ON_ONE, *BARE, *BY_TORCH, *CUTS, "pulled, from shared"]
+    wide = ["product", "columns", "gathered", "pulled", "pulled, from shared"]
+    same = {"do": "time", "dtype": dtype, "seed": size, "m": size, "k": size}
+    tasks = [
+        same | {"n": size, "names": names},
+        same | {"n": size * torch.cuda.device_count(), "names": wide},
+    ]
+    for task, each in zip(tasks, run(tasks), strict=True):
+        case = {"of": "time"} | {key: task[key] for key in ("m", "n", "k", "dtype")}
+        yield case, slowest([report["times"] for report in each])
+
+
+def sends(settings: Mapping[str, str]) -> Iterator[Taken]:
+    """Time what each rank passes to the next, under settings of NCCL."""
+    (each,) = run([{"do": "sends", "bytes": TRANSFERS}], settings)
+    sent = slowest([dict(report) for report in each])
+    for size, one in sent.items():
+        one["blocks"] = each[0][size]["blocks"]
+    yield {"of": "sends", "settings": dict(settings)}, sent
+
+
+def jobs() -> list[Job]:
+    """Return the jobs, in the order in which a chapter needs them."""
+    ran = ("triton_best", "many.cuts::CUTS")
+    found = [Job(take.__name__, ran, take) for take in (checked, moved)]
+    found += [Job("link", (), link), Job("traced", ran, traced)]
+    found += [
+        Job(f"{size}³ {dtype}", ran, partial(timed, size, dtype))
+        for dtype in DTYPES
+        for size in SIZES
+    ]
+    for settings in SETTINGS:
+        text = ", ".join(f"{x}={y}" for x, y in settings.items()) or "as NCCL chooses"
+        found.append(Job(f"sends, {text}", (), partial(sends, settings)))
+    return found
+
+
+def more() -> dict[str, Any]:
+    """Return what several GPUs add to a run's provenance. Raises ValueError for fewer than two."""
+    import torch
+
+    if (ranks := torch.cuda.device_count()) < 2:
+        raise ValueError(f"this takes two GPUs or more, and there is {ranks}")
+    return {"ranks": ranks}
+
+
+SUITES = (
+    Suite("many", "one product over all GPUs of this machine", jobs,
+          "many/{machine}-x{ranks}.json", machine="gpus", more=more),
+)  # fmt: skip

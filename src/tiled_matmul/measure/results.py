@@ -1,25 +1,25 @@
-"""Measured numbers with their provenance: a results file is a JSON list of records.
+"""The ladder's measured numbers with their provenance, in files of `records.py`.
 
-Reading checks every key, so that an invalid number cannot get in. Writing is atomic.
+Reading checks every value, so that an invalid number cannot get in. Writing is atomic.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.files import read_json, replace_text
+from tiled_matmul.measure import records as store
+from tiled_matmul.measure.records import Entry
 from tiled_matmul.problem import DTYPES, MAX_SIZE
 
 RESULTS = ROOT / "results"
+SUITE = "ladder"
 SHOWN_AT = {"cpu": 512, "gpu": 4096}  # edges
 
 
@@ -33,7 +33,8 @@ class Record:
     `tflops` 2·M·N·K over the median, `ratio` the baseline's median over this one: above 1 is faster
     than the baseline. `gpu` is the GPU's name, or for a CPU "CPU: model, T threads" with an empty
     `driver`. `versions` maps packages to versions, `date` is ISO 8601 with its offset, `commit` is
-    the code's commit. Raises ValueError naming the first invalid value.
+    the code's commit. `kernel` is the fingerprint of the rung's code; without one, only a baseline
+    can be stored. Raises ValueError naming the first invalid value.
     """
 
     rung: str
@@ -53,6 +54,7 @@ class Record:
     versions: dict[str, str]
     date: str
     commit: str
+    kernel: str = ""
 
     def __post_init__(self) -> None:
         for key in ("rung", "baseline", "gpu", "date", "commit"):
@@ -90,50 +92,58 @@ class Record:
     def shape_text(self) -> str:
         return f"{self.m}x{self.n}x{self.k}"
 
+    @property
+    def entry(self) -> Entry:
+        """The record as a file of `records.py` holds it. Raises ValueError without `kernel`."""
+        known = self.kernel == "" if self.rung == self.baseline else _is_text(self.kernel)
+        _require(self, "kernel", 'a fingerprint, and "" for a baseline', known)
+        parts = ({name: getattr(self, name) for name in names} for names in (CASE, VALUES, RUN))
+        case, values, run = parts
+        kernels = {self.rung: self.kernel} if self.kernel else {}
+        return Entry(f"{self.shape_text} {self.dtype}", case, values, kernels, run)
 
-KEYS = tuple(field.name for field in fields(Record))
+    @classmethod
+    def of(cls, entry: Entry) -> Record:
+        """Return an entry's record. Raises ValueError for a value missing, unknown or wrong."""
+        for names, found in ((CASE, entry.case), (VALUES, entry.values), (RUN, entry.run)):
+            for key in names:
+                if key not in found:
+                    raise ValueError(f"key {key!r} is missing")
+            for key in found:
+                if key not in names:
+                    raise ValueError(f"key {key!r} is not known; the keys are {', '.join(names)}")
+        kernel = entry.kernels.get(entry.case["rung"], "")
+        record = cls(**entry.case, **entry.values, **entry.run, kernel=kernel)
+        record.entry  # noqa: B018  (raises without a fingerprint)
+        return record
+
+
+CASE = ("rung", "m", "n", "k", "dtype")
+VALUES = ("launches", "graph", "time_ms", "spread", "tflops", "baseline", "ratio")
+RUN = ("gpu", "driver", "versions", "date", "commit")
 
 
 def load(path: str | os.PathLike) -> list[Record]:
     """Read a results file. Raises ValueError naming the file, the record, the key and the value."""
-    path = Path(path)
-    entries = read_json(path, object_pairs_hook=_without_duplicates)
-    if not isinstance(entries, list):
-        raise ValueError(f"{path} must hold a list of records, it holds {_kind(entries)}")
-    records: list[Record] = []
-    places: dict[tuple, int] = {}
-    for number, entry in enumerate(entries, start=1):
+    found = []
+    for number, entry in enumerate(store.load(path, SUITE), start=1):
         try:
-            record = _record(entry)
+            found.append(Record.of(entry))
         except ValueError as error:
             raise ValueError(f"{path}, record {number}: {error}") from error
-        first = places.setdefault(record.place, number)
-        if first != number:
-            raise ValueError(f"{path}, record {number}: measures the same as record {first}")
-        records.append(record)
-    return records
+    return found
 
 
 def save(path: str | os.PathLike, records: Iterable[Record]) -> None:
     """Write `records` to `path` atomically. Raises OSError if that fails."""
-    text = json.dumps(
-        [asdict(record) for record in records], indent=1, ensure_ascii=False, allow_nan=False
-    )
-    replace_text(path, text + "\n")
+    store.save(path, SUITE, (record.entry for record in records))
 
 
 def check_file(path: str | os.PathLike) -> None:
     """Raise ValueError if `update(path, …)` would fail: the file is invalid or not writable."""
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder, not a results file")
-    if path.exists():
+    store.check_file(path, SUITE)
+    if Path(path).exists():
         load(path)
-    try:
-        with tempfile.TemporaryFile(dir=path.resolve().parent):
-            pass
-    except OSError as error:
-        raise ValueError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def update(path: str | os.PathLike, new: Iterable[Record]) -> list[Record]:
@@ -188,16 +198,15 @@ def reference() -> list[Record]:
 
 
 def host_us(path: Path = RESULTS / "host" / "h200.json") -> dict[str, float]:
-    """Return the microseconds of the host for a call, by rung, as `tools/host_time.py` wrote them.
+    """Return the microseconds of the host for a call, by rung; the library is "torch.matmul".
 
-    The library is "torch.matmul". Without the file there are none. Raises ValueError if it holds
-    anything else.
+    Without the file there are none. Raises ValueError if it holds anything else.
     """
     if not path.exists():
         return {}
     try:
-        times = {name: one["us"] for name, one in read_json(path)["host"].items()}
-    except (AttributeError, KeyError, TypeError) as error:
+        times = {each.case["rung"]: each.values["us"] for each in store.load(path, "host")}
+    except KeyError as error:
         raise ValueError(f"{path} holds no times of the host: {error!r}") from error
     wrong = {name: us for name, us in times.items() if not (_is_number(us) and us > 0)}
     if wrong:
@@ -215,27 +224,6 @@ def ladder_record(records: Iterable[Any], rung: Any) -> Any:
     common = (SHOWN_AT[rung.device],) * 3
     at_common = [record for record in own if (record.m, record.n, record.k) == common]
     return next(iter(at_common), None) or max(own, key=lambda r: r.m * r.n * r.k, default=None)
-
-
-def _record(entry: Any) -> Record:
-    if not isinstance(entry, dict):
-        raise ValueError(f"must be an object, it is {_kind(entry)}")
-    for key in KEYS:
-        if key not in entry:
-            raise ValueError(f"key {key!r} is missing")
-    for key in entry:
-        if key not in KEYS:
-            raise ValueError(f"key {key!r} is not known; the keys are {', '.join(KEYS)}")
-    return Record(**entry)
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict:
-    seen = dict(pairs)
-    if len(seen) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice!r} stands twice in one object")
-    return seen
 
 
 def _require(record: Record, key: str, expected: str, valid: bool) -> None:
@@ -261,9 +249,3 @@ def _is_time(text: str) -> bool:
         return datetime.fromisoformat(text).tzinfo is not None
     except (TypeError, ValueError):
         return False
-
-
-def _kind(value: Any) -> str:
-    return {dict: "an object", list: "a list", str: "a text", type(None): "null"}.get(
-        type(value), f"a {type(value).__name__}"
-    )

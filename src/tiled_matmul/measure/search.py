@@ -1,32 +1,42 @@
 """Tuning by search: settings of `cuda_best`, each compiled and measured; `results/search/*.json`.
 
-`tools/search.py` runs the search on a GPU and writes the file. This module holds the settings,
+`measure search` runs the search on a GPU. This module holds the settings,
 variants of the kernel that each drop one optimisation, and the evaluation of a trial. Chapter 9
 shows the file, and `cuda_best` holds the winners.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.files import load_as
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.variants import edited, matmul_with, without
 from tiled_matmul.ladder import cuda_best
 from tiled_matmul.ladder.cuda_best import Setting
+from tiled_matmul.measure import fingerprint, records
+from tiled_matmul.measure.records import Entry
 from tiled_matmul.measure.results import Record
+from tiled_matmul.measure.spent import CLOCK, spending
+from tiled_matmul.measure.suite import Job, Suite
 from tiled_matmul.microscope.compiled.cuda import Compiled, compiled
 from tiled_matmul.models.occupancy import Occupancy, occupancy
 from tiled_matmul.problem import Problem
 
+SUITE = "search"
 SEARCH = ROOT / "results" / "search"
 EDGES = (4096, 1024)
 BUDGET_S = 0.7
@@ -108,6 +118,11 @@ class Candidate:
     @property
     def name(self) -> str:
         return f"{title(self.setting)}, {self.variant}"
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the code that it changes."""
+        return fingerprint.of("cuda_best")
 
     @property
     def kernel(self) -> Any:
@@ -221,8 +236,8 @@ def run(
     edges: Sequence[int] = EDGES,
     alone: AbstractContextManager | None = None,
     budget_s: float = BUDGET_S,
-) -> dict[str, Any]:
-    """Compile and measure one setting on this GPU; return its entry in the file.
+) -> tuple[dict, dict]:
+    """Compile and measure one setting on this GPU; return its case and its values.
 
     The context `alone` is entered for the measurement, so that several processes can compile at
     once but measure one at a time. Each product is checked. Raises ValueError for tiles that do not
@@ -238,61 +253,52 @@ def run(
     a, b = Problem.square(64).inputs(device="cuda")
     out = candidate.matmul(a, b)  # compiles
     made = compiled(candidate.kernel, a.view(-1), b.view(-1), out, types.float32)
-    records = []
+    taken = []
     with alone or nullcontext():
         for edge in edges:
             problem = Problem.square(edge)
             _, record = bench([candidate], problem, budget_s=budget_s, max_run_s=math.inf)
-            records.append({key: getattr(record, key) for key in MEASURED})
+            taken.append({key: getattr(record, key) for key in MEASURED})
     counts = (made.inner.total(), made.count("multiply-adds"), made.same_bank)
-    return {
-        **{"setting": asdict(setting), "variant": variant},
+    case = {"setting": asdict(setting), "variant": variant}
+    return case, {
         **{key: getattr(made, key) for key in COMPILED},
         **dict(zip(COUNTED, counts, strict=True)),
-        "records": records,
+        "records": taken,
     }
 
 
-def provenance() -> dict[str, Any]:
-    """Return the provenance of this run for a file. Raises ValueError without a GPU."""
+def more() -> dict[str, Any]:
+    """Return what a search adds to a run's provenance."""
     from tiled_matmul.kit import backend
     from tiled_matmul.kit.launch import multiprocessors
-    from tiled_matmul.measure.clock import need_gpu
-    from tiled_matmul.measure.provenance import provenance as of_this_run
 
-    need_gpu()
     return {
-        **of_this_run("gpu"),
         "compute_capability": list(backend.select().gpu.capability),
         "multiprocessors": multiprocessors(),
     }
 
 
-def as_text(origin: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> str:
-    """Return a file's text: JSON, one line per trial."""
-    lines = ",\n".join(f"  {json.dumps(trial)}" for trial in trials)
-    return f'{{\n"provenance": {json.dumps(origin, indent=1)},\n"trials": [\n{lines}\n]\n}}\n'
-
-
 def load(path: str | os.PathLike) -> list[Trial]:
     """Read a file. Raises ValueError naming the file and the fault."""
-    return load_as(path, parse, "a search")
+    return records.load_as(path, SUITE, parse)
 
 
-def parse(stored: Mapping[str, Any]) -> list[Trial]:
-    """Parse a file's content. Raises ValueError for an impossible number."""
-    origin = stored["provenance"]
-    missing = [key for key in PROVENANCE if not origin.get(key)]
-    if missing:
-        raise ValueError(f"the provenance lacks {', '.join(missing)}")
-    place = tuple(origin["compute_capability"]), origin["multiprocessors"]
-    trials = [_trial(trial, origin, place) for trial in stored["trials"]]
+def parse(entries: Sequence[Entry]) -> list[Trial]:
+    """Return the trials of entries. Raises ValueError for an impossible number."""
+    trials = []
+    for entry in entries:
+        missing = [key for key in PROVENANCE if not entry.run.get(key)]
+        if missing:
+            raise ValueError(f"the provenance lacks {', '.join(missing)}")
+        place = tuple(entry.run["compute_capability"]), entry.run["multiprocessors"]
+        trials.append(_trial(dict(entry.case) | dict(entry.values), entry, place))
     if not any(trial.records for trial in trials):
         raise ValueError("no setting was measured")
     return trials
 
 
-def _trial(stored: Mapping[str, Any], origin: Mapping[str, Any], place: tuple) -> Trial:
+def _trial(stored: Mapping[str, Any], entry: Entry, place: tuple) -> Trial:
     setting, variant = Setting(**stored["setting"]), stored["variant"]
     if stored.get("error"):
         return Trial(setting, variant, *place, error=stored["error"])
@@ -308,7 +314,8 @@ def _trial(stored: Mapping[str, Any], origin: Mapping[str, Any], place: tuple) -
             baseline="cublas",
             tflops=2 * each["m"] * each["n"] * each["k"] / each["time_ms"] / 1e9,
             **{key: each[key] for key in MEASURED},
-            **{key: origin[key] for key in here},
+            **{key: entry.run[key] for key in here},
+            kernel=entry.kernels["cuda_best"],
         )
         for each in stored["records"]
     )
@@ -319,3 +326,78 @@ def _trial(stored: Mapping[str, Any], origin: Mapping[str, Any], place: tuple) -
 def reference() -> list[Trial]:
     """Return the search on the reference GPU, which the book's prose quotes."""
     return load(SEARCH / "h200.json")
+
+
+# --- the suite ------------------------------------------------------------------------------------
+
+LONGEST_S = 300
+ANSWER = "answer: "
+
+
+@contextlib.contextmanager
+def in_turn(path: str) -> Iterator[None]:
+    """Wait until no other process holds the lock on this file, and hold it meanwhile."""
+    import fcntl
+
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def trial(number: int, lock: str) -> tuple[dict, dict]:
+    """Run one of JOBS and return its case and values: numbers, or the text of the error."""
+    from tiled_matmul.check import MatmulError
+
+    setting, variant = JOBS[number]
+    try:
+        return run(setting, variant, alone=in_turn(lock))
+    except (ValueError, MatmulError) as error:
+        return {"setting": asdict(setting), "variant": variant}, {"error": str(error)}
+
+
+def start(number: int, lock: str) -> tuple[dict, dict]:
+    """Run one job in a process of its own. If that dies, the error is the last line it printed."""
+    command = [sys.executable, "-m", __name__, str(number), lock]
+    environment = os.environ | {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    try:
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=LONGEST_S, env=environment
+        )
+        words = (ended.stderr or ended.stdout).strip().splitlines()
+        error = words[-1] if words else f"ended with {ended.returncode}"
+        answers = [line for line in ended.stdout.splitlines() if line.startswith(ANSWER)]
+    except subprocess.TimeoutExpired:
+        answers, error = [], f"took over {LONGEST_S} s"
+    if answers:
+        case, values = json.loads(answers[0].removeprefix(ANSWER))
+        return case, values
+    setting, variant = JOBS[number]
+    return {"setting": asdict(setting), "variant": variant}, {"error": error}
+
+
+def take() -> Iterator[tuple[dict, dict]]:
+    """Yield all of JOBS: processes compile side by side, and measure one at a time.
+
+    Raises ValueError if none could be measured.
+    """
+    with tempfile.TemporaryDirectory() as folder, spending(CLOCK):
+        lock = str(Path(folder) / "lock")
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            outcomes = list(pool.map(lambda number: start(number, lock), range(len(JOBS))))
+    if all("error" in values for _, values in outcomes):
+        raise ValueError(f"no setting was measured: {outcomes[0][1]['error']}")
+    yield from outcomes
+
+
+def suite_jobs() -> list[Job]:
+    """Return the one job."""
+    return [Job("search", ("cuda_best",), take)]
+
+
+SUITES = (
+    Suite("search", "settings of the best rung in Numba beside cuBLAS", suite_jobs,
+          "search/{machine}.json", more=more),
+)  # fmt: skip
+
+if __name__ == "__main__":
+    print(ANSWER + json.dumps(trial(int(sys.argv[1]), sys.argv[2])), flush=True)

@@ -71,12 +71,13 @@ def measured(name: str) -> dict[str, int]:
     was not measured.
     """
     stored = json.loads(COUNTERS.read_text(encoding="utf-8"))
-    if name not in stored["cases"]:
+    cases = {row["case"]["name"]: row["values"] for row in stored["records"]}
+    if name not in cases:
         word = name.split()[0] if name.split() else ""
-        near = [known for known in stored["cases"] if word and word in known][:8]
+        near = [known for known in cases if word and word in known][:8]
         hint = f"; there are {', '.join(near)}" if near else ""
         raise ValueError(f"no counters were taken of {name!r}{hint}")
-    counters = dict(zip(stored["metrics"], stored["cases"][name]["counters"], strict=True))
+    counters = cases[name]["counters"]
     return {ours: counters[theirs] for ours, theirs in MEASURED.items()}
 
 

@@ -1,28 +1,28 @@
-"""Time what a call costs the host: the microseconds until a launcher returns, and its first call.
+"""What a call costs the host: the microseconds until a launcher returns, and its first call.
 
-    python tools/host_time.py [--size 64] [--out FILE] [RUNG ...]
-
-The GPU is never waited for: products of 64³ take it less time than the host needs to ask for them.
+The GPU is never waited for: products of EDGE³ take it less time than the host needs to ask.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+from tiled_matmul.measure.spent import CLOCK, COMPILER, spending
+from tiled_matmul.measure.suite import Job, Suite
 
 RUNGS = (
     *("cuda_naive", "cuda_best", "triton_block_pointers", "triton_swizzled", "triton_descriptors"),
     *("triton_persistent", "triton_split_k", "triton_two_widths", "triton_gluon", "triton_best"),
 )
 BASELINE = "torch.matmul"
+EDGE = 64  # M, N and K
 ROUNDS, CALLS, WARM = 15, 100, 20  # rounds of calls, calls of a round, calls before
 
 
@@ -46,6 +46,14 @@ def microseconds(call: Callable) -> float:
     took = time.perf_counter() - began
     torch.cuda.synchronize()
     return took / CALLS * 1e6
+
+
+def host_us(call: Callable) -> float:
+    """Return the median of a call's microseconds on the host, which does not wait for the GPU."""
+    for _ in range(WARM):
+        call()
+    with spending(CLOCK):
+        return statistics.median(microseconds(call) for _ in range(ROUNDS))
 
 
 def take(names: Sequence[str], size: int) -> dict[str, dict]:
@@ -98,35 +106,23 @@ def first_call(name: str, size: int, cache: str) -> float:
     return float(done.stdout.split()[-1])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status."""
-    import tempfile
-
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("rungs", nargs="*", default=RUNGS, help="names of rungs")
-    parser.add_argument("--size", type=int, default=64, help="M, N and K (64)")
-    parser.add_argument("--out", type=Path, help="the JSON file to write")
-    given = parser.parse_args(arguments)
-    taken = take(given.rungs, given.size)
-    for name in given.rungs:
-        with tempfile.TemporaryDirectory() as cache:
-            first, again = (first_call(name, given.size, cache) for _ in range(2))
-        taken[name] |= {"first_s": first, "next_process_s": again}
-    print("rung                      a call, us   spread   first call, s   in the next process, s")
-    for name, one in taken.items():
-        seconds = "".join(
-            f"{one[key]:16.2f}" for key in ("first_s", "next_process_s") if key in one
-        )
-        print(f"{name:24} {one['us']:11.1f} {one['spread']:8.0%} {seconds}")
-    if given.out is not None:
-        from tiled_matmul.files import replace_text
-        from tiled_matmul.measure.provenance import provenance
-
-        record = {"provenance": provenance("gpu"), "size": given.size, "host": taken}
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(given.out, json.dumps(record, indent=1) + "\n")
-    return 0
+def times() -> Iterator[tuple[dict, dict]]:
+    """Yield each rung with the microseconds of a call, and the seconds of a first one."""
+    with spending(CLOCK):
+        taken = take(RUNGS, EDGE)
+    for name, values in taken.items():
+        if name in RUNGS:
+            with spending(COMPILER), tempfile.TemporaryDirectory() as cache:
+                first, again = (first_call(name, EDGE, cache) for _ in range(2))
+            values |= {"first_s": first, "next_process_s": again}
+        yield {"rung": name, "size": EDGE}, values
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+def jobs() -> list[Job]:
+    """Return the one job: all rungs in turn."""
+    return [Job("host", tuple(f"{name}, host" for name in RUNGS), times)]
+
+
+SUITES = (
+    Suite("host", "what a call costs the host, and a first call", jobs, "host/{machine}.json"),
+)

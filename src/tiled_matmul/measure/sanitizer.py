@@ -1,29 +1,29 @@
 """NVIDIA's compute-sanitizer over every GPU rung of the ladder, on small ragged products.
 
-    python tools/sanitize.py --out FILE    on a GPU machine that has `compute-sanitizer`
-    python tools/sanitize.py launch TOOL    run under TOOL: every rung, products checked
-    python tools/sanitize.py plant TOOL    run under TOOL: a kernel with a fault that TOOL must find
-
 memcheck looks for accesses outside of allocations, racecheck for shared memory that threads use
 without a barrier between them, in Numba's rungs only: Triton's barriers are its compiler's, of
-kinds that racecheck does not know. It fails if either finds anything in a rung, or misses the
-planted fault. FILE receives a JSON of what was run and found.
+kinds that racecheck does not know. A job fails if either finds anything in a rung, or misses the
+fault that is planted for it. Each runs this module under the tool.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
-TOOLS = ("memcheck", "racecheck")
+from tiled_matmul.measure.provenance import versions as versions_of
+from tiled_matmul.measure.spent import CLOCK, spending
+from tiled_matmul.measure.suite import Job, Suite, Taken
+
+PLANTED = {"memcheck": "planted_store_past_the_end", "racecheck": "planted_missing_barrier"}
+TOOLS = tuple(PLANTED)
 # Ragged in everything; then one that is odd, so that no wide access fits; and, for tiles of up to
 # 128, several blocks and tiles along K, with and without rows that begin on 16 bytes.
 SHAPES = {
@@ -50,7 +50,7 @@ class SanitizeError(RuntimeError):
     """A tool found a fault, or could not run; the message names it and shows the log."""
 
 
-def launch(tool: str, names: Sequence[str] | None) -> None:
+def launch(tool: str) -> None:
     """Run every rung at the shapes for `tool`, checking each product."""
     import torch
 
@@ -59,7 +59,7 @@ def launch(tool: str, names: Sequence[str] | None) -> None:
     from tiled_matmul.problem import Problem, as_layout
 
     for rung in LADDER:
-        if not looked_at(rung, tool) or (names is not None and rung.name not in names):
+        if not looked_at(rung, tool):
             continue
         start = time.monotonic()
         for shape in SHAPES[tool]:
@@ -130,31 +130,33 @@ def ends(log: str, characters: int = 3000) -> str:
     return f"{log[:characters]}\n…\n{log[-characters:]}"
 
 
-def run(tool: str, mode: str, rungs: str | None = None) -> dict:
-    """Run this file's `mode` under `tool`; return what is stored of it. Raises SanitizeError."""
+def run(tool: str, mode: str) -> dict[str, Any]:
+    """Run this module's `mode` under `tool`; return how much it found, and what ran.
+
+    Raises SanitizeError.
+    """
+    if shutil.which("compute-sanitizer") is None:
+        raise SanitizeError("compute-sanitizer is not on PATH; it comes with the CUDA toolkit")
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(FOUND)]
     if tool == "memcheck":  # Numba asks the driver for functions that it may not have: no error
         command += ["--report-api-errors", "no"]
-    command += [sys.executable, str(Path(__file__).resolve()), mode, tool]
-    command += ["--rungs", rungs] if rungs else []
+    command += [sys.executable, "-m", __name__, mode, tool]
     # An allocation for each tensor: in torch's own pool a store past a tensor's end hits the next.
     environment = os.environ | {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-    start = time.monotonic()
     try:
-        ended = subprocess.run(
-            command,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=LONGEST_S,
-        )
+        with spending(CLOCK):
+            ended = subprocess.run(
+                command,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=LONGEST_S,
+            )
     except subprocess.TimeoutExpired as late:
         raise SanitizeError(f"{tool} {mode} took over {LONGEST_S} s:\n{late.stdout}") from None
-    seconds = time.monotonic() - start
     found = count(ended.stdout)
     ran = re.findall(r"^ran (\w+)", ended.stdout, re.MULTILINE)
-    print(f"{tool} {mode}: {found} found, {len(ran)} ran, {seconds:.0f} s", flush=True)
     if mode == "launch" and (found or ended.returncode):
         raise SanitizeError(
             f"{tool} found {found} in the ladder (exit status {ended.returncode}; the last rung "
@@ -162,74 +164,47 @@ def run(tool: str, mode: str, rungs: str | None = None) -> dict:
         )
     if mode == "plant" and not found:
         raise SanitizeError(f"{tool} missed the planted fault:\n{ends(ended.stdout)}")
-    return {"found": found, "ran": ran, "seconds": round(seconds, 1)}
+    return {"found": found, "ran": ran}
 
 
-def sanitize(out: Path, rungs: str | None) -> None:
-    """Run both tools and write `out`. Raises SanitizeError after both have run."""
-    from tiled_matmul.files import replace_text
+def take(tool: str) -> Iterator[Taken]:
+    """Yield what `tool` found of the planted fault and of each rung. Raises SanitizeError."""
+    planted = run(tool, "plant")
+    clean = run(tool, "launch")
+    if clean["ran"] != names(tool):
+        raise SanitizeError(f"{tool}: ran {clean['ran']} and not {names(tool)}")
+    yield {"tool": tool, "planted": PLANTED[tool], "rungs": []}, {"found": planted["found"]}
+    looked = {"found": 0, "shapes": list(SHAPES[tool])}
+    for name in clean["ran"]:
+        views = {"views": list(VIEWS)} if tool == "memcheck" and name.startswith("triton") else {}
+        yield {"tool": tool, "rung": name}, looked | views
+
+
+def names(tool: str) -> list[str]:
+    """Return the names of the rungs that a tool looks at."""
     from tiled_matmul.ladder import LADDER
-    from tiled_matmul.measure.provenance import provenance
 
-    if shutil.which("compute-sanitizer") is None:
-        raise SanitizeError("compute-sanitizer is not on PATH; it comes with the CUDA toolkit")
-    asked = None if rungs is None else rungs.split(",")
-    rungs_of = [r for r in LADDER if asked is None or r.name in asked]
-    wanted = {tool: [r.name for r in rungs_of if looked_at(r, tool)] for tool in TOOLS}
-    failed, reports = [], {}
-    for tool in TOOLS:
-        try:
-            planted = run(tool, "plant")
-            clean = run(tool, "launch", rungs)
-        except SanitizeError as error:
-            failed.append(str(error))
-            continue
-        if clean["ran"] != wanted[tool]:
-            failed.append(f"{tool}: ran {clean['ran']} and not {wanted[tool]}")
-        reports[tool] = {"shapes": SHAPES[tool], "ladder": clean, "planted": planted}
-        if tool == "memcheck":
-            reports[tool]["views"] = {"shape": VIEWED, "of": list(VIEWS)}
-    if failed:
-        raise SanitizeError("\n".join(failed))
+    return [rung.name for rung in LADDER if looked_at(rung, tool)]
+
+
+def more() -> dict[str, Any]:
+    """Return what the tools add to a run's provenance."""
     version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True)
     found = re.search(r"(\d+\.\d+\.\d+[.\d]*)", version.stdout)
-    report = provenance("gpu") | {"tools": reports}
-    report["versions"]["compute-sanitizer"] = found[1] if found else version.stdout.strip()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(out, json.dumps(report, indent=1) + "\n")
-    print(f"nothing found in {len(wanted['memcheck'])} rungs, both planted faults found: {out}")
+    versions = versions_of("gpu")
+    return {"versions": versions | {"compute-sanitizer": found[1] if found else version.stdout}}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("mode", nargs="?", choices=("all", "launch", "plant"), default="all")
-    parser.add_argument(
-        "tool", nargs="?", choices=TOOLS, help="launch, plant: the tool whose kernels are run"
-    )
-    parser.add_argument("--out", type=Path, help="the JSON file to write")
-    parser.add_argument("--rungs", metavar="A,B", help="names of the rungs (all)")
-    chosen = parser.parse_args(arguments)
-    if (chosen.mode == "all") != (chosen.tool is None):
-        parser.error("a tool is for launch and plant, which need one")
-    if chosen.mode == "all" and chosen.out is None:
-        parser.error("--out FILE says where the report goes")
-    os.environ["TILED_MATMUL_BACKEND"] = "gpu"
-    from tiled_matmul.machine import backend
+def jobs() -> list[Job]:
+    """Return a job for each tool."""
+    return [Job(tool, tuple(names(tool)), partial(take, tool)) for tool in TOOLS]
 
-    try:
-        backend.select()
-        if chosen.mode == "launch":
-            launch(chosen.tool, chosen.rungs.split(",") if chosen.rungs else None)
-        elif chosen.mode == "plant":
-            plant(chosen.tool)
-        else:
-            sanitize(chosen.out, chosen.rungs)
-    except (backend.BackendError, SanitizeError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
 
+SUITES = (
+    Suite("sanitizer", "compute-sanitizer over the ladder", jobs, "sanitizer/{machine}.json",
+          more=more),
+)  # fmt: skip
+MODES: dict[str, Callable] = {"launch": launch, "plant": plant}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    MODES[sys.argv[1]](sys.argv[2])

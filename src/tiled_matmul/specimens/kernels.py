@@ -1,6 +1,6 @@
 """Kernels whose memory accesses are counted twice: by a GPU's counters and by the interpreter.
 
-`CASES` lists the launches. `tools/take_counters.py` takes a GPU's counters of each, and
+`CASES` lists the launches. `measure patterns` takes a GPU's counters of each, and
 `test_hardware.py` compares them with a trace. Values are small integers, so that every order
 of adding gives the same sum and results compare exactly.
 
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from counted_vectors import load4_global, load4_shared, store4_global, store4_shared
 from numba import cuda, float32, float64, int32, int64, uint8, uint64
 from numba.types import float16
 
@@ -37,6 +36,12 @@ from tiled_matmul.ladder.cuda_transposed import cuda_transposed_kernel
 from tiled_matmul.ladder.cuda_unrolled import cuda_unrolled_kernel
 from tiled_matmul.ladder.cuda_vectorised import cuda_vectorised_kernel
 from tiled_matmul.ladder.cuda_warp_tiles import cuda_warp_tiles_kernel
+from tiled_matmul.specimens.vectors import (
+    load4_global,
+    load4_shared,
+    store4_global,
+    store4_shared,
+)
 
 LANES = 32
 

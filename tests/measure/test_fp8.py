@@ -1,23 +1,18 @@
-"""tools/bench_fp8.py, without a clock: its inputs, its errors, and how it calls torch."""
-
-import sys
-from pathlib import Path
+"""The suite "fp8" without a clock: its inputs, its errors, and how it calls torch."""
 
 import pytest
 import torch
 
 from tiled_matmul.kit.backend import select
+from tiled_matmul.measure import fp8
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-import bench_fp8  # noqa: E402
-
-pytestmark = pytest.mark.skipif(select().on_gpu, reason="there the tool itself runs")
+pytestmark = pytest.mark.skipif(select().on_gpu, reason="there the suite itself runs")
 TILES = {"block": (16, 16, 64)}
 
 
 def test_outliers_spoil_what_shares_their_scale():
-    found = {(e["inputs"], e["mode"]): e for e in bench_fp8.errors(256, "cpu", 16, **TILES)}
-    assert len(found) == 6 * len(bench_fp8.MODES)
+    found = {(e["inputs"], e["mode"]): e for e in fp8.errors(256, "cpu", 16, **TILES)}
+    assert len(found) == 6 * len(fp8.MODES)
     assert all(e["sums"]["worst"] < 1e-5 for e in found.values())  # the interpreter's are exact
     for what in ("row", "element"):
         name = f"a{'n' * (what == 'element')} {what} {{}} times as large"
@@ -30,7 +25,7 @@ def test_outliers_spoil_what_shares_their_scale():
 
 
 def test_the_model_is_compared_with_sums():
-    found = list(bench_fp8.against_model(1024, "cpu", 8, block=(16, 16, 128)))
+    found = list(fp8.against_model(1024, "cpu", 8, block=(16, 16, 128)))
     assert [e["fast"] for e in found] == [True, False] * 2
     assert all(e["measured"] < 1e-6 for e in found)  # in the interpreter
     positive = {e["fast"]: e["predicted"] for e in found if e["inputs"] == "positive"}
@@ -40,13 +35,8 @@ def test_the_model_is_compared_with_sums():
 @pytest.mark.parametrize("mode", ["tensor", "tensor, fast"])
 def test_torch_makes_the_same_product(mode):
     x, w = torch.randn(32, 64), torch.randn(48, 64)
-    a, b, options = bench_fp8.scaled(mode, x, w)
-    c = bench_fp8.by_torch(mode, a, b, options)()
-    bench_fp8.check(c, a, b, options)
+    a, b, options = fp8.scaled(mode, x, w)
+    c = fp8.by_torch(mode, a, b, options)()
+    fp8.check(c, a, b, options)
     with pytest.raises(ValueError, match=r"C \(32, 48\) is wrong"):
-        bench_fp8.check(c * 1.1, a, b, options)
-
-
-def test_ratios_are_averaged_geometrically():
-    taken = [{"mode": "row", "ms": {"torch": t, "triton_fp8": 1.0}} for t in (2.0, 0.5)]
-    assert bench_fp8.mean_ratio(taken, "row") == pytest.approx(1)
+        fp8.check(c * 1.1, a, b, options)

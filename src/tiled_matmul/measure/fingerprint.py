@@ -1,0 +1,224 @@
+"""Which code a record measured: a hash of a kernel, its launcher and all that they use.
+
+A rung's `matmul` and kernel are followed by name through the ladder, the kit and what chooses
+between rungs, and each definition that is reached is hashed by its syntax tree. So a fingerprint
+changes neither with comments, docstrings and line breaks, nor when a definition moves to another
+file, nor with what an error says: no error was raised when a number was taken. A text that is the
+name of a rung's file, as rules that choose between rungs hold it, counts as that rung's launcher.
+
+Of what the host does before a launch, HOST decides neither which kernel runs nor how it does: it
+checks operands and remembers plans. It counts where the host's time is what was measured.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import symtable
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tiled_matmul.files import rung_files
+
+PACKAGE = Path(__file__).parents[1]
+# Rooms whose code runs when a rung does, or a specimen.
+FOLLOWED = ("ladder", "kit", "dispatch", "models", "specimens")
+HOST = ("kit.arguments", "kit.backend", "kit.plans")
+BY_HOST = ", host"  # behind a rung's name: with HOST
+DIGITS = 16
+LAUNCHER = "matmul"
+Place = tuple[str, str]  # a module, such as "kit.layouts", and a name in it
+
+
+class Sources:
+    """The definitions of a package's modules, read from its files and not imported."""
+
+    def __init__(self, package: Path = PACKAGE) -> None:
+        self.rungs = rung_files(package / "ladder")
+        parts = {p.relative_to(package).with_suffix("").parts: p for p in package.rglob("*.py")}
+        self.paths = {".".join(x).removesuffix(".__init__"): path for x, path in parts.items()}
+        self.paths |= {f"ladder.{name}": path for name, path in self.rungs.items()}
+        self._modules: dict[str, Module] = {}
+
+    def module(self, name: str) -> Module:
+        """Return a module, such as "kit.layouts". Raises ValueError for one that is not there."""
+        if name not in self._modules:
+            if name not in self.paths:
+                raise ValueError(f"the package has no module {name!r}")
+            tree = ast.parse(self.paths[name].read_text(encoding="utf-8"))
+            self._modules[name] = Module(name, tree, self)
+        return self._modules[name]
+
+    def reached(self, starts: Iterable[Place], leave: Iterable[str] = ()) -> list[str]:
+        """Return the definitions that are used from `starts`, each as a text of its tree.
+
+        What modules in `leave` define is left out.
+        """
+        waiting, seen, texts = list(starts), set(leave), set()
+        while waiting:
+            place = waiting.pop()
+            if place in seen or place[0] in seen:
+                continue
+            seen.add(place)
+            found, used = self.module(place[0]).definition(place[1])
+            texts |= set(found)
+            waiting += used
+        return sorted(texts)
+
+
+class Module:
+    """A file's definitions by name, and where its other names come from."""
+
+    def __init__(self, name: str, tree: ast.Module, sources: Sources) -> None:
+        self.name, self.sources = name, sources
+        self.statements: dict[str, list[ast.stmt]] = {}
+        for statement in tree.body:
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                continue
+            for bound in _bound(statement):
+                self.statements.setdefault(bound, []).append(statement)
+        self.imported = dict(self._imports(tree.body))
+        self._definitions: dict[str, tuple[list[str], list[Place]]] = {}
+
+    def definition(self, name: str) -> tuple[list[str], list[Place]]:
+        """Return (texts, places used) of what a name is bound to; "*" is the whole module."""
+        if name not in self._definitions:
+            texts, used = [], []
+            if name == "*":
+                used = [(self.name, each) for each in self.statements]
+            for statement in self.statements.get(name, ()):
+                texts.append(f"{name} {_text(statement)}")
+                used += self._used(statement)
+            if name in self.imported:  # handed on
+                used.append(self.imported[name])
+            self._definitions[name] = texts, used
+        return self._definitions[name]
+
+    def _used(self, statement: ast.stmt) -> Iterator[Place]:
+        nodes = list(_walk(statement))
+        own = dict(self._imports(nodes))  # in a function
+        known = _global(statement) | set(own)
+        inside = self.imported | own
+        attributes = {
+            node.value: node.attr
+            for node in nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        }
+        for node in nodes:
+            if isinstance(node, ast.Name):
+                if node.id in known and node.id in inside:
+                    module, name = inside[node.id]
+                    yield module, attributes.get(node, "*") if name == "*" else name
+                elif node.id in known and node.id in self.statements:
+                    yield self.name, node.id
+            elif isinstance(node, ast.Constant) and node.value in self.sources.rungs:
+                yield f"ladder.{node.value}", LAUNCHER
+
+    def _imports(self, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, Place]]:
+        """Yield (name, place) of each import from a room that is followed."""
+        for node in nodes:
+            if not isinstance(node, ast.ImportFrom) or not node.module:
+                continue
+            home = node.module.removeprefix("tiled_matmul").removeprefix(".")
+            if home.partition(".")[0] not in (*FOLLOWED, ""):
+                continue
+            for alias in node.names:
+                name, inner = alias.asname or alias.name, f"{home}.{alias.name}".lstrip(".")
+                if inner in self.sources.paths and inner.partition(".")[0] in FOLLOWED:
+                    yield name, (inner, "*")
+                elif home in self.sources.paths:
+                    yield name, (home, alias.name)
+
+
+@cache
+def of(name: str) -> str:
+    """Return a fingerprint of this package's code, as `kernels` of a record have it by name.
+
+    `name` is that of a rung, also with BY_HOST, or "module::function", such as
+    "distributed.cuts::ring". Raises ValueError for any other.
+    """
+    module, colons, function = name.partition("::")
+    if colons:
+        sources = _here()
+        texts = sources.reached([(module, function)], HOST)
+        if function not in sources.module(module).statements:
+            raise ValueError(f"{module} has no {function!r}")
+        return digest(texts)
+    from tiled_matmul.ladder import rung
+
+    return of_rung(rung(name.removesuffix(BY_HOST)), host=name.endswith(BY_HOST))
+
+
+def of_rung(rung: Any, host: bool = False, sources: Sources | None = None) -> str:
+    """Return the fingerprint of a Rung, with `host` also of what the host does before a launch."""
+    home, _, kernel = (rung.kernel_name or f"{rung.module}_kernel").rpartition(".")
+    starts = [(f"ladder.{rung.module}", LAUNCHER), (f"ladder.{home or rung.module}", kernel)]
+    texts = (sources or _here()).reached(starts, () if host else HOST)
+    return digest([f"{rung.module} {sorted(rung.options.items())!r} {rung.layout}", *texts])
+
+
+def digest(texts: Iterable[str]) -> str:
+    """Return a hash of texts in their order: DIGITS hexadecimal digits."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:DIGITS]
+
+
+@cache
+def _here() -> Sources:
+    return Sources()
+
+
+def _bound(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement at a module's top binds, but for imports."""
+    symbols = _table(statement).get_symbols()
+    return [x.get_name() for x in symbols if x.is_assigned() or x.is_namespace()]
+
+
+def _global(statement: ast.stmt) -> set[str]:
+    """Return the names of the module that a statement at its top uses, also in functions in it."""
+    top = _table(statement)
+    names = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
+    inner = top.get_children()
+    while inner:
+        table = inner.pop()
+        names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
+        inner += table.get_children()
+    return names
+
+
+def _table(statement: ast.stmt) -> symtable.SymbolTable:
+    return symtable.symtable(ast.unparse(statement), "", "exec")
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree that count: no docstring, and nothing of what is raised."""
+    yield node
+    for _, value in _fields(node):
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, ast.AST):
+                yield from _walk(each)
+
+
+def _fields(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    if isinstance(node, ast.Raise):
+        return
+    for name, value in ast.iter_fields(node):
+        documented = isinstance(node, ast.FunctionDef | ast.ClassDef) and name == "body"
+        if documented and ast.get_docstring(node, clean=False) is not None:
+            value = value[1:]
+        yield name, value
+
+
+def _text(node: Any) -> str:
+    """Return a tree as a text that is the same in all versions of Python."""
+    if isinstance(node, list):
+        return f"[{','.join(map(_text, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = [
+        f"{name}={_text(value)}"
+        for name, value in _fields(node)
+        if value not in (None, []) and name not in ("ctx", "kind", "type_comment")
+    ]
+    return f"{type(node).__name__}({' '.join(fields)})"

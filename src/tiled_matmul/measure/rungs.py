@@ -1,0 +1,131 @@
+"""The suites of the ladder: every rung at some products, beside its library, in one run each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from tiled_matmul.measure import bench
+from tiled_matmul.measure.results import SUITE, Record
+from tiled_matmul.measure.spent import COMPILER, spending
+from tiled_matmul.measure.suite import Job, Suite, Taken
+from tiled_matmul.problem import Problem
+
+SHAPES = {
+    "cpu": "128x128x128,512x512x512,2048x2048x2048",
+    # Squares; three uneven ones: no multiple of 128; odd in everything, so that no row begins on 16
+    # bytes; ragged and small; and two with few blocks, each with a long way along K.
+    "gpu": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
+    "4000x4000x4000,4095x4097x4099,2000x3000x1500,256x256x16384,512x512x8192",
+    # Squares; few rows, as when a language model writes a word; a long way along K; no multiple of
+    # 128; and shapes of its layers.
+    "tensor cores": "512x512x512,1024x1024x1024,2048x2048x2048,4096x4096x4096,8192x8192x8192,"
+    "16384x16384x16384,16x4096x4096,128x4096x4096,512x512x16384,4000x4000x4000,3072x768x4096,"
+    "8192x1024x1024,4096x11008x4096,2048x2048x8192",
+}
+ON_TENSOR_CORES = ("float16", "bfloat16")
+
+
+def plan(
+    rungs: Sequence[Any], dtype: str | None = None, shapes: str | None = None
+) -> list[tuple[list, Problem]]:
+    """Return the rungs to time at each problem.
+
+    `dtype` is None for each rung's own, `shapes` for SHAPES. Raises ValueError for another text.
+    """
+    planned = []
+    places = [(r.device, dtype or r.dtype) for r in rungs]
+    for device, of in sorted(dict.fromkeys(places), key=lambda place: place[0]):
+        group = [r for r, place in zip(rungs, places, strict=True) if place == (device, of)]
+        usual = "tensor cores" if device == "gpu" and of in ON_TENSOR_CORES else device
+        texts = SHAPES[usual] if shapes is None else shapes
+        planned += [(group, Problem.parse(text, of)) for text in texts.split(",")]
+    return planned
+
+
+def timed(
+    rungs: Sequence[Any],
+    problem: Problem,
+    leave_out: Callable[[str, str], object],
+    *,
+    force: bool = False,
+    on_progress: Callable[[str, float], object] | None = None,
+    **options: Any,
+) -> list[Record]:
+    """Return the records of `rungs` at a problem, by `bench` with `options`.
+
+    `leave_out(name, reason)` is called for each that is not timed: it has other dtypes, refuses, or
+    one run would take over bench.MAX_RUN_S, unless `force`; or for all of them, for lack of memory.
+    """
+    from tiled_matmul.machine.device import is_out_of_memory
+
+    report = on_progress or (lambda step, share: None)
+    taken = []
+    for rung in rungs:
+        report(f"trying {rung.name}", 0)
+        try:
+            if problem.dtype not in rung.dtypes:
+                raise TypeError(f"its dtypes are {', '.join(rung.dtypes)}")
+            with spending(COMPILER):
+                seconds = 0.0 if force else bench.estimate_s(rung, problem)
+        except (ValueError, TypeError) as error:
+            leave_out(rung.name, _refusal(error))
+            continue
+        if seconds <= bench.MAX_RUN_S:
+            taken.append(rung)
+        else:
+            leave_out(rung.name, f"a run takes about {bench.duration_text(seconds)} (--force)")
+    try:
+        return taken and bench.bench(
+            taken,
+            problem,
+            max_run_s=math.inf,
+            on_progress=report,
+            on_refusal=lambda name, error: leave_out(name, _refusal(error)),
+            **options,
+        )
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        for rung in taken:
+            leave_out(rung.name, "there is too little memory")
+        return []
+
+
+def _refusal(error: Exception) -> str:
+    return "it refuses: " + " ".join(str(error).split())
+
+
+def _take(rungs: Sequence[Any], problem: Problem) -> Iterator[Taken]:
+    def leave_out(name: str, reason: str) -> None:
+        print(f"{problem.shape_text} {problem.dtype}: {name} is not timed: {reason}", flush=True)
+
+    for record in timed(rungs, problem, leave_out):
+        yield record.entry.case, record.entry.values
+
+
+def jobs(device: str, dtype: str | None = None) -> list[Job]:
+    """Return a job for each problem: all rungs of a device, or those in Triton in one dtype."""
+    from tiled_matmul.ladder import LADDER
+
+    rungs = [r for r in LADDER if r.device == device and (dtype is None or r.in_triton)]
+    return [
+        Job(
+            f"{problem.shape_text} {problem.dtype}",
+            tuple(rung.name for rung in group),
+            partial(_take, group, problem),
+        )
+        for group, problem in plan(rungs, dtype)
+    ]
+
+
+FILE = "{machine}.json"
+SUITES = (
+    Suite("loops", "the rungs for the CPU beside NumPy's BLAS", partial(jobs, "cpu"), FILE,
+          machine="cpu", kind=SUITE),
+    Suite("ladder", "the rungs for the GPU beside cuBLAS", partial(jobs, "gpu"), FILE),
+    Suite("bfloat16", "the rungs in Triton in bfloat16 beside cuBLAS",
+          partial(jobs, "gpu", "bfloat16"), FILE, kind=SUITE),
+)  # fmt: skip

@@ -1,0 +1,102 @@
+"""The list of suites, in the order in which a machine takes them, and what is out of date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tiled_matmul import ROOT
+from tiled_matmul.files import read_json
+from tiled_matmul.measure import fingerprint, records
+from tiled_matmul.measure.suite import Suite
+
+# Modules of this room, each with its SUITES. What counters need of other suites stands before them.
+MODULES = (
+    *("rungs", "interpreter", "drawn", "host", "fused", "fp8", "groups"),
+    *("counting", "patterns", "search", "sanitizer", "many"),
+)
+OUTDATED = "results/outdated.txt"
+CLUSTER = "cluster"  # its file is of grading, which runs no kernel
+
+
+def suites() -> dict[str, Suite]:
+    """Return all suites by name, in order."""
+    homes = (import_module(f"tiled_matmul.measure.{name}") for name in MODULES)
+    return {suite.name: suite for home in homes for suite in home.SUITES}
+
+
+def suite(name: str) -> Suite:
+    """Return the suite of that name. Raises ValueError, which lists them, for any other."""
+    known = suites()
+    if name not in known:
+        raise ValueError(f"unknown suite {name!r}; there are {', '.join(known)}")
+    return known[name]
+
+
+@dataclass(frozen=True)
+class Stale:
+    """Records of a job whose code is another now: `names` of it, and the command that helps."""
+
+    path: Path
+    job: str
+    names: tuple[str, ...]
+    count: int
+    command: str
+
+    @property
+    def place(self) -> str:
+        """The file and the job."""
+        return f"{self.path.as_posix()}: {self.job}"
+
+    def __str__(self) -> str:
+        these = "record is" if self.count == 1 else "records are"
+        return (
+            f"{self.path}: {self.count} {these} of another {', '.join(self.names)} "
+            f"({self.job}); {self.command}"
+        )
+
+
+def files(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
+    """Yield each file of results with the suite that it names. Raises ValueError for any other."""
+    for path in sorted((root / "results").rglob("*.json")):
+        if path.name == "schema.json" or path.parent.name == CLUSTER:
+            continue
+        stored = read_json(path)
+        name = stored.get("suite") if isinstance(stored, dict) else None
+        if not isinstance(name, str):
+            raise ValueError(f"{path} names no suite: it is of another form; measure it anew")
+        yield path, name
+
+
+def stale(root: Path = ROOT, now: Any = fingerprint.of) -> Iterator[Stale]:
+    """Yield what is out of date in the files of results, a Stale for each job.
+
+    `now` returns the fingerprint of a name in the tree. Raises ValueError for a file that is wrong.
+    """
+    for path, name in files(root):
+        by_job: dict[str, list[list[str]]] = {}
+        for entry in records.load(path, name):
+            if changed := entry.changed(now):
+                by_job.setdefault(entry.job, []).append(changed)
+        for job, found in by_job.items():
+            names = tuple(dict.fromkeys(each for names in found for each in names))
+            shown = path.relative_to(root)
+            yield Stale(shown, job, names, len(found), f"measure it anew: {command(name, job)}")
+
+
+def outdated(root: Path = ROOT) -> set[str]:
+    """Return the places that OUTDATED lists: records that wait for a GPU machine."""
+    path = root / OUTDATED
+    return set(path.read_text(encoding="utf-8").splitlines()) if path.exists() else set()
+
+
+def command(stored_as: str, job: str) -> str:
+    """Return the command that measures a job of a file's suite anew."""
+    suites_of = {"ladder": "bfloat16" if job.endswith("bfloat16") else "ladder"}
+    name = suites_of.get(stored_as, stored_as)
+    if name == "drawn" and job.endswith("float32"):
+        name = "drawn-float32"
+    return f"python -m tiled_matmul measure {name} --only '{job}'"
