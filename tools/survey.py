@@ -1,4 +1,4 @@
-"""Time the tiles of `kit.measured` at drawn shapes, and fit their costs to the times.
+"""Time the tiles of `dispatch.costs` at drawn shapes, and fit their costs to the times.
 
     python tools/survey.py take --out FILE [--seed 2] [--count 480] [--seconds 500]
     python tools/survey.py fit FILE [--seconds 120]
@@ -30,8 +30,8 @@ MISSED = 0.15  # what a wrong time counts for in the fit, where a wrong choice c
 
 def product_of(drawn: Any, multiprocessors: int) -> Any:
     """Return a drawn product as the rule sees it."""
+    from tiled_matmul.dispatch.costs import Product
     from tiled_matmul.kit.layouts import GRAIN
-    from tiled_matmul.kit.measured import Product
 
     m, n, k = drawn.m, drawn.n, drawn.k
     # The lengths of the rows, as they lie in memory; a, b and out are dense.
@@ -44,13 +44,12 @@ def product_of(drawn: Any, multiprocessors: int) -> Any:
 
 def tried(drawn: Any, multiprocessors: int) -> Iterator[tuple[str, Any]]:
     """Yield the name of each tile and splits that is timed at a product, with its Choice."""
-    from tiled_matmul.kit.measured import best_modelled, tried
-    from tiled_matmul.ladder.triton_best import clocks
+    from tiled_matmul.dispatch.rule import best_modelled, tried
 
     product = product_of(drawn, multiprocessors)
     for tile, choice in tried(product):
         yield name_of(tile, choice), choice
-    for choice in best_modelled(product, clocks):
+    for choice in best_modelled(product):
         yield str(choice), choice
 
 
@@ -64,15 +63,15 @@ def times_of(drawn: Any, multiprocessors: int) -> Any:
     """Return a product's Taken: torch, `triton_best`, and each tile that is tried."""
     import torch
 
-    from tiled_matmul.kit.tuned import milliseconds
-    from tiled_matmul.ladder import rung
+    from tiled_matmul.dispatch.tuned import milliseconds
+    from tiled_matmul.ladder import rung, triton_best
     from tiled_matmul.measure.drawn import BASELINE, Taken
 
     a, b = operands(drawn)
     out = torch.empty((drawn.m, drawn.n), dtype=a.dtype, device="cuda")
     calls = {BASELINE: torch.matmul, "triton_best": rung("triton_best").matmul}
     for name, choice in tried(drawn, multiprocessors):
-        calls[name] = choice.run
+        calls[name] = partial(triton_best.run, choice)
     ms = {name: milliseconds(partial(call, a, b, out=out)) for name, call in calls.items()}
     return Taken(drawn, ms, {})
 
@@ -132,9 +131,9 @@ class Survey:
     """The times of a file, and how well given costs of TILES decide between them."""
 
     def __init__(self, path: Path) -> None:
-        from tiled_matmul.ladder.triton_best import SHORT, clocks, pick  # isort: skip
-        from tiled_matmul.kit.measured import SURE, TILES
-        from tiled_matmul.kit.measured import modelled as microseconds
+        from tiled_matmul.dispatch.costs import TILES, clocks
+        from tiled_matmul.dispatch.costs import modelled as microseconds
+        from tiled_matmul.dispatch.rule import SHORT, SURE, pick
         from tiled_matmul.machine.device import lookup
         from tiled_matmul.measure import drawn
 
@@ -206,7 +205,7 @@ def better(survey: Survey, seconds: float) -> None:
 def fit(path: Path, seconds: float) -> None:
     """Print costs that decide better on a file's times, beginning with those that there are."""
     survey = Survey(path)
-    from tiled_matmul.kit.measured import POINTERS
+    from tiled_matmul.dispatch.costs import POINTERS
 
     better(survey, seconds)
     for tile in survey.tiles:

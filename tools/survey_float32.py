@@ -1,4 +1,4 @@
-"""Time the settings of `kit.splits` at drawn shapes, and fit their costs to the times.
+"""Time the settings of `dispatch.splits` at drawn shapes, and fit their costs to the times.
 
     python tools/survey_float32.py take --out FILE [--seed 2] [--count 240] [--seconds 80]
     python tools/survey_float32.py fit FILE
@@ -34,7 +34,7 @@ SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)
 
 def job_of(drawn: Any, multiprocessors: int) -> Any:
     """Return a drawn product as the rule sees it."""
-    from tiled_matmul.kit.splits import Job
+    from tiled_matmul.dispatch.splits import Job
 
     return Job(drawn.m, drawn.n, drawn.k, multiprocessors, drawn.n % 4 == 0)
 
@@ -46,7 +46,7 @@ def name_of(costs: Any, splits: int) -> str:
 
 def tried(job: Any) -> Iterator[tuple[Any, int]]:
     """Yield each setting, as its costs, and number of parts that are timed."""
-    from tiled_matmul.kit.splits import COSTS
+    from tiled_matmul.dispatch.splits import COSTS
 
     for costs in COSTS:
         tile = costs.setting
@@ -58,7 +58,7 @@ def compile_one(case: tuple[int, int]) -> None:
     """Compile one setting's kernel for columns of C, so that the disk has its code."""
     import torch
 
-    from tiled_matmul.kit.splits import COSTS
+    from tiled_matmul.dispatch.splits import COSTS
     from tiled_matmul.ladder import cuda_split_k
 
     number, columns = case
@@ -71,7 +71,7 @@ def times_of(drawn: Any, multiprocessors: int) -> Any:
     """Return a product's Taken: torch, the rule, and each setting and number of parts."""
     import torch
 
-    from tiled_matmul.kit.tuned import milliseconds
+    from tiled_matmul.dispatch.tuned import milliseconds
     from tiled_matmul.ladder import cuda_split_k
     from tiled_matmul.measure.drawn import BASELINE, Taken
 
@@ -89,8 +89,8 @@ def take(out: Path, seed: int, count: int, seconds: float) -> None:
     """Time the products of a seed, as many as the seconds allow, into a file."""
     import torch
 
+    from tiled_matmul.dispatch.splits import COSTS
     from tiled_matmul.files import replace_text
-    from tiled_matmul.kit.splits import COSTS
     from tiled_matmul.measure import drawn
     from tiled_matmul.measure.precision import exact_sums
     from tiled_matmul.measure.provenance import provenance
@@ -115,7 +115,7 @@ def take(out: Path, seed: int, count: int, seconds: float) -> None:
 
 def fitted(costs: Any, rows: Sequence[tuple]) -> tuple[Any, float]:
     """Return the pace that fits best, and its error: the weighted mean of |log(model / time)|."""
-    from tiled_matmul.kit.splits import Pace
+    from tiled_matmul.dispatch.splits import Pace
 
     def error(pace: Any) -> float:
         model = replace(costs, fours=pace, singles=pace)
@@ -140,7 +140,7 @@ def fitted(costs: Any, rows: Sequence[tuple]) -> tuple[Any, float]:
 
 def fit(path: Path) -> None:
     """Print the costs that fit a file's times."""
-    from tiled_matmul.kit.splits import COSTS
+    from tiled_matmul.dispatch.splits import COSTS
     from tiled_matmul.machine.device import lookup
     from tiled_matmul.measure import drawn
 

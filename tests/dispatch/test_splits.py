@@ -1,4 +1,4 @@
-"""kit/splits.py: the costs that its rule decides by are those that the survey's times give."""
+"""dispatch/splits.py: the costs that its rule decides by are those that the survey's times give."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from tiled_matmul import ROOT  # noqa: E402
-from tiled_matmul.kit import splits  # noqa: E402
+from tiled_matmul.dispatch import splits  # noqa: E402
 
 SURVEY = ROOT / "results" / "survey" / "h200-float32.json"
 
