@@ -9,7 +9,7 @@ them as they are, or turned: then it makes the transpose of C from the transpose
 # Chapter 14 shows the rule by these names.
 from tiled_matmul.dispatch.costs import PARTS_A_CLOCK, SEAM, SECOND, START, clocks  # noqa: F401
 from tiled_matmul.dispatch.rule import SHORT, Choice, decide, pick  # noqa: F401
-from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.kit.arguments import checked, tensor_operands
 from tiled_matmul.kit.plans import remembered
 from tiled_matmul.ladder import rung
 
@@ -29,7 +29,8 @@ def run(choice: Choice, a, b, out) -> None:
     """
     if choice.turned:
         a, b, out = b.T, a.T, out.T
-    rung(choice.module).matmul(a, b, out=out, **choice.options)
+    with checked():
+        rung(choice.module).matmul(a, b, out=out, **choice.options)
 
 
 @remembered
