@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,6 +94,26 @@ def test_a_new_file_is_made_and_an_error_inside_passes(tmp_path):
     with tuned.tuning(file):
         a, b = torch.randn(20, 30), torch.randn(30, 40)
         assert tuned.choice(a, b, a @ b, list, print) is None  # not on a GPU: no clock
+
+
+def test_the_clock_gets_what_runs_a_choice(monkeypatch):
+    monkeypatch.setattr(tuned, "_kind", lambda *operands: "a kind")
+    monkeypatch.setattr(tuned, "milliseconds", lambda call: call())
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    a, b, out = SimpleNamespace(is_cuda=True), "b", "out"
+    slow, none, fast = map(Choice, ("triton_persistent", "triton_gluon", "triton_uneven"))
+    ran = []
+
+    def run(*given):
+        ran.append(given)
+        if given[0] == none:
+            raise ValueError("its tiles do not fit")
+        return 1.0 if given[0] == fast else 2.0
+
+    with tuned.tuning():
+        assert tuned.choice(a, b, out, lambda: [slow, none, fast], run) == fast
+    assert ran == [(choice, a, b, out) for choice in (slow, none, fast)]
+    assert tuned.choice(a, b, out, list, run) == fast and len(ran) == 3
 
 
 @pytest.mark.gpu

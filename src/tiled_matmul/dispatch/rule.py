@@ -117,7 +117,8 @@ def kind_of(a: Any, b: Any, out: Any) -> tuple[Product, tuple[int, int], int]:
 def decide(a: Any, b: Any, out: Any, run: Callable) -> Choice:
     """Return what was timed for these operands, which were checked, or else what is `chosen`.
 
-    `run(choice, a, b, out)` multiplies; only `tuned.tuning` calls it. Raises as `tuned.choice`.
+    `run(choice, a, b, out)` multiplies; only the clock of `tuning` calls it. Raises as
+    `tuned.choice` does.
     """
     kind = kind_of(a, b, out)
     return tuned.choice(a, b, out, lambda: contenders(*kind), run) or chosen(*kind)
