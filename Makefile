@@ -30,10 +30,6 @@ EXERCISES = $(sort $(wildcard exercises/*.ipynb))
 SOLUTIONS = $(sort $(wildcard exercises/solutions/*.ipynb))
 # Solutions are graded by tests; of their notebooks, one runs of each kind of exercise.
 SOME = $(wildcard $(addprefix exercises/solutions/,03_* 04_* 11_*))
-# Shapes of float16 products that are counted, besides 4096 cubed: chapter 14 speaks of them.
-COUNTED = 512x512x16384 2048x2048x2048 4000x4000x4000 3072x768x4096 8192x1024x1024 2048x2048x8192
-# The same tiles each, and rows of multiples of 16, 32 and 128 bytes.
-COUNTED += 3000x3000x3000 3024x3024x3024 3008x3008x3008
 # A learner's copy has no tests: there the chapters run, and the starters are graded.
 TESTS = $(wildcard tests/conftest.py)
 GPU_TESTS = $(shell grep -rl --include='test_*.py' 'mark\.gpu' tests)
@@ -55,9 +51,6 @@ endif
 PYTEST = $(RUN) -m pytest
 NBVAL = $(PYTEST) -c tests/notebooks/nbval.ini --rootdir=.
 ON_GPU = TILED_MATMUL_BACKEND=gpu
-# What files of results are called here, such as "h200".
-GPU = $$($(RUN) tools/machine_name.py)
-COUNT = $(ON_GPU) $(RUN) tools/take_counters.py
 # What is compiled is kept for the next run, and where times are not looked at, timing is short.
 SIMULATED = TILED_MATMUL_BACKEND=simulator TILED_MATMUL_COMPILED=$(CURDIR)/.pytest_cache/d/compiled
 QUICK = TILED_MATMUL_BUDGET_S=0.1
@@ -66,10 +59,9 @@ NOT_RUN = _build/not_run.txt
 TEST_JOBS = -n $(JOBS) --dist worksteal
 NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
-.PHONY: help book pdf test test-long test-answers test-browser test-cluster lab serve grade doctor test-gpu test-gpus notebooks-gpu bench \
-	bench-bfloat16 bench-drawn bench-drawn-float32 bench-host bench-fused bench-fp8 bench-groups bench-many \
-	counters search sanitize gpu-refresh wheelhouse test-copy test-colab test-newest \
-	newest-lock clean online chapters-exist gpu-tests-exist
+.PHONY: help book pdf test test-long test-answers test-browser test-cluster lab serve grade doctor bench \
+	measure test-gpu test-gpus notebooks-gpu gpu-refresh size wheelhouse test-copy test-colab \
+	test-newest newest-lock clean online chapters-exist gpu-tests-exist
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -136,10 +128,11 @@ grade: $(READY) ## grade the exercise notebooks, a line for each exercise
 doctor: $(READY) ## what machine this is, and what it lacks
 	$(RUN) -m tiled_matmul doctor
 
-bench: $(READY) ## time the ladder here, into results/<GPU>.json or RESULTS=, and the interpreter
-	@mkdir -p results; results="$(RESULTS)"; \
-	: "$${results:=results/$(GPU).json}"; set -x; $(RUN) -m tiled_matmul bench --json "$$results"
-	$(RUN) tools/bench_interpreter.py --json results/interpreter/$(GPU).json
+bench: $(READY) ## time the ladder here, and merge the records into RESULTS= if that is given
+	$(RUN) -m tiled_matmul bench $(if $(RESULTS),--json "$(RESULTS)")
+
+measure: $(READY) ## measure SUITES= (all that this machine can), into results/; again goes on
+	$(RUN) -m tiled_matmul measure $(or $(SUITES),--all) --resume $(MEASURE_OPTIONS)
 
 ## On a GPU machine; OFFLINE=1 where it has no network
 
@@ -156,56 +149,10 @@ test-gpus: $(READY) gpu-tests-exist ## where there are two GPUs or more, the tes
 notebooks-gpu: $(READY) chapters-exist ## run all chapters here, store outputs and stamps
 	$(ON_GPU) $(RUN) -m tiled_matmul notebooks run --all
 
-bench-bfloat16: $(READY) ## time Triton's rungs in bfloat16, into results/<GPU>.json or RESULTS=
-	@mkdir -p results
-	$(ON_GPU) $(RUN) -m tiled_matmul bench --dtype bfloat16 --rungs $$($(RUN) -c \
-		"from tiled_matmul.ladder import LADDER; print(*(r.name for r in LADDER if r.in_triton), sep=',')") \
-		--json "$(or $(RESULTS),results/$(GPU).json)"
-
-bench-drawn: $(READY) ## time the best rungs at 200 drawn shapes, into results/shapes/<GPU>.json
-	$(ON_GPU) $(RUN) tools/any_shape.py --anew --out results/shapes/$(GPU).json
-
-bench-drawn-float32: $(READY) ## the same in float32, 60 shapes, into results/shapes/<GPU>-float32.json
-	$(ON_GPU) $(RUN) tools/any_shape.py --anew --float32 --count 60 --out results/shapes/$(GPU)-float32.json
-
-bench-host: $(READY) ## time what a call costs the host, and a first call, into results/host/<GPU>.json
-	$(ON_GPU) $(RUN) tools/host_time.py --out results/host/$(GPU).json
-
-bench-groups: $(READY) ## time batches and groups against torch's, into results/groups/<GPU>.json
-	$(ON_GPU) $(RUN) tools/bench_groups.py --out results/groups/$(GPU).json
-
-bench-fp8: $(READY) ## time FP8 against torch and measure its errors, into results/fp8/<GPU>.json
-	$(ON_GPU) $(RUN) tools/bench_fp8.py --anew --out results/fp8/$(GPU).json
-
-bench-many: $(READY) ## time one product over all GPUs of this machine, into results/many/
-	$(ON_GPU) $(RUN) tools/bench_many.py \
-		--out results/many/$(GPU)-x$$($(RUN) -c 'import torch; print(torch.cuda.device_count())').json
-
-bench-fused: $(READY) ## time layers with a fused epilogue, into results/fused/<GPU>.json; again goes on
-	$(ON_GPU) $(RUN) tools/bench_fused.py --out results/fused/$(GPU).json
-
-counters: $(READY) ## Nsight Compute's counters of rungs and of access patterns, into results/
-	$(COUNT) ladder --out results/counters/$(GPU).json
-	$(COUNT) ladder --dtype float16 --out results/counters/$(GPU)-float16.json
-	for size in $(COUNTED); do \
-		$(COUNT) ladder --dtype float16 --size $$size --rungs triton_split_k,triton_best \
-			--out results/counters/$(GPU)-$$size-float16.json || exit 1; \
-	done
-	$(COUNT) order --out results/counters/order-$(GPU).json
-	$(COUNT) lowest --out results/counters/lowest-$(GPU).json
-	$(COUNT) patterns --out results/patterns/$(GPU).json
-
-search: $(READY) ## settings of the best rung against cuBLAS, into results/search/<GPU>.json
-	$(ON_GPU) $(RUN) tools/search.py --out results/search/$(GPU).json
-
-sanitize: $(READY) ## memcheck and racecheck of every rung, into results/sanitizer/<GPU>.json
-	$(ON_GPU) $(RUN) tools/sanitize.py \
-		--out results/sanitizer/$(GPU).json
-
 gpu-refresh: $(READY) ## all that a GPU machine is asked for; pack it into ARTIFACTS=
 	@mkdir -p "$(ARTIFACTS)/logs"; rm -f "$(ARTIFACTS)"/logs/*.log; \
 	set -o pipefail; status=0; \
-	for step in doctor bench bench-bfloat16 bench-drawn bench-drawn-float32 bench-host bench-fused bench-fp8 bench-groups counters search notebooks-gpu test-gpu sanitize; do \
+	for step in doctor measure notebooks-gpu test-gpu; do \
 		$(ON_GPU) $(MAKE) --no-print-directory $$step 2>&1 \
 			| tee "$(ARTIFACTS)/logs/$$step.log" || { status=1; break; }; \
 	done; \
@@ -239,14 +186,17 @@ define test-with
 		$(NOTEBOOK_JOBS) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
 endef
 
+size: ## lines by room, and the change since SINCE= (HEAD)
+	@$(PYTHON) tools/size.py $(or $(SINCE),HEAD)
+
 clean: ## remove what was built; .venv and wheelhouse stay
 	rm -rf _build _artifacts .site .pytest_cache .ruff_cache .hypothesis
 	find src tests tools chapters exercises \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune \
 		-exec rm -rf {} +
 
 online:
-	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, bench-bfloat16, bench-drawn, bench-host, bench-fused, bench-fp8, bench-groups, bench-many, \
-		counters, search, sanitize, test-gpu, test-gpus, notebooks-gpu, gpu-refresh))
+	$(if $(OFFLINE),$(error OFFLINE=1 is for doctor, bench, measure, test-gpu, test-gpus, notebooks-gpu, \
+		gpu-refresh))
 
 chapters-exist:
 	$(if $(CHAPTERS),,$(error chapters/ holds no notebook))

@@ -1,4 +1,4 @@
-"""Imports go down the list of rooms, lazy ones too, and never in a circle."""
+"""Imports go down the list of rooms, lazy ones and computed ones too, and never in a circle."""
 
 import ast
 from collections.abc import Iterator
@@ -9,10 +9,17 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "tiled_matmul"
 # From top to ground.
 ROOMS = (
-    "grader book explore plots measure many torch specimens ladder kit microscope models machine"
-).split()
+    *("grader", "book", "explore", "plots", "measure", "many", "torch", "specimens"),
+    *("ladder", "dispatch", "kit", "microscope", "models", "machine"),
+)
 ABOVE = ("__main__", "commands")  # the command line: imports every room
-ALIASES = ("__init__", "page", "simt")  # doors: names that outlive a move
+# What may import any room, and why.
+DOORS = {
+    "__init__": "the package's own names, `rung` and `trace_tiles`, imported when asked for",
+    "page": "what notebooks import: names that outlive a move, found in a table of modules",
+    "simt": "an older name of what notebooks import",
+}
+LOADERS = ("import_module", "__import__")
 FRONT_DOOR = ("rung", "trace_tiles")  # names of the package itself: for readers, not for rooms
 GROUND = ("problem", "check", "files")
 
@@ -23,15 +30,24 @@ def modules(package: Path) -> dict[str, Path]:
     return {".".join(parts).removesuffix(".__init__"): path for path, parts in paths.items()}
 
 
-def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """Yield each module of the package that a file imports, at its top or inside a function."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imports(module: str, known: dict[str, Path]) -> Iterator[str]:
+    """Yield each module of the package that a module imports, at its top or inside a function.
+
+    Calls count too, such as `import_module(f"tiled_matmul.kit.{name}")`, as far as their text is
+    known: this one imports the package `kit`.
+    """
+    for node in ast.walk(ast.parse(known[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             if node.level:  # relative, which is not resolved here: counts as an import from above
                 yield "__main__"
+        elif isinstance(node, ast.Call) and called(node) in LOADERS:
+            name, whole = loaded(node, module, known)
+            if name.startswith(".") or (name == "tiled_matmul." and not whole):
+                yield "__main__"  # relative, or any module of the package
+            names = [name]
         else:
             continue
         for name in names:
@@ -42,6 +58,41 @@ def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
                 inner = inner.rpartition(".")[0]
             if inner or name.rpartition(".")[2] in FRONT_DOOR:
                 yield inner or "__main__"
+
+
+def called(call: ast.Call) -> str:
+    """Return the last name of what is called: "import_module" of `importlib.import_module`."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def loaded(call: ast.Call, module: str, known: dict[str, Path]) -> tuple[str, bool]:
+    """Return the name of what a call imports, as far as it is known, and whether that is all."""
+    own = "tiled_matmul" if module == "__init__" else f"tiled_matmul.{module}"
+    package = own if known[module].name == "__init__.py" else own.rpartition(".")[0]
+    texts = {"__name__": own, "__package__": package}
+
+    def text(node: ast.expr) -> tuple[str, bool]:
+        if isinstance(node, ast.Constant):
+            return str(node.value), True
+        if isinstance(node, ast.Name) and node.id in texts:
+            return texts[node.id], True
+        if isinstance(node, ast.FormattedValue):
+            return text(node.value)
+        if isinstance(node, ast.BinOp):
+            parts = [node.left, node.right]
+        elif isinstance(node, ast.JoinedStr):
+            parts = node.values
+        else:
+            return "", False
+        made, whole = "", True
+        for part in parts:
+            if whole:
+                more, whole = text(part)
+                made += more
+        return made, whole
+
+    arguments = [*call.args, *(each.value for each in call.keywords if each.arg == "name")]
+    return text(arguments[0]) if arguments else ("", False)
 
 
 def floor(module: str) -> int:
@@ -59,9 +110,9 @@ def upward(package: Path) -> list[str]:
     known = modules(package)
     return [
         f"{module} imports {other}"
-        for module, path in sorted(known.items())
-        if module not in ALIASES
-        for other in imports(path, known)
+        for module in sorted(known)
+        if module not in DOORS
+        for other in imports(module, known)
         if floor(other) > floor(module)
     ]
 
@@ -69,7 +120,7 @@ def upward(package: Path) -> list[str]:
 def circle(package: Path) -> list[str]:
     """Return modules that import each other in a circle, or nothing."""
     known = modules(package)
-    graph = {module: set(imports(path, known)) - {module} for module, path in known.items()}
+    graph = {module: set(imports(module, known)) - {module} for module in known}
     # A package's __init__ may name its own modules, and they are reached through it.
     graph = {m: {o for o in others if not m.startswith(f"{o}.")} for m, others in graph.items()}
     while leaves := [m for m, others in graph.items() if not others & graph.keys()]:
@@ -114,6 +165,9 @@ def test_nothing_in_src_reads_tests():
         assert not {c for c in constants if c in ("tests", "tests/") or "tests/data" in c}, path
 
 
+BELOW = {"measure/__init__.py": "", "kit/b.py": ""}
+
+
 @pytest.mark.parametrize(
     ("files", "wrong"),
     [
@@ -125,6 +179,20 @@ def test_nothing_in_src_reads_tests():
         ({"kit/a.py": "from tiled_matmul import rung"}, True),
         ({"kit/a.py": "from tiled_matmul import ROOT"}, False),
         ({"measure/b.py": "from tiled_matmul.kit.a import x", "kit/a.py": ""}, False),
+        ({"kit/a.py": "import_module('tiled_matmul.measure.b')", "measure/b.py": ""}, True),
+        ({"kit/a.py": "importlib.import_module('tiled_matmul.measure')", **BELOW}, True),
+        ({"kit/a.py": "def f(x):\n    import_module(f'tiled_matmul.measure.{x}')", **BELOW}, True),
+        ({"kit/a.py": "import_module('tiled_matmul.measure.' + x)", **BELOW}, True),
+        ({"kit/a.py": "import_module(name=f'tiled_matmul.measure.{x}')", **BELOW}, True),
+        ({"kit/a.py": "__import__('tiled_matmul.measure.b')", "measure/b.py": ""}, True),
+        ({"kit/a.py": "import_module(f'tiled_matmul.{x}')"}, True),
+        ({"kit/a.py": "import_module('.measure', __package__)"}, True),
+        ({"a.py": "", "problem.py": "import_module(f'{__package__}.a')"}, True),
+        ({"kit/a.py": "import_module(f'{__package__}.{x}')", **BELOW}, False),
+        ({"kit/__init__.py": "import_module(f'{__name__}.{x}')", **BELOW}, False),
+        ({"measure/b.py": "import_module(f'tiled_matmul.kit.{x}')", **BELOW}, False),
+        ({"kit/a.py": "import_module('numba.cuda')\nimport_module(x)"}, False),
+        ({"page.py": "import_module(f'tiled_matmul.{x}')"}, False),
     ],
 )
 def test_an_import_that_goes_up_is_seen(tmp_path, files, wrong):
@@ -137,5 +205,7 @@ def test_an_import_that_goes_up_is_seen(tmp_path, files, wrong):
 def test_a_circle_is_seen(tmp_path):
     (tmp_path / "kit").mkdir()
     (tmp_path / "kit" / "a.py").write_text("from tiled_matmul.kit import b")
-    (tmp_path / "kit" / "b.py").write_text("def f():\n    from tiled_matmul.kit.a import x")
-    assert circle(tmp_path) == ["kit.a", "kit.b", "kit.a"]
+    lazy = "def f():\n    from tiled_matmul.kit.a import x"
+    for text in (lazy, "def f():\n    import_module(f'{__package__}.a')"):
+        (tmp_path / "kit" / "b.py").write_text(text)
+        assert circle(tmp_path) == ["kit.a", "kit.b", "kit.a"]

@@ -476,6 +476,18 @@ def test_kernel_source_takes_constants_classes_and_decorators(tmp_path):
     assert cells.kernel_source(marker, tmp_path) == wanted
 
 
+def test_a_shown_source_is_read_where_it_is_defined(tmp_path):
+    package = tmp_path / "src" / "tiled_matmul"
+    for folder in ("ladder", "kit"):
+        (package / folder).mkdir(parents=True)
+    (package / "ladder" / "ch04_1_x.py").write_text("from tiled_matmul.kit.y import z\n")
+    (package / "kit" / "y.py").write_text("def z():\n    return 1\n")
+    assert cells.shown_source("show_source(x.z)", tmp_path) == "def z():\n    return 1"
+    (package / "kit" / "y.py").write_text("")
+    with pytest.raises(ValueError, match="y.py defines no z at its top level"):
+        cells.shown_source("show_source(x.z)", tmp_path)
+
+
 def with_figure(name, html=None):
     """Return the example with one more cell, for a figure to change, and its stored output."""
     notebook = example_notebook()

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from plain_cache import played
 
+from tiled_matmul.dispatch import costs, rule
+from tiled_matmul.dispatch.choice import Choice
 from tiled_matmul.explore import data
 from tiled_matmul.explore.page import script
-from tiled_matmul.kit.candidates import Choice
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.variants import without
-from tiled_matmul.ladder import cuda_shared_tiles, triton_best
+from tiled_matmul.ladder import cuda_shared_tiles
 from tiled_matmul.machine import device
 from tiled_matmul.microscope.cuda import hardware, trace
 from tiled_matmul.models import cache, fragments, many, occupancy, ring, roofline
@@ -242,12 +243,12 @@ def test_a_launch_has_the_waves_of_the_model(models):
         if one["blockM"] % 64:
             assert got["clocks"] is None
         else:
-            assert got["clocks"] == pytest.approx(triton_best.clocks(own, *shape)), one
-        if min(one["M"], one["N"]) <= triton_best.SHORT:
+            assert got["clocks"] == pytest.approx(costs.clocks(own, *shape)), one
+        if min(one["M"], one["N"]) <= rule.SHORT:
             assert got["picked"] is None
             continue
-        picked, found = triton_best.pick(*shape), got["picked"]
-        assert found["clocks"] == pytest.approx(triton_best.clocks(picked, *shape)), one
+        picked, found = rule.pick(*shape), got["picked"]
+        assert found["clocks"] == pytest.approx(costs.clocks(picked, *shape)), one
         rows, columns, depth = picked.options["block"]
         chosen = [rows, list(columns) if isinstance(columns, tuple) else [columns], depth]
         assert [found["rows"], found["widths"], found["depth"]] == chosen, one

@@ -10,9 +10,9 @@ import sys
 import numpy as np
 import pytest
 
+from tiled_matmul.dispatch.settings import SETTINGS
 from tiled_matmul.kit import machine_code
 from tiled_matmul.kit.constants import with_constants
-from tiled_matmul.kit.settings import SETTINGS
 from tiled_matmul.ladder import cuda_best, cuda_unrolled
 
 SIGNATURE, CC = ("array(float32, 1d, C)",), (9, 0)

@@ -14,6 +14,8 @@ import pytest
 import torch
 
 from tiled_matmul.check import MatmulError, run_checked
+from tiled_matmul.dispatch import costs, rule
+from tiled_matmul.dispatch.candidates import candidates
 from tiled_matmul.kit import gluon, programs, specialise, variants
 from tiled_matmul.kit.backend import select
 from tiled_matmul.ladder import (
@@ -717,28 +719,28 @@ PICKED = [
 
 @pytest.mark.parametrize(("shape", "module", "options"), PICKED)
 def test_the_rule_that_picks_is_the_one_that_is_written(shape, module, options):
-    choice = triton_best.pick(*shape, 132)
+    choice = rule.pick(*shape, 132)
     assert choice.module == module and options.items() <= choice.options.items()
     assert str(choice).startswith(f"{module}(") and not choice.turned
 
 
 def test_a_model_of_clocks_decides():
     shape, multiprocessors = (3072, 768, 4096), 132
-    picked = triton_best.pick(*shape, multiprocessors)
+    picked = rule.pick(*shape, multiprocessors)
     # 132 tiles of 288 × 64, a wave; 64 steps, in each 768 clocks of shared memory.
-    wanted = triton_best.START + 64 * 768
-    assert triton_best.clocks(picked, *shape, multiprocessors) == wanted
-    choices = list(triton_best.candidates(*shape, multiprocessors))
+    wanted = costs.START + 64 * 768
+    assert costs.clocks(picked, *shape, multiprocessors) == wanted
+    choices = list(candidates(*shape, multiprocessors))
     assert picked in choices
-    assert all(triton_best.clocks(c, *shape, multiprocessors) >= wanted for c in choices)
+    assert all(costs.clocks(c, *shape, multiprocessors) >= wanted for c in choices)
     # On 72 multiprocessors 128 × 256 makes a full wave, and the others several.
-    assert triton_best.pick(*shape, 72).module == "triton_persistent"
+    assert rule.pick(*shape, 72).module == "triton_persistent"
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("index", range(18))
 def test_every_candidate_is_right_on_the_gpu(index):
-    choices = list(triton_best.candidates(500, 330, 2100, 132))
+    choices = list(candidates(500, 330, 2100, 132))
     assert len(choices) > index
     for choice in choices[index::18]:
         run_checked(partial(launcher(choice.module), **choice.options), *operands("500x330x2100"))
@@ -750,15 +752,15 @@ def test_every_candidate_is_right_on_the_gpu(index):
     + [((12, 0), 2, (128, 128, 64))],
 )
 def test_without_the_engine_or_tensor_cores_tiles_are_smaller(capability, bytes_each, block):
-    choice = triton_best.pick(4096, 4096, 4096, 132, capability, bytes_each)
+    choice = rule.pick(4096, 4096, 4096, 132, capability, bytes_each)
     assert choice.module == "triton_swizzled" and choice.options["block"] == block
 
 
 def test_few_columns_are_made_as_few_rows():
-    choice = triton_best.pick(4096, 16, 4096, 132)
+    choice = rule.pick(4096, 16, 4096, 132)
     assert choice.turned and str(choice).endswith(" of the transposes")
-    assert choice.options == triton_best.pick(16, 4096, 4096, 132).options
-    assert not triton_best.pick(16, 16, 4096, 132).turned
+    assert choice.options == rule.pick(16, 4096, 4096, 132).options
+    assert not rule.pick(16, 16, 4096, 132).turned
     a, b = operands("8x3000x32")  # whose tiles have 16 columns, of the transpose
     assert triton_best.choice_for(a, b).turned
     run_checked(triton_best.matmul, a, b)

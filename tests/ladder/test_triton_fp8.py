@@ -9,9 +9,10 @@ import pytest
 import torch
 from other_gpu import other_gpu
 
+from tiled_matmul.dispatch.float8 import pick
 from tiled_matmul.kit import launch, variants
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.float8 import KINDS, Scales, dequantised, pick, quantised
+from tiled_matmul.kit.float8 import KINDS, Scales, dequantised, quantised
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.ladder import triton_fp8, triton_fp8_gluon
 from tiled_matmul.machine import backend

@@ -9,11 +9,12 @@ from other_gpu import other_gpu
 from torch.nn import functional
 
 from tiled_matmul.check import MatmulError, gamma, poison
+from tiled_matmul.dispatch import fused, rule
+from tiled_matmul.dispatch.costs import Product
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.fused import ACTIVATIONS, Tiling
-from tiled_matmul.kit.measured import Product
 from tiled_matmul.kit.programs import launched
-from tiled_matmul.ladder import LAYER, rung, triton_best, triton_fused
+from tiled_matmul.ladder import LAYER, rung, triton_fused
 from tiled_matmul.machine.device import shared_limit
 from tiled_matmul.microscope.compiled.triton import TENSOR_CORES, tile_codes
 
@@ -235,9 +236,9 @@ def test_bad_input_is_quoted_before_anything_is_launched(name):
 
 
 def test_rungs_that_cut_c_otherwise_are_refused():
-    choice = triton_best.pick(192, 192 * 132, 512, 132)
+    choice = rule.pick(192, 192 * 132, 512, 132)
     with pytest.raises(ValueError, match="no tiles like those of triton_two_widths"):
-        Tiling.of(replace(choice, module="triton_two_widths"))
+        fused.tiling_of(replace(choice, module="triton_two_widths"))
 
 
 # --- what is launched -----------------------------------------------------------------------------
@@ -252,7 +253,7 @@ def test_one_launch_or_two_and_which_tiles():
         ((1, 4096, 4096), 2, {"block": (16, 128, 128)}),
         ((4096, 1, 4096), 2, {"block": (16, 128, 128), "turned": True}),
     ):
-        tiling = triton_fused.chosen(Product(m, n, k, 132), (9, 0), 2)
+        tiling = fused.tiling(Product(m, n, k, 132), (9, 0), 2)
         assert {name: getattr(tiling, name) for name in of} == of
         assert (tiling.splits > 1) == (kernels == 2)
 
@@ -262,10 +263,10 @@ def test_every_shape_gets_a_tiling():
         for n in (1, 30, 500, 3000):
             for k in (1, 64, 1000, 8192):
                 for grains in ((8, 8, 8), (1, 8, 8), (2, 1, 8)):
-                    tiling = triton_fused.chosen(Product(m, n, k, 132, grains), (9, 0), 2)
+                    tiling = fused.tiling(Product(m, n, k, 132, grains), (9, 0), 2)
                     tiling.check(m, n)
     for capability in ((7, 5), (8, 0), (12, 0)):
-        assert triton_fused.chosen(Product(4096, 4096, 4096, 132), capability, 2).pointers
+        assert fused.tiling(Product(4096, 4096, 4096, 132), capability, 2).pointers
 
 
 CAPABILITIES = ((7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0))

@@ -29,7 +29,8 @@ OURS = (
     "from tiled_matmul.plots import programs",
     "from tiled_matmul.models import cache",
     "from tiled_matmul.kit import constants, tile_view",
-    "from tiled_matmul.kit import autotune, tuned",
+    "from tiled_matmul.kit import autotune",
+    "from tiled_matmul.dispatch import tuned",
     "from tiled_matmul.microscope.cuda import trace",
     "import tiled_matmul.simt",
 )

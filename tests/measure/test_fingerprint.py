@@ -126,7 +126,7 @@ def test_names_are_followed_as_python_finds_them(tmp_path):
             "    return b.used(size) + near() + inner() + sum(one for one in [2])\n"
             "one = 5\n"
         ),
-        kit__b="def used(x):\n    return later(x)\ndef later(x):\n    return x\ndef other(): pass\n",
+        kit__b="def used(x): return later(x)\ndef later(x): return x\ndef other(): pass\n",
         kit__c="from tiled_matmul.kit.d import far\ndef inner(): return total\ntotal = 0\n",
         kit__d="def far():\n    raise ValueError(words)\nwords = 'far'\n",
     )

@@ -98,14 +98,16 @@ def kernel_source(marker: str, root: Path = ROOT) -> str:
 def shown_source(source: str, root: Path = ROOT) -> str | None:
     """Return the source that a cell's call `show_source(module.name)` must show, or None.
 
-    `module` is one of the ladder's, or `cuts`. The file is read, not imported. Raises ValueError if
-    it is not there or defines no such name.
+    `module` is one of the ladder's, or `cuts`. The file is read, not imported; a name that it
+    imports from another module of the package is read there. Raises ValueError or OSError if it is
+    not there or defines no such name.
     """
     match = SHOWN.search(source)
     if not match:
         return None
     many = root / "src" / "tiled_matmul" / "many"
     path = many / "cuts.py" if match[1] == "cuts" else rung_file(match[1], root)
+    path = _home(path, match[2], root)
     return _definition(read_text(path), match[2], path.name)
 
 
@@ -118,6 +120,14 @@ def rung_file(module: str, root: Path = ROOT) -> Path:
     if module not in known:
         raise ValueError(f"the ladder has no module {module!r}")
     return known[module]
+
+
+def _home(path: Path, name: str, root: Path) -> Path:
+    """Return the file that defines a name: this one, or the one that it imports the name from."""
+    for node in ast.parse(read_text(path)).body:
+        if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
+            return (root / "src").joinpath(*node.module.split(".")).with_suffix(".py")
+    return path
 
 
 def _definition(text: str, name: str, file: str) -> str:

@@ -159,11 +159,10 @@ def waves() -> dict[str, Any]:
     found: dict[str, Any] = {"candidates": [], "split": [], "short": 10**9}
     if not has_triton():
         return found
-    from tiled_matmul.kit import candidates
-    from tiled_matmul.ladder import triton_best as rule
+    from tiled_matmul.dispatch import candidates, costs, rule
 
-    found |= {"start": rule.START, "seam": rule.SEAM, "second": rule.SECOND}
-    found |= {"parts": rule.PARTS_A_CLOCK, "short": rule.SHORT}
+    found |= {"start": costs.START, "seam": costs.SEAM, "second": costs.SECOND}
+    found |= {"parts": costs.PARTS_A_CLOCK, "short": rule.SHORT}
     found |= {"split": candidates.SPLIT, "mostSplits": candidates.MOST_SPLITS}
     for choice in candidates.candidates(2**20, 2**20, 2**20, 1):
         rows, widths, depth = choice.options["block"]
@@ -172,7 +171,7 @@ def waves() -> dict[str, Any]:
                 "rows": rows,
                 "widths": widths if isinstance(widths, tuple) else [widths],
                 "depth": depth,
-                "stays": choice.module in rule.STAY,
+                "stays": choice.module in costs.STAY,
                 "down": choice.options.get("down", False),
             }
         )

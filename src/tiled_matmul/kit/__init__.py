@@ -1,4 +1,4 @@
-"""Code shared by the rungs: argument checks, launches, intrinsics, unrolled loops, descriptors.
+"""What rungs are made of: argument checks, launches, intrinsics, unrolled loops, descriptors.
 
 May import: microscope, models, machine. Front doors: `launch.launch`, `programs.launch`.
 """

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tiled_matmul.kit.arguments import positive
-from tiled_matmul.kit.candidates import Choice
 from tiled_matmul.kit.programs import check_blocks, check_group, cover, describe
 from tiled_matmul.machine.device import shared_limit
 
@@ -40,21 +39,6 @@ class Tiling:
     pointers: bool = False
     described: bool = False
     turned: bool = False
-
-    @classmethod
-    def of(cls, choice: Choice) -> Tiling:
-        """Return how the fused kernel does what one of the other rungs does.
-
-        Raises ValueError for a rung that cuts C otherwise.
-        """
-        given = {"turned": choice.turned} | choice.options
-        if choice.module == "triton_persistent":
-            return cls(**given, resident=1, flatten=True, pieces=2, described=True)
-        if choice.module in ("triton_swizzled", "triton_uneven"):
-            return cls(**given, pointers=True)
-        if choice.module in ("triton_descriptors", "triton_split_k"):
-            return cls(**given)
-        raise ValueError(f"the fused kernel has no tiles like those of {choice}")
 
     def fitting(self, bytes_each: int, beside: int) -> Tiling:
         """Return this tiling with as many stages as fit into shared memory, if it is `described`.

@@ -1,7 +1,4 @@
-"""Settings of `cuda_best`: tiles of a block, a warp and a thread, and the choice for a shape.
-
-SETTINGS are the winners of a search; `measure.search` holds all candidates.
-"""
+"""Settings of `cuda_best` and `cuda_split_k`: the tiles of a block, a warp and a thread."""
 
 from __future__ import annotations
 
@@ -75,20 +72,19 @@ class Setting:
             "B_COPIES": self.tile_k // b_step,
         }
 
+    def split_constants(self, wide: int, c_fours: bool) -> dict[str, Any]:
+        """Return the constants of `cuda_split_k`. It copies `wide` elements of B at once, 4 or 1.
 
-SETTINGS = (
-    Setting(128, 256, 8, 32, 128, 8, 16, max_registers=255),  # one block per multiprocessor
-    Setting(64, 128, 16, 32, 64, 8, 8, max_registers=168),  # three blocks
-    Setting(32, 64, 16, 16, 32, 4, 4, max_registers=128, weight=1.4),  # four blocks; small problems
-)
+        Raises as `constants` does, and ValueError for tiles of B that single elements do not cover.
+        """
+        made = self.constants(c_fours)
+        made |= {"WIDE": wide, "WARPS": self.threads // 32, "C_ROW": self.warp_n + 1}
+        step = self.threads * wide // self.tile_n
+        if step * self.tile_n != self.threads * wide or self.tile_k % step:
+            raise ValueError(f"{self.threads} threads do not copy these tiles of B: {self}")
+        return made | {"B_STEP": step, "B_COPIES": self.tile_k // step}
 
 
-def pick(m: int, n: int, multiprocessors: int) -> Setting:
-    """Return the setting with the least work on the busiest multiprocessor; the first of equals."""
-
-    def load(setting: Setting) -> float:
-        blocks = -(-m // setting.tile_m) * -(-n // setting.tile_n)
-        waves = -(-blocks // multiprocessors)
-        return waves * setting.tile_m * setting.tile_n * setting.weight
-
-    return min(SETTINGS, key=load)
+def cover(extent: int, tile: int) -> int:
+    """Return how many tiles cover an extent."""
+    return -(-extent // tile)

@@ -15,6 +15,7 @@ Sources: NVIDIA, CUTLASS (Kerr et al., 2017); Gray, maxas (2014), on operand reu
 
 from numba import cuda, uint64
 
+from tiled_matmul.dispatch.settings import SETTINGS, pick  # noqa: F401  chapter 9 lists them
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.fours import fours, rows_of_fours
@@ -28,7 +29,7 @@ from tiled_matmul.kit.intrinsics import (
 )
 from tiled_matmul.kit.launch import covering_grid, launch, multiprocessors, need_capability, one
 from tiled_matmul.kit.plans import remembered
-from tiled_matmul.kit.settings import SETTINGS, Setting, pick  # noqa: F401  chapter 9 lists them
+from tiled_matmul.kit.settings import Setting
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
 

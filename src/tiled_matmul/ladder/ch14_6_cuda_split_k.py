@@ -15,6 +15,7 @@ Source: NVIDIA, CUTLASS, "split-K", in parallel.
 
 from numba import cuda
 
+from tiled_matmul.dispatch.splits import Job, Split, pick
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.fours import fours
@@ -28,8 +29,7 @@ from tiled_matmul.kit.intrinsics import (
 )
 from tiled_matmul.kit.launch import covering_grid, launch, multiprocessors, need_capability, one
 from tiled_matmul.kit.plans import copied, remembered, scratch
-from tiled_matmul.kit.settings import Setting
-from tiled_matmul.kit.splits import Choice, Job, constants, cover, pick
+from tiled_matmul.kit.settings import Setting, cover
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
 
@@ -191,27 +191,27 @@ def matmul(a, b, out=None, *, setting=None, splits=None, padded=None):
     whether rows of b that do not consist of aligned fours are first copied to ones that do; C then
     goes through a part as well. None picks them by the shape; with a setting of your own, one part,
     and no copy. Takes 4 bytes for each element of C and each part. Needs compute capability 8.0.
-    Raises TypeError or ValueError as `covering_grid`, `need_capability`, `constants` and
-    `tensor_operands` do, and for more parts than tiles along K.
+    Raises TypeError or ValueError as `covering_grid`, `need_capability`,
+    `Setting.split_constants` and `tensor_operands` do, and for more parts than tiles along K.
     """
     need_capability((8, 0), "asynchronous copies")
     m, n, k, out = tensor_operands(a, b, out, DTYPES)
-    choice = Choice(setting)
+    split = Split(setting)
     if setting is None:
-        choice = pick(Job(m, n, k, multiprocessors(), fours(b)))
+        split = pick(Job(m, n, k, multiprocessors(), fours(b)))
     elif not isinstance(setting, Setting):
         raise TypeError(f"setting must be a Setting or None, got {setting!r}")
-    setting = choice.setting
-    splits = choice.splits if splits is None else splits
+    setting = split.setting
+    splits = split.splits if splits is None else splits
     positive("splits", splits, cover(k, setting.tile_k))
     row = cover(n, 4) * 4
-    if not fours(b) and (choice.padded if padded is None else padded):
+    if not fours(b) and (split.padded if padded is None else padded):
         wider = scratch(k, row, dtype=b.dtype, device=b.device)
         copied(wider[:, :n], b)
         b = wider
     apart = splits > 1 or (fours(b) and not fours(out))
     parts = scratch(splits, m, row, dtype=out.dtype, device=out.device) if apart else out[None]
-    made = constants(setting, 4 if fours(b) else 1, fours(b, parts[0]))
+    made = setting.split_constants(4 if fours(b) else 1, fours(b, parts[0]))
     kernel = with_constants(cuda_split_k_kernel, max_registers=setting.max_registers, **made)
     grid = (*covering_grid(n, m, (setting.tile_n, setting.tile_m)), splits)
     launch(kernel, grid, (setting.threads, 1), a.view(-1), b.view(-1), parts, one(out))

@@ -8,26 +8,24 @@ kernel covers `triton_persistent`, `triton_descriptors` and `triton_split_k`, as
 Source: NVIDIA, CUTLASS, "epilogue visitor tree"; Hendrycks and Gimpel 2016 for GELU.
 """
 
-from dataclasses import replace
-from functools import cache
-
 import torch
 import triton
 import triton.language as tl
 
+from tiled_matmul.dispatch.fused import tiling_for
 from tiled_matmul.kit.arguments import beside, tensor_operands
-from tiled_matmul.kit.candidates import candidates
-from tiled_matmul.kit.fused import Tiling, activation_of, beside_tile, number, operand
+from tiled_matmul.kit.fused import (
+    Tiling,  # noqa: F401  chapter 15 makes one
+    activation_of,
+    beside_tile,
+    number,
+    operand,
+)
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import GRAIN, describable, storable
-from tiled_matmul.kit.measured import Product, kind_of
+from tiled_matmul.kit.layouts import describable, storable
 from tiled_matmul.kit.plans import remembered, scratch
 from tiled_matmul.kit.programs import can_overlap, cover, grouped, halves, launch, precision
-from tiled_matmul.ladder import triton_best
 
-GROUP_M = 16
-SHORT = Tiling((64, 256, 64), 4, 2, GROUP_M, resident=2, flatten=True, pieces=2, described=True)
-ELSEWHERE = ("triton_gluon", "triton_two_widths")  # rungs whose tiles are cut otherwise
 SUMMED = 1024  # elements of C that a program of the second kernel adds up
 DTYPES = ("float16", "bfloat16", "float32")
 # GELU(x) is max(x, 0) − t · Φ(−t) for t = |x|, and Φ(−t) is 2^q(t) for t up to 6, where it is 1e-9.
@@ -195,31 +193,6 @@ def finish_parts_kernel(
         total += tl.load(part + at, mask=at < size, other=0.0)
     x = finished(total, scale, bias, residual, ACTIVATION)
     tl.store(c + (m * c_row + n * c_col), x.to(c.dtype.element_ty), mask=at < size)
-
-
-def tiling_for(a, b, out, residual=None) -> Tiling:
-    """Return the Tiling that `matmul` takes for these operands."""
-    product, capability, bytes_each = kind_of(a, b, out)
-    product = replace(product, grains=(*product.grains[:2], GRAIN))  # C needs no descriptor
-    tiling = chosen(product, capability, bytes_each)
-    beside = out.element_size() + (0 if residual is None else residual.element_size())
-    return tiling.fitting(a.element_size(), beside)
-
-
-@cache
-def chosen(product: Product, capability: tuple[int, int], bytes_each: int) -> Tiling:
-    """Return the Tiling of what `triton_best` takes, or else of the best that this kernel can be.
-
-    A large C with one block of K is bound by its stores: two small programs take turns at them.
-    """
-    m, n, k, many = product.m, product.n, product.k, product.multiprocessors
-    choice = triton_best.chosen(product, capability, bytes_each)
-    if choice.module in ELSEWHERE:
-        own = [each for each in candidates(m, n, k, many) if each.module not in ELSEWHERE]
-        choice = min(own, key=lambda each: triton_best.clocks(each, m, n, k, many))
-    if choice.module == "triton_persistent":
-        return SHORT if k <= SHORT.block[2] else replace(Tiling.of(choice), group_m=GROUP_M)
-    return Tiling.of(choice)
 
 
 @remembered

@@ -11,16 +11,15 @@ have to be multiplied before sums of different blocks are added, which promotes 
 Source: NVIDIA, PTX ISA, "wgmma.mma_async"; DeepSeek-V3, section 3.3.2; Triton, `tl.dot`.
 """
 
-from importlib import import_module
-
 import torch
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from tiled_matmul.dispatch.float8 import pick
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.float8 import SHARED, Scales, by_k, float8_operands, pick
+from tiled_matmul.kit.float8 import SHARED, Scales, by_k, float8_operands
 from tiled_matmul.kit.launch import multiprocessors, need_capability
 from tiled_matmul.kit.plans import remembered, scratch
 from tiled_matmul.kit.programs import (
@@ -31,6 +30,7 @@ from tiled_matmul.kit.programs import (
     grouped,
     launch,
 )
+from tiled_matmul.ladder import rung
 from tiled_matmul.ladder.triton_split_k import SUMMED, sum_parts_kernel
 
 GROUP_M = 8
@@ -100,9 +100,9 @@ def matmul(
     bytes, and b unless by such columns. A scale is a factor like any other: NaN, infinite, zero.
 
     With `fast`, sums stay in the tensor cores. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of
-    two from 16 on, BLOCK_K up to 128 where scales differ along K; with None, `kit.float8.pick`
-    chooses a kernel and its options. `group_m` is how many tiles a
-    group has along M, `splits` how many parts K is cut into; with `turned`, the transpose of C is
+    two from 16 on, BLOCK_K up to 128 where scales differ along K; with None,
+    `dispatch.float8.pick` chooses a kernel and its options. `group_m` is how many tiles a group has
+    along M, `splits` how many parts K is cut into; with `turned`, the transpose of C is
     computed. Raises TypeError or ValueError as `float8_operands`, `Scales.of`, `check_blocks`,
     `check_group` and `launch` do, and on a GPU of compute capability below 8.9.
     """
@@ -115,9 +115,8 @@ def matmul(
         gpu = select().gpu
         capability = (9, 0) if gpu is None else gpu.capability
         choice = pick(m, n, k, a_scales, b_scales, fast, multiprocessors(), capability)
-        launcher = import_module(f"{__package__}.{choice.module}").matmul
         scaled = {"scale_a": scale_a, "scale_b": scale_b, "fast": fast}
-        return launcher(a, b, out, **scaled, **choice.options)
+        return rung(choice.module).matmul(a, b, out, **scaled, **choice.options)
     check_blocks(block, num_warps, num_stages)
     if by_blocks and block[2] > SHARED:
         raise ValueError(f"scales for {SHARED} of K need a BLOCK_K of at most that, got {block[2]}")

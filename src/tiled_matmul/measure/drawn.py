@@ -176,25 +176,26 @@ def compile_for(product: Drawn) -> None:
     """Launch everything once that may be tried for a product, so that the disk has its code."""
     import torch
 
+    from tiled_matmul.dispatch.rule import contenders, kind_of
     from tiled_matmul.ladder import triton_best
 
     a, b = operands(product)
     out = torch.empty((product.m, product.n), dtype=a.dtype, device="cuda")
-    for choice in triton_best.contenders(*triton_best.kind_of(a, b, out)):
-        choice.run(a, b, out)
+    for choice in contenders(*kind_of(a, b, out)):
+        triton_best.run(choice, a, b, out)
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
 
 
 def tuned(a: Any, b: Any, out: Any) -> Callable:
     """Return the launcher of what a clock decides for."""
-    from tiled_matmul.kit.tuned import forget, tuning
+    from tiled_matmul.dispatch.tuned import forget, tuning
     from tiled_matmul.ladder import triton_best
 
     with tuning():
         choice = triton_best.choice_for(a, b, out)
     forget()
-    return choice.run
+    return partial(triton_best.run, choice)
 
 
 def calls_of(product: Drawn, rungs: Sequence[str]) -> dict[str, Callable[[], Any]]:

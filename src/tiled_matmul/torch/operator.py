@@ -56,7 +56,7 @@ def tuning(file: str | os.PathLike | None = None) -> AbstractContextManager[None
     the process, and `file` keeps it for the next. Gradients are tuned too; `linear` goes by the
     rule. Raises ValueError for a file of other content, before anything runs.
     """
-    from tiled_matmul.kit import tuned  # chooses the back end, and needs Triton
+    from tiled_matmul.dispatch import tuned  # chooses the back end, and needs Triton
 
     return tuned.tuning(file)
 

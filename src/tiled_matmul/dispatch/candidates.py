@@ -6,11 +6,10 @@ Stages and groups, which no model predicts, come from a search on one H200.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any
 
 from triton import cdiv
+
+from tiled_matmul.dispatch.choice import Choice
 
 MOST_SPLITS = 16
 SPLIT = ((64, 64, 128), (64, 128, 128))  # tiles that go with parts of K
@@ -24,41 +23,6 @@ TWO_WIDTHS = (
 )
 # (rows, widths, stages) for `triton_gluon`
 GLUON = ((192, (128, 64), 4), (256, (128, 64), 3))
-RUNGS = (
-    *("triton_swizzled", "triton_descriptors", "triton_persistent", "triton_split_k"),
-    *("triton_two_widths", "triton_gluon", "triton_uneven"),
-)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A rung's module in `ladder/`, and the options for its `matmul`.
-
-    With `turned`, the rung computes the transpose of C from the transposes of B and A.
-    """
-
-    module: str
-    options: dict = field(default_factory=dict)
-    turned: bool = False
-
-    def __str__(self) -> str:
-        arguments = ", ".join(f"{name}={value}" for name, value in self.options.items())
-        return f"{self.module}({arguments})" + " of the transposes" * self.turned
-
-    def run(self, a: Any, b: Any, out: Any) -> None:
-        """Multiply a (M, K) · b (K, N) into out (M, N). Raises as the rung's launcher does."""
-        launcher = import_module(f"tiled_matmul.ladder.{self.module}").matmul
-        if self.turned:
-            a, b, out = b.T, a.T, out.T
-        launcher(a, b, out=out, **self.options)
-
-    @classmethod
-    def parse(cls, stored: dict) -> Choice:
-        """Return the Choice of a JSON object of its fields. Raises ValueError, which quotes it."""
-        options = {name: _tuples(value) for name, value in stored["options"].items()}
-        if stored["module"] not in RUNGS or not isinstance(stored["turned"], bool):
-            raise ValueError(f"{stored} is no rung of {', '.join(RUNGS)} with options")
-        return cls(stored["module"], options, stored["turned"])
 
 
 def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]:
@@ -92,7 +56,3 @@ def options(block: tuple, num_warps: int, num_stages: int, group_m: int = 8) -> 
 def split_k(block: tuple, splits: int) -> Choice:
     """Return the `triton_split_k` rung with K cut into `splits` parts."""
     return Choice("triton_split_k", options(block, 4, 4, 4) | {"splits": splits})
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

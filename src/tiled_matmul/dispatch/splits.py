@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from tiled_matmul.kit.settings import Setting
+from tiled_matmul.kit.settings import Setting, cover
 from tiled_matmul.models.waves import side_by_side
 
 # Of an H200: bytes in a microsecond that a product reads and writes at most; microseconds of the
@@ -19,25 +18,6 @@ from tiled_matmul.models.waves import side_by_side
 # copy of B.
 BYTES_A_US, SECOND_US, PARTS_A_US, COPY_US, COPIED_A_US = 3.0e6, 2.5, 3.0e6, 3.0, 1.5e6
 MOST_SPLITS = 64
-
-
-def constants(setting: Setting, wide: int, c_fours: bool) -> dict[str, Any]:
-    """Return the kernel's constants. It copies `wide` elements of B at once, 4 or 1.
-
-    `c_fours` is True if C's rows consist of aligned fours. Raises as `Setting.constants` does, and
-    ValueError for tiles of B that single elements do not cover.
-    """
-    made = setting.constants(c_fours)
-    made |= {"WIDE": wide, "WARPS": setting.threads // 32, "C_ROW": setting.warp_n + 1}
-    step = setting.threads * wide // setting.tile_n
-    if step * setting.tile_n != setting.threads * wide or setting.tile_k % step:
-        raise ValueError(f"{setting.threads} threads do not copy these tiles of B: {setting}")
-    return made | {"B_STEP": step, "B_COPIES": setting.tile_k // step}
-
-
-def cover(extent: int, tile: int) -> int:
-    """Return how many tiles cover an extent."""
-    return -(-extent // tile)
 
 
 @dataclass(frozen=True)
@@ -55,7 +35,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Split:
     """A setting, the number of parts of K, and whether rows of B are first padded to fours."""
 
     setting: Setting
@@ -152,7 +132,7 @@ COSTS = (
 
 
 @cache
-def pick(job: Job) -> Choice:
+def pick(job: Job) -> Split:
     """Return what the costs promise to be fastest."""
     found = (
         (costs.microseconds(job, splits, padded), number, splits, padded)
@@ -161,4 +141,4 @@ def pick(job: Job) -> Choice:
         for padded in ((False,) if job.even else (False, True))
     )
     _, number, splits, padded = min(found)
-    return Choice(COSTS[number].setting, splits, padded)
+    return Split(COSTS[number].setting, splits, padded)

@@ -22,9 +22,9 @@ from typing import Any
 import torch
 import triton
 
+from tiled_matmul.dispatch.choice import Choice
 from tiled_matmul.files import load_as, replace_text
 from tiled_matmul.kit import plans
-from tiled_matmul.kit.candidates import Choice
 from tiled_matmul.kit.layouts import grains
 from tiled_matmul.kit.programs import withholding
 
@@ -67,11 +67,14 @@ def forget() -> None:
     plans.forget()
 
 
-def choice(a: Any, b: Any, out: Any, candidates: Callable[[], Sequence[Choice]]) -> Choice | None:
+def choice(
+    a: Any, b: Any, out: Any, candidates: Callable[[], Sequence[Choice]], run: Callable
+) -> Choice | None:
     """Return what was the fastest for these operands, or None if that is not known.
 
-    Inside `tuning` it is found out; `out` then holds the product. Raises RuntimeError while a CUDA
-    graph is captured, when nothing can be timed.
+    Inside `tuning` it is found out: `run(choice, a, b, out)` multiplies as a candidate says, and
+    `out` then holds the product. Raises RuntimeError while a CUDA graph is captured, when nothing
+    can be timed.
     """
     if not (_known or _tuning) or withholding() or not a.is_cuda:
         return None
@@ -80,7 +83,7 @@ def choice(a: Any, b: Any, out: Any, candidates: Callable[[], Sequence[Choice]])
         if kind not in _known and _tuning:
             tried = candidates()
             if len(tried) > 1:
-                _known[kind] = _fastest(kind, tried, a, b, out)
+                _known[kind] = _fastest(kind, tried, run, a, b, out)
     return _known.get(kind)
 
 
@@ -117,7 +120,7 @@ def _kind(a: Any, b: Any, out: Any) -> str:
     return f"{sizes} {dtype}, {lie}, {gpu}, Triton {triton.__version__}"
 
 
-def _fastest(kind: str, tried: Sequence[Choice], a: Any, b: Any, out: Any) -> Choice:
+def _fastest(kind: str, tried: Sequence[Choice], run: Callable, a: Any, b: Any, out: Any) -> Choice:
     if torch.cuda.is_current_stream_capturing():
         raise RuntimeError(
             f"{kind} cannot be timed while a CUDA graph is captured: call it once before"
@@ -126,7 +129,7 @@ def _fastest(kind: str, tried: Sequence[Choice], a: Any, b: Any, out: Any) -> Ch
     with plans.unnoted():
         for each in tried:
             try:
-                times.append(milliseconds(partial(each.run, a, b, out)))
+                times.append(milliseconds(partial(run, each, a, b, out)))
             except ValueError:  # its tiles do not fit this GPU
                 times.append(math.inf)
     return tried[times.index(min(times))]

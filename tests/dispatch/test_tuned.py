@@ -1,9 +1,10 @@
-"""kit/tuned.py: inside `tuning` a clock decides; its choice is remembered and kept in a file."""
+"""dispatch/tuned.py: in `tuning` a clock decides; its choice is remembered and kept in a file."""
 
 from __future__ import annotations
 
 import json
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,9 +12,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from tiled_matmul.check import assert_matmul, poison  # noqa: E402
-from tiled_matmul.kit import tuned  # noqa: E402
-from tiled_matmul.kit.candidates import RUNGS, Choice, split_k  # noqa: E402
-from tiled_matmul.kit.measured import MODELLED, MOST, Product  # noqa: E402
+from tiled_matmul.dispatch import rule, tuned  # noqa: E402
+from tiled_matmul.dispatch.candidates import split_k  # noqa: E402
+from tiled_matmul.dispatch.choice import RUNGS, Choice  # noqa: E402
+from tiled_matmul.dispatch.costs import Product  # noqa: E402
+from tiled_matmul.dispatch.rule import MODELLED, MOST  # noqa: E402
 from tiled_matmul.ladder import triton_best  # noqa: E402
 
 
@@ -33,7 +36,7 @@ def prefer(monkeypatch, module):
     timed = []
 
     def milliseconds(call):
-        timed.append(call.func.__self__)
+        timed.append(call.args[0])
         call()
         return 1.0 if timed[-1].module == module else 2.0
 
@@ -44,17 +47,17 @@ def prefer(monkeypatch, module):
 def test_the_contenders_are_the_rule_s_choice_and_others_each_once():
     for shape in ((3072, 3072, 3072), (64, 2048, 4096), (20, 4096, 4096), (100, 100, 1001)):
         product = Product(*shape, 132)
-        found = triton_best.contenders(product)
-        assert found[0] == triton_best.chosen(product)
+        found = rule.contenders(product)
+        assert found[0] == rule.chosen(product)
         assert 5 < len(found) <= 1 + MOST + MODELLED
         assert all(each not in found[:i] for i, each in enumerate(found))
         assert {each.module for each in found} <= set(RUNGS)
-    assert len(triton_best.contenders(product, (8, 0))) == 1
-    assert len(triton_best.contenders(product, (9, 0), 4)) == 1
+    assert len(rule.contenders(product, (8, 0))) == 1
+    assert len(rule.contenders(product, (9, 0), 4)) == 1
 
 
 def test_a_choice_is_the_same_after_a_file(tmp_path):
-    choices = [split_k((64, 128, 128), 3), *triton_best.contenders(Product(3072, 3072, 3072, 132))]
+    choices = [split_k((64, 128, 128), 3), *rule.contenders(Product(3072, 3072, 3072, 132))]
     for choice in choices:
         assert Choice.parse(json.loads(json.dumps(vars(choice)))) == choice
 
@@ -90,7 +93,27 @@ def test_a_new_file_is_made_and_an_error_inside_passes(tmp_path):
     assert json.loads(file.read_text()) == {}
     with tuned.tuning(file):
         a, b = torch.randn(20, 30), torch.randn(30, 40)
-        assert tuned.choice(a, b, a @ b, list) is None  # not on a GPU: no clock
+        assert tuned.choice(a, b, a @ b, list, print) is None  # not on a GPU: no clock
+
+
+def test_the_clock_gets_what_runs_a_choice(monkeypatch):
+    monkeypatch.setattr(tuned, "_kind", lambda *operands: "a kind")
+    monkeypatch.setattr(tuned, "milliseconds", lambda call: call())
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    a, b, out = SimpleNamespace(is_cuda=True), "b", "out"
+    slow, none, fast = map(Choice, ("triton_persistent", "triton_gluon", "triton_uneven"))
+    ran = []
+
+    def run(*given):
+        ran.append(given)
+        if given[0] == none:
+            raise ValueError("its tiles do not fit")
+        return 1.0 if given[0] == fast else 2.0
+
+    with tuned.tuning():
+        assert tuned.choice(a, b, out, lambda: [slow, none, fast], run) == fast
+    assert ran == [(choice, a, b, out) for choice in (slow, none, fast)]
+    assert tuned.choice(a, b, out, list, run) == fast and len(ran) == 3
 
 
 @pytest.mark.gpu
@@ -112,11 +135,11 @@ def test_the_fastest_is_taken_and_remembered(monkeypatch, tmp_path):
     out = poison(torch.empty(256, 256, dtype=a.dtype, device="cuda"))
     assert_matmul(triton_best.matmul(a, b, out=out), a, b)
     # Another layout or alignment is another kind, which the rule decides outside.
-    assert triton_best.choice_for(b.T, b) == triton_best.chosen(*triton_best.kind_of(b.T, b, out))
+    assert triton_best.choice_for(b.T, b) == rule.chosen(*rule.kind_of(b.T, b, out))
     kept = json.loads(file.read_text())
     assert len(kept) == 2 and any("256x256x4096 float16, (4096, 1) of 8" in x for x in kept)
     tuned.forget()
-    assert triton_best.choice_for(a, b) == triton_best.chosen(*triton_best.kind_of(a, b, out))
+    assert triton_best.choice_for(a, b) == rule.chosen(*rule.kind_of(a, b, out))
     with tuned.tuning(file):
         assert triton_best.choice_for(a, b).module == "triton_split_k"
     assert len(timed) == count
