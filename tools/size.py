@@ -87,9 +87,8 @@ def main(arguments: list[str]) -> int:
         new, old = (sum(count[room] for room in rooms) for count in (after, before))
         print(f"{top:30} {new:7} {new - old:+6}")
         for room in rooms if len(rooms) > 1 else ():
-            print(
-                f"  {room.removeprefix(top) or '/':28} {after[room]:7} {after[room] - before[room]:+6}"
-            )
+            change = after[room] - before[room]
+            print(f"  {room.removeprefix(top) or '/':28} {after[room]:7} {change:+6}")
     return 0
 
 
