@@ -8,7 +8,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "tiled_matmul"
 # From top to ground.
-ROOMS = "grader book explore plots measure many torch ladder kit microscope models machine".split()
+ROOMS = "grader book explore plots measure many torch ladder languages kit".split()
+ROOMS += "microscope models machine".split()
 ABOVE = ("__main__", "commands")  # the command line: imports every room
 ALIASES = ("__init__", "page", "simt")  # doors: names that outlive a move
 FRONT_DOOR = ("rung", "trace_tiles")  # names of the package itself: for readers, not for rooms

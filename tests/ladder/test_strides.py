@@ -22,8 +22,8 @@ from tiled_matmul.ladder import LADDER, LAYER, rung
 from tiled_matmul.ladder.triton_tuned import Setting
 
 PLACE = "cuda" if select().on_gpu else "cpu"
-TRITON = sorted({r.module for r in LADDER if r.in_triton})
-DENSE = [r for r in LADDER if not r.in_triton]
+TRITON = sorted({r.module for r in LADDER if r.language.strided})
+DENSE = [r for r in LADDER if not r.language.strided]
 # M, N, K: several tiles; sizes that descriptors fit; a row, a column, one step, one element.
 SHAPES = ((37, 29, 41), (40, 24, 32), (1, 40, 24), (40, 1, 33), (17, 24, 1), (1, 1, 1))
 # Blocks of a few tiles for each shape, where the launcher takes any.
@@ -113,7 +113,7 @@ def test_every_pair_of_patterns(module):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-@pytest.mark.parametrize("r", [r for r in LADDER if r.in_triton], ids=lambda r: r.name)
+@pytest.mark.parametrize("r", [r for r in LADDER if r.language.strided], ids=lambda r: r.name)
 def test_pairs_of_patterns_in_tiles_of_their_own_on_the_gpu(r, dtype):
     """Each rung and dtype has another thirtieth of the pairs, as pairs may have to be compiled."""
     pairs = list(itertools.product(PATTERNS, PATTERNS))
@@ -237,7 +237,7 @@ test_batches_on_the_gpu = on_the_gpu(test_batches_of_every_pattern)
 test_groups_on_the_gpu = on_the_gpu(test_groups_of_every_pattern)
 
 
-@pytest.mark.parametrize("name", [r.name for r in (*LADDER, *LAYER) if r.in_triton])
+@pytest.mark.parametrize("name", [r.name for r in (*LADDER, *LAYER) if r.language.strided])
 def test_no_descriptor_stores_into_a_row_that_ends_inside_of_16_bytes(name):
     """The hardware stores whole 16 bytes, and Triton's interpreter does not show that."""
     made, dtype = rung(name), torch.float16

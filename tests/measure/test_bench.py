@@ -9,6 +9,7 @@ import pytest
 
 from tiled_matmul.check import MatmulError
 from tiled_matmul.kit import backend
+from tiled_matmul.languages import GLUON, NUMBA_CUDA, TRITON
 from tiled_matmul.measure import bench, clock, provenance
 from tiled_matmul.measure.clock import time_interleaved
 from tiled_matmul.problem import Problem
@@ -24,6 +25,7 @@ class FakeRung:
     matmul: Any
     device: str = "cpu"
     layout: str = "nn"
+    language: Any = None
 
 
 def right(a, b, out=None):
@@ -257,15 +259,19 @@ def test_a_sample_on_a_gpu_holds_as_many_calls_as_fill_it(stand_in_gpu, once_ms,
 
 
 @pytest.mark.parametrize(
-    ("in_triton", "asked", "graph"),
+    ("languages", "asked", "graph"),
     [
-        ((True, True), None, True),
-        ((True, False), None, False),
-        ((True, True), False, False),
-        ((False, False), True, True),
+        ((TRITON, TRITON), None, True),
+        ((TRITON, GLUON), None, True),
+        ((TRITON, NUMBA_CUDA), None, False),
+        ((TRITON, None), None, False),
+        ((TRITON, TRITON), False, False),
+        ((NUMBA_CUDA, NUMBA_CUDA), True, True),
     ],
 )
-def test_where_all_rungs_are_tritons_graphs_are_replayed(stand_in_gpu, in_triton, asked, graph):
+def test_where_a_graph_captures_all_rungs_graphs_are_replayed(
+    stand_in_gpu, languages, asked, graph
+):
     captured = []
 
     def capture(name, call, launches):
@@ -273,9 +279,10 @@ def test_where_all_rungs_are_tritons_graphs_are_replayed(stand_in_gpu, in_triton
         return call
 
     stand_in_gpu.setattr(clock, "_captured", capture)
-    rungs = [FakeRung(name, torch_product, "gpu") for name in ("one", "two")]
-    for rung, triton in zip(rungs, in_triton, strict=True):
-        rung.in_triton = triton
+    rungs = [
+        FakeRung(name, torch_product, "gpu", language=language)
+        for name, language in zip(("one", "two"), languages, strict=True)
+    ]
     records = bench.bench(rungs, SMALL, budget_s=1e-9, graphs=asked)
     assert [record.graph for record in records] == [graph] * 3
     each = [(name, 4) for name in ("cublas", "one", "two") for _ in range(bench.INPUT_SETS)]
