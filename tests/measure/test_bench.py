@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stand_in_gpu import StandInClock, stand_in_gpu
 
 from tiled_matmul.check import MatmulError
 from tiled_matmul.kit import backend
 from tiled_matmul.languages import GLUON, NUMBA_CUDA, TRITON
-from tiled_matmul.measure import bench, clock, provenance
+from tiled_matmul.measure import bench, clock
 from tiled_matmul.measure.clock import time_interleaved
 from tiled_matmul.problem import Problem
 
+__all__ = ["stand_in_gpu"]  # a fixture
 SMALL = Problem(24, 20, 28)
 
 
@@ -193,38 +195,6 @@ def test_the_simulators_have_no_clock():
         time_interleaved({"f": lambda: None}, device="gpu")
     with pytest.raises(ValueError, match="the simulators have no clock"):
         bench.estimate_s(FakeRung("f", right, "gpu"), SMALL)
-
-
-class StandInClock:
-    """Makes the calls that a GPU's clock would time; a call takes `once_ms`, whatever is called."""
-
-    once_ms = 0.05
-
-    def __init__(self, launches=1, graphs=False):
-        self.calls = 1 if graphs else launches
-
-    def sample(self, name, call):
-        for _ in range(self.calls):
-            call()
-        return self.once_ms
-
-
-@pytest.fixture
-def stand_in_gpu(monkeypatch):
-    """Let bench go a GPU's way on CPU tensors."""
-    import torch
-
-    def cpu_inputs(self, shapes, seed, kind):
-        return tuple(torch.randn(shape, generator=torch.manual_seed(seed)) for shape in shapes)
-
-    monkeypatch.setattr(Problem, "_cuda_inputs", cpu_inputs)
-    for module in (bench, clock):
-        monkeypatch.setattr(module, "need_gpu", lambda: None)
-        monkeypatch.setattr(module, "finish", lambda: None)
-    monkeypatch.setattr(clock, "_GpuClock", StandInClock)
-    monkeypatch.setattr(provenance, "machine", lambda where, threads: ("NVIDIA X", "580"))
-    monkeypatch.setattr(provenance, "versions", lambda where: {"python": "3"})
-    return monkeypatch
 
 
 @pytest.mark.parametrize(

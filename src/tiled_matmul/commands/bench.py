@@ -128,9 +128,12 @@ def _plan(args: argparse.Namespace) -> list[tuple[list, Problem]]:
     else:
         rungs = [rung(name.strip()) for name in args.rungs.split(",")]
     plan = []
-    places = [(r.device, args.dtype or r.dtype) for r in rungs]
-    for device, dtype in sorted(dict.fromkeys(places), key=lambda place: place[0]):
-        group = [r for r, place in zip(rungs, places, strict=True) if place == (device, dtype)]
+    # In the dtypes of the ladder, a rung that no graph captures is in no run with those of a graph.
+    own = args.dtype is None
+    places = [(r.device, args.dtype or r.dtype, own and r.language.graphs) for r in rungs]
+    for place in sorted(dict.fromkeys(places), key=lambda place: place[0]):
+        device, dtype, _ = place
+        group = [r for r, its in zip(rungs, places, strict=True) if its == place]
         bench.contestants(group)
         on_tensor_cores = device == "gpu" and dtype in ("float16", "bfloat16")
         usual = DEFAULT_SHAPES["tensor cores" if on_tensor_cores else device]
