@@ -75,8 +75,8 @@ def launch(tool: str, names: Sequence[str] | None) -> None:
 
 
 def looked_at(rung, tool: str) -> bool:
-    """Does `tool` look at this rung?"""
-    return tool in rung.language.sanitizers
+    """Does `tool` look at this rung, if its language is installed?"""
+    return rung.available and tool in rung.language.sanitizers
 
 
 def on_cpu(rung):

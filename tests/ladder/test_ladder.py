@@ -273,7 +273,7 @@ def test_names_are_unique_and_every_module_is_on_the_ladder():
 def test_every_name_of_the_ladder_is_found_at_the_front_door():
     import tiled_matmul
 
-    for name in [r.name for r in LADDER]:
+    for name in [r.name for r in LADDER if r.available]:
         found = tiled_matmul.rung(name)
         assert found.name == name and callable(found.matmul)
         assert Path(found.home.__file__) == found.source, name
@@ -283,13 +283,15 @@ def test_every_name_of_the_ladder_is_found_at_the_front_door():
 
 
 def test_going_down_from_any_rung_ends_at_a_first_one():
+    firsts = set()
     for each in LADDER:
         seen = []
         while each is not None:
             assert each not in seen
             seen.append(each)
             each = each.below
-        assert seen[-1].name in ("loops_python", "triton_block_pointers")
+        firsts.add(seen[-1].name)
+    assert firsts >= {"loops_python", "triton_block_pointers"}
 
 
 def test_changes_are_the_lines_of_the_kernel_that_differ():
