@@ -105,11 +105,12 @@ def compile_ladder(part: int = 0, of: int = 1) -> list[Compiled]:
     import torch
 
     from tiled_matmul.ladder import LADDER
+    from tiled_matmul.languages import NUMBA_CUDA
     from tiled_matmul.problem import as_layout
 
     found: dict[tuple, Compiled] = {}
     made: dict[tuple, dict[str, str]] = {}  # several rungs hand what they cannot do to one kernel
-    rungs = [rung for rung in LADDER if rung.device == "gpu" and not rung.in_triton]
+    rungs = [rung for rung in LADDER if rung.language is NUMBA_CUDA]
     for rung in rungs[part::of]:
         for dtype in DTYPES:
             for shape in SHAPES if dtype == "float32" else (ALIGNED,):

@@ -23,7 +23,7 @@ from tiled_matmul.grader import pool
 from tiled_matmul.grader.compare import Stop
 from tiled_matmul.grader.folders import exercise
 from tiled_matmul.grader.starters import answers, solutions
-from tiled_matmul.machine.backend import NO_TRITON
+from tiled_matmul.languages import TRITON
 
 CONTAINER = ROOT / ".devcontainer" / "devcontainer.json"
 BINDER = ROOT / ".binder"
@@ -152,7 +152,7 @@ def python_without_triton(program):
 @pytest.mark.sample(3)
 def test_without_triton_its_rungs_say_what_is_missing(program):
     done = python_without_triton(program)
-    assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {NO_TRITON}"
+    assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {TRITON.absent}"
 
 
 def test_without_triton_a_chapter_says_so_and_the_rest_works():
@@ -162,7 +162,7 @@ def test_without_triton_a_chapter_says_so_and_the_rest_works():
         "from tiled_matmul.__main__ import main; main(['ladder'])"
     )
     assert done.returncode == 0, done.stderr
-    assert f"{NO_TRITON}.\n" in done.stdout
+    assert f"{TRITON.absent}.\n" in done.stdout
     row = re.search(r"^triton_swizzled .*", done.stdout, re.MULTILINE)[0]
     assert row.split()[1:3] == ["11", "95.9%"]
 
@@ -181,9 +181,9 @@ def test_without_triton_the_first_page_counts_the_lines_of_other_kernels():
 
 
 def test_without_triton_the_grader_leaves_its_exercises_open(monkeypatch):
-    monkeypatch.setattr(judging, "has_triton", lambda: False)
+    monkeypatch.setitem(sys.modules, "triton", None)
     verdict = judging.judge(exercise("10.1"), answer("10.1"))
-    assert (verdict.status, verdict.message) == ("INFRA", NO_TRITON)
+    assert (verdict.status, verdict.message) == ("INFRA", TRITON.absent)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "tiled_matmul"
 # From top to ground.
 ROOMS = (
     *("grader", "book", "explore", "plots", "measure", "many", "torch", "specimens"),
-    *("ladder", "dispatch", "kit", "microscope", "models", "machine"),
+    *("ladder", "dispatch", "languages", "kit", "microscope", "models", "machine"),
 )
 ABOVE = ("__main__", "commands")  # the command line: imports every room
 # What may import any room, and why.

@@ -149,6 +149,8 @@ def test_rungs_are_timed_in_their_own_dtype_and_each_dtype_against_its_baseline(
         asked.append(([r.name for r in rungs], problem.shape_text, problem.dtype))
         return []
 
+    import numba.cuda  # noqa: F401  its first import is on the chosen back end, not on this one
+
     gpu = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", (9, 0), "13.0"))
     monkeypatch.setattr(backend, "select", lambda: gpu)
     monkeypatch.setattr(bench, "bench", note)

@@ -53,6 +53,9 @@ def test_a_rung_in_triton_has_another_tracer(capsys):
     status, out, err = run(capsys, "triton_swizzled")
     assert (status, out) == (2, "") and err.count("\n") == 1
     assert "has tiles and no threads; tiled_matmul.trace_tiles traces it" in err
+    status, out, err = run(capsys, "triton_gluon")
+    assert (status, out) == (2, "") and err.count("\n") == 1
+    assert "triton_gluon is a Gluon program" in err and "trace_tiles" not in err
 
 
 def test_a_kernel_of_a_file(capsys, file):

@@ -7,12 +7,13 @@ import pytest
 from tiled_matmul.kit import launch
 from tiled_matmul.kit.launch import need_capability
 from tiled_matmul.ladder import LADDER
+from tiled_matmul.languages import NUMBA_CUDA
 from tiled_matmul.machine.backend import Backend, Gpu
 from tiled_matmul.microscope.cuda import watch
 from tiled_matmul.problem import Problem, as_layout
 
 T4 = Gpu("Tesla T4", (7, 5), "13.0")
-NUMBA = [r for r in LADDER if r.device == "gpu" and not r.in_triton]
+NUMBA = [r for r in LADDER if r.language is NUMBA_CUDA]
 COPIES = {"copy_async", "copy_async4", "copy_tile_async"}
 
 

@@ -12,6 +12,7 @@ from tiled_matmul.files import rung_files
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import covering_grid
 from tiled_matmul.ladder import LADDER, LAYER, ORDERS, rung
+from tiled_matmul.languages import GLUON, NUMBA, NUMBA_CUDA, PYTHON, TRITON
 from tiled_matmul.problem import DTYPES, Problem
 
 RAGGED = ["1x1x1", "9x9x9", "17x33x65", "1x40x7", "40x1x7", "33x17x1"]
@@ -20,20 +21,21 @@ FOURS = "5x8x12"  # which rungs with wide loads multiply themselves
 # where one row has many products.
 SIMULATED = [("1x1x1", "integers"), ("40x1x7", "integers"), ("1x7x40", "normal")]
 ON_GPU_ONLY = ["130x70x95", "127x129x131", "300x20x4000", "512x512x512"]
-CPU = [r for r in LADDER if r.device == "cpu"]
-GPU = [r for r in LADDER if r.device == "gpu"]
+RUNNING = [r for r in LADDER if r.language.runs_here()]
+CPU = [r for r in RUNNING if r.device == "cpu"]
+GPU = [r for r in RUNNING if r.device == "gpu"]
 # A block that was chosen for 16 bits may need more shared memory than there is with twice as many.
 TYPED = [
     (r, dtype)
-    for r in LADDER
+    for r in RUNNING
     for dtype in r.dtypes
-    if not (r.in_triton and r.options and dtype == "float32")
+    if not (r.language.module == "triton" and r.options and dtype == "float32")
 ]
 REFUSED = {
     r.name: [t for t in DTYPES if t not in r.dtypes and not (t == "bfloat16" and r in CPU)]
-    for r in LADDER  # numpy has no bfloat16
+    for r in RUNNING  # numpy has no bfloat16
 }
-ON_GPU = [(r, t) for r, t in TYPED if r in GPU and not r.in_triton]  # test_ladder_triton.py
+ON_GPU = [(r, t) for r, t in TYPED if r.language is NUMBA_CUDA]  # test_ladder_triton.py
 ANY_BLOCK = [r for r in GPU if r.chapter == 4]  # later ones fix the block's shape
 
 
@@ -77,7 +79,7 @@ def test_right_on_ragged_shapes(r, dtype):
 
 @pytest.mark.sample(5)
 @pytest.mark.parametrize(("shape", "kind"), SIMULATED)
-@pytest.mark.parametrize("r", LADDER, ids=ids)
+@pytest.mark.parametrize("r", RUNNING, ids=ids)
 def test_right_where_an_edge_is_one(r, shape, kind):
     run_checked(r.matmul, *Problem.parse(shape, r.dtype).inputs(5, kind, device(r)))
 
@@ -130,13 +132,13 @@ def operands(r, dtype="", shape=(5, 6, 7)):
     return Problem(*shape, dtype or r.dtype).inputs(0, "integers", device(r))
 
 
-@pytest.mark.parametrize("r", LADDER, ids=ids)
+@pytest.mark.parametrize("r", RUNNING, ids=ids)
 def test_bad_operands_are_quoted(r):
     """The checks are shared, and tested in tests/kit: here, that every rung makes them."""
     for fault, (make, error, message) in BAD.items():
         a, b, out = make(*operands(r))
         with noted(fault):
-            if fault == "columns apart" and r.in_triton:  # which takes any strides
+            if fault == "columns apart" and r.language.strided:
                 run_checked(r.matmul, a, b)
             else:
                 with pytest.raises(error, match=message):
@@ -153,7 +155,7 @@ def test_bad_operands_are_quoted(r):
             r.matmul(*operands(r), out=out)
 
 
-@pytest.mark.parametrize("r", LADDER, ids=ids)
+@pytest.mark.parametrize("r", RUNNING, ids=ids)
 def test_bad_dtypes_are_quoted(r):
     right = operands(r)
     for dtype in REFUSED[r.name]:
@@ -169,7 +171,7 @@ def test_bad_dtypes_are_quoted(r):
 
 
 @pytest.mark.sample(4)
-@pytest.mark.parametrize("r", LADDER, ids=ids)
+@pytest.mark.parametrize("r", RUNNING, ids=ids)
 def test_out_is_new_or_what_was_given_and_shares_no_memory(r):
     """Three matrices that lie in one buffer are fine; if they overlap, they are not."""
     a, b = operands(r, shape=(4, 4, 4))
@@ -186,8 +188,9 @@ def test_out_is_new_or_what_was_given_and_shares_no_memory(r):
 
 def test_every_rung_takes_what_it_is_measured_in_first():
     assert all(r.dtypes[0] == r.dtype for r in LADDER)
-    assert {r.dtype for r in LADDER if not r.in_triton} == {"float32"}
-    assert {r.dtype for r in LADDER if r.in_triton} == {"float16"}
+    loops, programs = (PYTHON, NUMBA, NUMBA_CUDA), (TRITON, GLUON)
+    assert {r.dtype for r in LADDER if r.language in loops} == {"float32"}
+    assert {r.dtype for r in LADDER if r.language in programs} == {"float16"}
     assert rung("cuda_naive").dtypes == ("float32", "float64")
     assert rung("cuda_best").dtypes == ("float32",)
 
@@ -270,7 +273,7 @@ def test_names_are_unique_and_every_module_is_on_the_ladder():
 def test_every_name_of_the_ladder_is_found_at_the_front_door():
     import tiled_matmul
 
-    for name in [r.name for r in LADDER]:
+    for name in [r.name for r in LADDER if r.available]:
         found = tiled_matmul.rung(name)
         assert found.name == name and callable(found.matmul)
         assert Path(found.home.__file__) == found.source, name
@@ -280,13 +283,15 @@ def test_every_name_of_the_ladder_is_found_at_the_front_door():
 
 
 def test_going_down_from_any_rung_ends_at_a_first_one():
+    firsts = set()
     for each in LADDER:
         seen = []
         while each is not None:
             assert each not in seen
             seen.append(each)
             each = each.below
-        assert seen[-1].name in ("loops_python", "triton_block_pointers")
+        firsts.add(seen[-1].name)
+    assert firsts >= {"loops_python", "triton_block_pointers"}
 
 
 def test_changes_are_the_lines_of_the_kernel_that_differ():

@@ -10,10 +10,11 @@ import torch
 from tiled_matmul.check import MatmulError, run_checked
 from tiled_matmul.kit.backend import select
 from tiled_matmul.ladder import LADDER, rung
+from tiled_matmul.languages import NUMBA_CUDA
 from tiled_matmul.microscope.cuda.errors import KernelError
 from tiled_matmul.problem import Problem, as_layout
 
-GPU = [r for r in LADDER if r.device == "gpu" and not r.in_triton]
+GPU = [r for r in LADDER if r.language is NUMBA_CUDA]
 ON_GPU = select().on_gpu
 PLACE = "cuda" if ON_GPU else "cpu"
 # Each of M, N and K alone, one short of and one beyond a tile, and K that ends within one.

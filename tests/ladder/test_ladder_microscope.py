@@ -10,10 +10,11 @@ from numba import cuda
 
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.ladder import LADDER
+from tiled_matmul.languages import NUMBA_CUDA
 from tiled_matmul.microscope.cuda import watch
 from tiled_matmul.problem import Problem, as_layout
 
-GPU = [r for r in LADDER if r.device == "gpu" and not r.in_triton]
+GPU = [r for r in LADDER if r.language is NUMBA_CUDA]
 SHAPE = "37x21x20"  # ragged for every tile
 STEPS = "21x19x37"  # more than one step along K, for every tile
 SPARE = ("cuda_supersteps", 0)  # the one barrier of its three that it could do without

@@ -27,11 +27,12 @@ from tiled_matmul.ladder import (
     triton_tuned,
 )
 from tiled_matmul.ladder.triton_tuned import SMALL_SPACE, SPACE, Setting, Tuned
+from tiled_matmul.languages import GLUON, TRITON
 from tiled_matmul.machine import backend
 from tiled_matmul.microscope.compiled.triton import tile_codes
 from tiled_matmul.problem import LAYOUTS, Problem, as_layout
 
-RUNGS = [r for r in LADDER if r.in_triton]
+RUNGS = [r for r in LADDER if r.language in (TRITON, GLUON)]
 MODULES = sorted({r.module for r in RUNGS})
 SMALL = {"triton_two_widths": (32, (32, 16), 16), "triton_gluon": (64, (32, 16), 32)}
 DTYPES = ("float16", "bfloat16", "float32")

@@ -20,10 +20,14 @@ from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.ladder import LADDER, LAYER, rung
 from tiled_matmul.ladder.triton_tuned import Setting
+from tiled_matmul.languages import GLUON, TRITON
 
 PLACE = "cuda" if select().on_gpu else "cpu"
-TRITON = sorted({r.module for r in LADDER if r.in_triton})
-DENSE = [r for r in LADDER if not r.in_triton]
+RUNNING = [r for r in LADDER if r.language.runs_here()]
+STRIDED = [r for r in RUNNING if r.language.strided]
+PROGRAMS = (TRITON, GLUON)
+MODULES = sorted({r.module for r in STRIDED})
+DENSE = [r for r in RUNNING if not r.language.strided]
 # M, N, K: several tiles; sizes that descriptors fit; a row, a column, one step, one element.
 SHAPES = ((37, 29, 41), (40, 24, 32), (1, 40, 24), (40, 1, 33), (17, 24, 1), (1, 1, 1))
 # Blocks of a few tiles for each shape, where the launcher takes any.
@@ -78,7 +82,7 @@ def partner(pattern, distance):
 
 @pytest.mark.sample(12)
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("module", TRITON)
+@pytest.mark.parametrize("module", MODULES)
 def test_a_and_b_of_every_pattern(module, pattern):
     matmul = launcher(module)
     for number, shape in enumerate(SHAPES):
@@ -97,14 +101,14 @@ def test_the_gradient_of_a_sum(module, pattern):
 
 @pytest.mark.sample(8)
 @pytest.mark.parametrize("pattern", [x for x in PATTERNS if x not in SHARED])
-@pytest.mark.parametrize("module", TRITON)
+@pytest.mark.parametrize("module", MODULES)
 def test_out_of_every_pattern(module, pattern):
     for shape in SHAPES:
         check_product(launcher(module), shape, "rows", "columns", pattern)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("module", TRITON)
+@pytest.mark.parametrize("module", MODULES)
 def test_every_pair_of_patterns(module):
     matmul = launcher(module)
     for of_a, of_b in itertools.product(PATTERNS, PATTERNS):
@@ -113,7 +117,7 @@ def test_every_pair_of_patterns(module):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-@pytest.mark.parametrize("r", [r for r in LADDER if r.in_triton], ids=lambda r: r.name)
+@pytest.mark.parametrize("r", STRIDED, ids=lambda r: r.name)
 def test_pairs_of_patterns_in_tiles_of_their_own_on_the_gpu(r, dtype):
     """Each rung and dtype has another thirtieth of the pairs, as pairs may have to be compiled."""
     pairs = list(itertools.product(PATTERNS, PATTERNS))
@@ -125,7 +129,7 @@ def test_pairs_of_patterns_in_tiles_of_their_own_on_the_gpu(r, dtype):
 
 
 @pytest.mark.parametrize("pattern", SHARED)
-@pytest.mark.parametrize("module", [*TRITON, "triton_fused"])
+@pytest.mark.parametrize("module", [*MODULES, "triton_fused"])
 def test_an_out_whose_elements_share_addresses_is_refused(module, pattern):
     (a, b), _ = operands((13, 11, 7), "rows", "rows")
     out, guard = laid_out(pattern, (13, 11), torch.float16, PLACE)
@@ -237,7 +241,7 @@ test_batches_on_the_gpu = on_the_gpu(test_batches_of_every_pattern)
 test_groups_on_the_gpu = on_the_gpu(test_groups_of_every_pattern)
 
 
-@pytest.mark.parametrize("name", [r.name for r in (*LADDER, *LAYER) if r.in_triton])
+@pytest.mark.parametrize("name", [r.name for r in (*LADDER, *LAYER) if r.language in PROGRAMS])
 def test_no_descriptor_stores_into_a_row_that_ends_inside_of_16_bytes(name):
     """The hardware stores whole 16 bytes, and Triton's interpreter does not show that."""
     made, dtype = rung(name), torch.float16

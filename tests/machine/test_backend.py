@@ -121,7 +121,7 @@ def test_simulator_on_demand_runs_kernels_in_the_interpreter_and_not_in_numbas_s
         "numbas.FakeCUDAKernel.__call__ = refuse\n"
         "from tiled_matmul.ladder import LADDER\n"
         "from tiled_matmul.problem import Problem\n"
-        "rungs = [rung for rung in LADDER if rung.device == 'gpu' and not rung.in_triton]\n"
+        "rungs = [rung for rung in LADDER if rung.language.name == 'numba-cuda']\n"
         "for rung in rungs[::4]:\n"
         "    rung.matmul(*Problem(5, 6, 7).inputs(device='cpu'))\n"
         "try: cuda.grid(1)\n"

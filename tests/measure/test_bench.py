@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stand_in_gpu import StandInClock, stand_in_gpu
 
 from tiled_matmul.check import MatmulError
 from tiled_matmul.kit import backend
-from tiled_matmul.measure import bench, clock, provenance
+from tiled_matmul.languages import GLUON, NUMBA_CUDA, TRITON
+from tiled_matmul.measure import bench, clock
 from tiled_matmul.measure.clock import time_interleaved
 from tiled_matmul.problem import Problem
 
+__all__ = ["stand_in_gpu"]  # a fixture
 SMALL = Problem(24, 20, 28)
 
 
@@ -25,6 +28,7 @@ class FakeRung:
     device: str = "cpu"
     layout: str = "nn"
     fingerprint: str = "0123"
+    language: Any = None
 
 
 def right(a, b, out=None):
@@ -194,38 +198,6 @@ def test_the_simulators_have_no_clock():
         bench.estimate_s(FakeRung("f", right, "gpu"), SMALL)
 
 
-class StandInClock:
-    """Makes the calls that a GPU's clock would time; a call takes `once_ms`, whatever is called."""
-
-    once_ms = 0.05
-
-    def __init__(self, launches=1, graphs=False):
-        self.calls = 1 if graphs else launches
-
-    def sample(self, name, call):
-        for _ in range(self.calls):
-            call()
-        return self.once_ms
-
-
-@pytest.fixture
-def stand_in_gpu(monkeypatch):
-    """Let bench go a GPU's way on CPU tensors."""
-    import torch
-
-    def cpu_inputs(self, shapes, seed, kind):
-        return tuple(torch.randn(shape, generator=torch.manual_seed(seed)) for shape in shapes)
-
-    monkeypatch.setattr(Problem, "_cuda_inputs", cpu_inputs)
-    for module in (bench, clock):
-        monkeypatch.setattr(module, "need_gpu", lambda: None)
-        monkeypatch.setattr(module, "finish", lambda: None)
-    monkeypatch.setattr(clock, "_GpuClock", StandInClock)
-    monkeypatch.setattr(provenance, "machine", lambda where, threads: ("NVIDIA X", "580"))
-    monkeypatch.setattr(provenance, "versions", lambda where: {"python": "3"})
-    return monkeypatch
-
-
 @pytest.mark.parametrize(
     ("once_ms", "asked", "launches"),
     [(0.05, None, 4), (0.19, None, 2), (0.2, None, 1), (5.0, None, 1), (1e-6, None, 64)]
@@ -258,15 +230,19 @@ def test_a_sample_on_a_gpu_holds_as_many_calls_as_fill_it(stand_in_gpu, once_ms,
 
 
 @pytest.mark.parametrize(
-    ("in_triton", "asked", "graph"),
+    ("languages", "asked", "graph"),
     [
-        ((True, True), None, True),
-        ((True, False), None, False),
-        ((True, True), False, False),
-        ((False, False), True, True),
+        ((TRITON, TRITON), None, True),
+        ((TRITON, GLUON), None, True),
+        ((TRITON, NUMBA_CUDA), None, False),
+        ((TRITON, None), None, False),
+        ((TRITON, TRITON), False, False),
+        ((NUMBA_CUDA, NUMBA_CUDA), True, True),
     ],
 )
-def test_where_all_rungs_are_tritons_graphs_are_replayed(stand_in_gpu, in_triton, asked, graph):
+def test_where_a_graph_captures_all_rungs_graphs_are_replayed(
+    stand_in_gpu, languages, asked, graph
+):
     captured = []
 
     def capture(name, call, launches):
@@ -274,9 +250,10 @@ def test_where_all_rungs_are_tritons_graphs_are_replayed(stand_in_gpu, in_triton
         return call
 
     stand_in_gpu.setattr(clock, "_captured", capture)
-    rungs = [FakeRung(name, torch_product, "gpu") for name in ("one", "two")]
-    for rung, triton in zip(rungs, in_triton, strict=True):
-        rung.in_triton = triton
+    rungs = [
+        FakeRung(name, torch_product, "gpu", language=language)
+        for name, language in zip(("one", "two"), languages, strict=True)
+    ]
     records = bench.bench(rungs, SMALL, budget_s=1e-9, graphs=asked)
     assert [record.graph for record in records] == [graph] * 3
     each = [(name, 4) for name in ("cublas", "one", "two") for _ in range(bench.INPUT_SETS)]

@@ -17,13 +17,14 @@ from ladder_ptx import ALIGNED, CAPABILITIES, Compiled
 
 from tiled_matmul import ROOT
 from tiled_matmul.ladder import LADDER
+from tiled_matmul.languages import NUMBA_CUDA
 from tiled_matmul.microscope.compiled import cuda
 from tiled_matmul.microscope.compiled.kept import kept
 
 pytestmark = pytest.mark.long  # Numba's analysis of unrolled code takes it half a minute
 
 PROGRAM = ROOT / "tests" / "ladder_ptx.py"
-GPU = {r.name: r for r in LADDER if r.device == "gpu" and not r.in_triton}
+GPU = {r.name: r for r in LADDER if r.language is NUMBA_CUDA}
 VERSIONS = ["{}.{}".format(*capability) for capability in CAPABILITIES]
 ASYNC_FROM = [8, 0]
 SIXTEEN = r"\.(?:v4\.[bfsu]32|v2\.[bfsu]64)\b"  # the end of an access of 16 bytes

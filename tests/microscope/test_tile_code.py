@@ -22,6 +22,7 @@ from tiled_matmul.kit.programs import launched
 from tiled_matmul.kit.variants import edited
 from tiled_matmul.ladder import LADDER
 from tiled_matmul.ladder.triton_tuned import Setting
+from tiled_matmul.languages import GLUON, TRITON
 from tiled_matmul.machine import backend
 from tiled_matmul.machine.device import shared_limit
 from tiled_matmul.microscope.compiled import triton as tile_code
@@ -33,7 +34,7 @@ from tiled_matmul.microscope.compiled.triton import (
     tile_codes,
 )
 
-RUNGS = {r.name: r for r in LADDER if r.in_triton}
+RUNGS = {r.name: r for r in LADDER if r.language in (TRITON, GLUON)}
 CAPABILITIES = ((7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0))  # 8.6 has the limits of 8.9
 AMD = "gfx942"
 N = 4096

@@ -9,6 +9,7 @@ from simt_zoo import CORRECT, FAULTY, Specimen
 
 from tiled_matmul.kit.backend import select
 from tiled_matmul.ladder import LADDER
+from tiled_matmul.languages import NUMBA_CUDA
 from tiled_matmul.microscope.cuda import DivergentBarrier, OutOfBounds, Trace, trace, watch
 from tiled_matmul.problem import Problem
 
@@ -205,7 +206,7 @@ def test_nothing_is_found_in_a_correct_kernel_and_its_results_are_right(specimen
     assert_outputs(specimen, args)
 
 
-NUMBA = [r for r in LADDER if r.device == "gpu" and not r.in_triton]
+NUMBA = [r for r in LADDER if r.language is NUMBA_CUDA]
 # These hand N and K that are not made of fours on to the rung below.
 FOURS = ("cuda_vectorised", "cuda_double_buffer", "cuda_unrolled", "cuda_warp_tiles")
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from tiled_matmul.kit import backend
 from tiled_matmul.kit.changes import body, changed_lines
+from tiled_matmul.languages import TRITON
 from tiled_matmul.machine import device
-from tiled_matmul.machine.backend import NO_TRITON, has_triton
 from tiled_matmul.machine.device import Peak
 from tiled_matmul.measure import peaks
 from tiled_matmul.microscope.table import Table, table
@@ -55,8 +55,8 @@ def setup() -> Machine:
         print("GPU kernels run in simulators here: right, slow, and without a clock.")
     else:
         print("Kernels are compiled here. Of launches, only those of the course's CUDA rungs work.")
-    if not has_triton():
-        print(f"{NO_TRITON}.")
+    if TRITON.missing():
+        print(f"{TRITON.missing()}.")
     return Machine(False, "simulators")
 
 

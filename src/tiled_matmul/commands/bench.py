@@ -60,6 +60,7 @@ def add_parser(commands: Any) -> None:
 
 def _bench(args: argparse.Namespace) -> int:
     from tiled_matmul.kit import backend
+    from tiled_matmul.ladder import LADDER
     from tiled_matmul.measure import bench, results
 
     # Whatever can be wrong with the request is reported before anything is timed.
@@ -73,6 +74,9 @@ def _bench(args: argparse.Namespace) -> int:
         results.check_file(args.json)
     if not backend.select().on_gpu and args.rungs is None:
         print(f"GPU rungs are left out: {backend.select().reason}.", file=sys.stderr)
+    elif args.rungs is None:
+        for language in dict.fromkeys(r.language for r in LADDER if not r.available):
+            print(f"Rungs in {language.title} are left out: {language.missing()}.", file=sys.stderr)
 
     timed = 0
     with _table() as table, _ctrl_c() as look:
@@ -106,7 +110,8 @@ def _plan(args: argparse.Namespace) -> list[tuple[list, Problem]]:
     from tiled_matmul.measure.rungs import plan
 
     if args.rungs is None:
-        rungs = [r for r in LADDER if backend.select().on_gpu or r.device == "cpu"]
+        here = [r for r in LADDER if r.available]
+        rungs = [r for r in here if backend.select().on_gpu or r.device == "cpu"]
     else:
         rungs = [rung(name.strip()) for name in args.rungs.split(",")]
     planned = plan(rungs, args.dtype, args.shapes)

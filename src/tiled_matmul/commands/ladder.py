@@ -42,14 +42,11 @@ def _ladder(args: argparse.Namespace) -> int:
     elif chosen.kernel is None:
         print(f"{chosen.name} has no kernel of its own: its launcher picks another rung's.")
     else:
-        from tiled_matmul.kit.changes import source_of
-
-        print(source_of(chosen.kernel), end="")
+        print(chosen.language.source(chosen.kernel), end="")
     return 0
 
 
 def _table() -> Any:
-    from tiled_matmul.kit.changes import to_compare
     from tiled_matmul.ladder import LADDER
     from tiled_matmul.measure import results
     from tiled_matmul.microscope.table import table
@@ -58,9 +55,9 @@ def _table() -> Any:
     rows = []
     for each in LADDER:
         record = results.ladder_record(records, each)
-        lines = changed = ""  # not known without Triton
+        lines = changed = ""  # not known where its language is not installed
         if each.available:
-            lines = 0 if each.kernel is None else len(to_compare(each.kernel))
+            lines = len(each.kernel_lines)
             changed = sum(line.startswith("+") for line in each.changes().splitlines())
         rows.append(
             {

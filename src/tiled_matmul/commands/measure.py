@@ -73,7 +73,7 @@ def _take(suite: Any, args: argparse.Namespace) -> int:
         with clock.equal_threads() as threads:
             run = provenance("cpu", threads)
     more = dict(suite.more())
-    versions = run["versions"] | more.pop("versions", {})
+    versions = run["versions"] | suite.versions() | more.pop("versions", {})
     run = run | {"versions": versions} | more
     gpu = backend.select().gpu
     out = args.out or suite.path(short_name(gpu.name) if gpu else "cpu", **more)

@@ -72,26 +72,18 @@ def _trace(args: argparse.Namespace) -> int:
 def _rung_traces(args: argparse.Namespace) -> list:
     from tiled_matmul.kit import backend
     from tiled_matmul.ladder import rung
-    from tiled_matmul.microscope.cuda import watch
     from tiled_matmul.problem import Problem
 
     chosen = rung(args.target)
-    if chosen.device != "gpu":
-        raise ValueError(f"{chosen.name} runs on the CPU; only CUDA kernels can be traced")
-    if chosen.in_triton:
-        raise ValueError(
-            f"{chosen.name} is a Triton program, which has tiles and no threads; "
-            "tiled_matmul.trace_tiles traces it, from Python"
-        )
+    if why := chosen.language.untraced():
+        raise ValueError(f"{chosen.name} {why}")
     if args.args or args.grid or args.block or args.sharedmem:
         raise ValueError(
             f"{chosen.name} is a rung and launches itself; it takes --shape and --dtype"
         )
     device = "cuda" if backend.select().on_gpu else "cpu"
     a, b = Problem.parse(args.shape, args.dtype).inputs(args.seed, device=device)
-    with watch(order=args.order, seed=args.seed) as traces:
-        chosen.matmul(a, b)
-    return traces
+    return chosen.language.trace(chosen.matmul, a, b, order=args.order, seed=args.seed)
 
 
 def _file_trace(args: argparse.Namespace) -> Any:

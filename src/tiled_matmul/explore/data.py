@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tiled_matmul import ROOT
-from tiled_matmul.machine.backend import has_triton
+from tiled_matmul.languages import TRITON
 from tiled_matmul.machine.device import PEAKS, shared_limit
 from tiled_matmul.models.occupancy import LIMITS
 from tiled_matmul.plots.ideas import IDEAS
@@ -157,7 +157,7 @@ def waves() -> dict[str, Any]:
     Empty candidates where Triton is not installed, as the rule's module needs it.
     """
     found: dict[str, Any] = {"candidates": [], "split": [], "short": 10**9}
-    if not has_triton():
+    if TRITON.missing():
         return found
     from tiled_matmul.dispatch import candidates, costs, rule
 

@@ -15,7 +15,7 @@ from typing import Any
 from tiled_matmul.grader import allowed, gate, on_gpu, pool
 from tiled_matmul.grader.compare import Stop, define, known, numbered, readable, run_case
 from tiled_matmul.grader.spec import Call, Case, Exercise
-from tiled_matmul.machine.backend import NO_TRITON, has_triton
+from tiled_matmul.languages import TRITON
 
 STATUSES = (
     *("PASS", "WRONG", "RACE", "BARRIER", "COMPILE", "TIMEOUT", "CRASH", "GPU_FAULT"),
@@ -159,8 +159,8 @@ def _here(
 ) -> Verdict:
     """Return the verdict without a GPU, from the interpreters."""
     seed = secrets.randbits(32) if seed is None else seed
-    if exercise.kind == "triton" and not has_triton():
-        return verdict(exercise, "INFRA", NO_TRITON)
+    if exercise.kind == "triton" and TRITON.missing():
+        return verdict(exercise, "INFRA", TRITON.missing())
     if worker is not None:
         return _judged(exercise, source, worker, seed, gated)
     for attempt in range(INFRA_TRIES):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
 
 from tiled_matmul.kit import plans
@@ -63,11 +67,40 @@ def multiprocessors() -> int:
     return torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
 
 
+_withheld: list[tuple] | None = None
+
+
+@contextmanager
+def withheld() -> Iterator[list[tuple]]:
+    """Make `launch` append (kernel, arguments) to the yielded list instead of launching."""
+    global _withheld
+    before, _withheld = _withheld, []
+    try:
+        with plans.paused():
+            yield _withheld
+    finally:
+        _withheld = before
+
+
+def launched(matmul: Callable, a: Any, b: Any, **options: Any) -> list[tuple]:
+    """Return the launches of a Numba CUDA rung in order, each as (kernel, arguments).
+
+    Nothing is launched; `compiled(kernel, *arguments)` compiles one. `matmul` is the rung's
+    launcher and `options` are its options. Its exceptions pass through.
+    """
+    with withheld() as launches:
+        matmul(a, b, **options)
+    return launches
+
+
 def launch(kernel, grid: tuple, block: tuple, *arguments) -> None:
     """Launch a Numba kernel on torch tensors and numbers, on torch's current stream.
 
     Without a GPU, or inside a trace, the interpreter runs the kernel to completion instead.
     """
+    if _withheld is not None:
+        _withheld.append((kernel, arguments))
+        return
     if not select().on_gpu or watched():
         run(kernel, grid, block, *arguments)
         return

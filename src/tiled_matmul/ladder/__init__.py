@@ -1,6 +1,6 @@
 """Run: every way of multiplying matrices that the course climbs, and the only lists of them.
 
-May import: dispatch and what lies below it. Front doors: `LADDER`, `LAYER`, `rung`.
+May import: dispatch, the languages and what lies below them. Front doors: `LADDER`, `LAYER`, `rung`.
 
 A rung is a module with `matmul(a, b, out=None)`: it checks its operands, allocates, launches and
 returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch tensors. The files are
@@ -28,7 +28,7 @@ from typing import Any
 from tiled_matmul.files import rung_files
 from tiled_matmul.kit.arguments import FLOATS
 from tiled_matmul.kit.changes import changed_lines, to_compare
-from tiled_matmul.machine.backend import NO_TRITON, has_triton
+from tiled_matmul.languages import GLUON, NUMBA, NUMBA_CUDA, PYTHON, TRITON, Language
 
 
 class _Finder:
@@ -41,8 +41,8 @@ class _Finder:
         package, _, module = name.rpartition(".")
         if package != __name__ or module not in cls.files:
             return None
-        if module.startswith("triton_") and not has_triton():
-            raise ModuleNotFoundError(NO_TRITON, name="triton")
+        if language := _language_of(module):
+            language.need()
         return spec_from_file_location(name, cls.files[module])
 
 
@@ -51,7 +51,7 @@ sys.meta_path.append(_Finder)
 
 @dataclass(frozen=True)
 class Rung:
-    """One step. `device` is "cpu" or "gpu"; `options` are passed to the module's `matmul`.
+    """One step, in one of LANGUAGES; `options` are passed to the module's `matmul`.
 
     `layout` is a letter for a and one for b, as in BLAS: "n" lies in memory row by row, "t" column
     by column (see `tiled_matmul.problem.as_layout`). `dtype` is the one in which the rung is
@@ -63,13 +63,18 @@ class Rung:
     name: str
     title: str
     module: str
-    device: str
+    language: Language
     chapter: int
     options: dict = field(default_factory=dict)
     layout: str = "nn"
     dtype: str = "float32"
     after: str | None = None
     kernel_name: str = ""
+
+    @property
+    def device(self) -> str:
+        """Where it runs: "cpu" or "gpu"."""
+        return self.language.device
 
     @property
     def home(self) -> ModuleType:
@@ -89,11 +94,16 @@ class Rung:
 
     @property
     def kernel(self) -> Any:
-        """The kernel: of Numba's, of Triton's, or a function of Python's. None: it has no own."""
+        """The kernel, as its language has kernels. None: it has no own."""
         found: Any = self.home
         for name in (self.kernel_name or f"{self.module}_kernel").split("."):
             found = getattr(found, name, None)
         return found
+
+    @property
+    def kernel_lines(self) -> list[str]:
+        """The kernel's lines, to be compared with those of another rung; [] without a kernel."""
+        return [] if self.kernel is None else self.language.lines(self.kernel)
 
     @property
     def below(self) -> Rung | None:
@@ -110,13 +120,10 @@ class Rung:
         are "...". A first rung's kernel is all new.
         """
         below = self.below
-        pairs = [(below and below.kernel, self.kernel)]
+        shown = changed_lines(below.kernel_lines if below else [], self.kernel_lines)
         if launcher:
-            pairs.append((below and below.home.matmul, self.home.matmul))
-        shown = []
-        for before, after in pairs:
-            lines = [to_compare(each) if each is not None else [] for each in (before, after)]
-            shown += changed_lines(*lines)
+            before = to_compare(below.home.matmul) if below else []
+            shown += changed_lines(before, to_compare(self.home.matmul))
         return "\n".join(shown) or "nothing differs"
 
     @property
@@ -125,39 +132,40 @@ class Rung:
         return getattr(self.home, "DTYPES", FLOATS)
 
     @property
-    def in_triton(self) -> bool:
-        """Is its kernel a Triton program, which has tiles and no threads?"""
-        return self.module.startswith("triton_")
-
-    @property
     def available(self) -> bool:
-        """Can the rung's module be imported here? Triton is not everywhere."""
-        return has_triton() or not self.in_triton
+        """Can the rung's module be imported here? Triton, for example, is not everywhere."""
+        return not self.language.missing()
+
+
+def _language_of(module: str) -> Language | None:
+    """Return the language of the rungs in a module, or None for a file that no rung names."""
+    return next((r.language for r in (*LADDER, *LAYER) if r.module == module), None)
 
 
 def _cpu(name: str, title: str, chapter: int, kernel: str, **more: Any) -> Rung:
-    """Return a rung for the CPU."""
-    return Rung(name, title, more.pop("module", name), "cpu", chapter, kernel_name=kernel, **more)
+    """Return a rung for the CPU, in Numba unless `language` is another."""
+    more = {"module": name, "language": NUMBA} | more
+    return Rung(name, title, chapter=chapter, kernel_name=kernel, **more)
 
 
 def _cuda(name: str, title: str, chapter: int, **more: Any) -> Rung:
     """Return a rung in Numba CUDA; `name` and `module` are without their "cuda_"."""
     module = more.pop("module", name)
-    return Rung(f"cuda_{name}", title, f"cuda_{module}", "gpu", chapter, **more)
+    return Rung(f"cuda_{name}", title, f"cuda_{module}", NUMBA_CUDA, chapter, **more)
 
 
 def _triton(name: str, title: str, chapter: int, **more: Any) -> Rung:
     """Return a rung in Triton, for tensor cores and so in float16; names as for `_cuda`."""
     module = more.pop("module", name)
-    more = {"dtype": "float16"} | more
-    return Rung(f"triton_{name}", title, f"triton_{module}", "gpu", chapter, **more)
+    more = {"language": TRITON, "dtype": "float16"} | more
+    return Rung(f"triton_{name}", title, f"triton_{module}", chapter=chapter, **more)
 
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
 
 # fmt: off
 LADDER: tuple[Rung, ...] = (
-    _cpu("loops_python", "Loops 1 in Python", 1, "loops_1"),
+    _cpu("loops_python", "Loops 1 in Python", 1, "loops_1", language=PYTHON),
     *(
         _cpu(f"njit_{order}", f"loops {order}, compiled", 2, order, module="loop_orders",
              options={"order": order}, after="loops_python" if order == "ijk" else "njit_ijk")
@@ -204,7 +212,8 @@ LADDER: tuple[Rung, ...] = (
     _triton("specialised", "warps with different work", 13),
     _triton("split_k", "K cut for several programs", 14, after="triton_descriptors"),
     _triton("two_widths", "tiles of 288 rows", 14, after="triton_descriptors"),
-    _triton("gluon", "tiles of 192×192, in Gluon", 14, after="triton_persistent"),
+    _triton("gluon", "tiles of 192×192, in Gluon", 14, language=GLUON,
+            after="triton_persistent"),
     _triton("uneven", "rows that begin anywhere", 14, after="triton_split_k"),
     _triton("best", "the rung that fits the shape", 14),
     _cuda("split_k", "K cut for several blocks", 14, after="cuda_best"),
@@ -215,7 +224,7 @@ LAYER: tuple[Rung, ...] = (
     _triton("fused", "bias, activation and residual in the store", 15, after="triton_persistent"),
     _triton("fp8", "8-bit floats with scales", 15, dtype="float8_e4m3fn", after="triton_split_k"),
     _triton("fp8_gluon", "8-bit floats, promoted beside the products, in Gluon", 15,
-            dtype="float8_e4m3fn", after="triton_gluon"),
+            language=GLUON, dtype="float8_e4m3fn", after="triton_gluon"),
     _triton("batched", "a batch of products", 15, after="triton_persistent"),
     _triton("grouped", "rows in groups, found on the GPU", 15, after="triton_batched",
             dtype="bfloat16"),

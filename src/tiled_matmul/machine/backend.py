@@ -14,7 +14,6 @@ import ctypes
 import os
 import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 OVERRIDE = "TILED_MATMUL_BACKEND"
 NUMBA_CONFIGS = ("numba.core.config", "numba.cuda.core.config")
@@ -25,7 +24,6 @@ NO_GPU = {
     100: "the NVIDIA driver reports no GPU",
     34: "only a stub of the NVIDIA driver is installed, as it comes with the CUDA toolkit",
 }
-NO_TRITON = "Triton is not installed: chapters 10 to 16 need it, and it exists for Linux only"
 
 
 class BackendError(RuntimeError):
@@ -59,11 +57,6 @@ class Backend:
 
 
 _selected: Backend | None = None
-
-
-def has_triton() -> bool:
-    """Is Triton installed? On macOS it is not."""
-    return find_spec("triton") is not None
 
 
 def probe_gpu() -> tuple[Gpu | None, str]:

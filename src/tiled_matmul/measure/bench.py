@@ -5,8 +5,9 @@ Every rung's product is checked before timing, and the output of the last round 
 The launch overhead would be a large part of a small product's time. So if one cuBLAS call takes
 less than 0.2 ms, a sample is the mean of as many consecutive calls as fill 0.2 ms, the same number
 for every function. A record reports the number as `launches`: 1 with a cold cache, more with a warm
-cache. If all rungs of a run are in Triton, the calls of a sample, cuBLAS's too, are one replay of a
-CUDA graph, as in a program tuned for such sizes. A record reports this as `graph`.
+cache. If all rungs of a run are in languages whose launches a CUDA graph captures, such as Triton,
+the calls of a sample, cuBLAS's too, are one replay of a graph, as in a program tuned for such
+sizes. A record reports this as `graph`.
 
 A rung with column-major operands (`Rung.layout`) gets the same values in that layout. Its ratio is
 still to cuBLAS on row-major operands.
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from tiled_matmul.check import MatmulError, assert_matmul, poison, run_checked
+from tiled_matmul.languages import Language
 from tiled_matmul.measure import fingerprint
 from tiled_matmul.measure.clock import (
     BUDGET_S,
@@ -33,7 +35,7 @@ from tiled_matmul.measure.clock import (
     time_interleaved,
 )
 from tiled_matmul.measure.precision import exact_sums
-from tiled_matmul.measure.provenance import provenance
+from tiled_matmul.measure.provenance import of_language, provenance
 from tiled_matmul.measure.results import Record
 from tiled_matmul.problem import Problem, as_layout
 
@@ -64,9 +66,9 @@ def bench(
     `rungs` are names or Rungs, all of one device: CPU rungs are measured against numpy's BLAS, GPU
     rungs against cuBLAS. `budget_s` is the total time of the timed rounds and `seed` the seed of
     the inputs. `launches` is the number of calls per sample (None: one on a CPU, on a GPU chosen
-    by the baseline's time). `graphs` replays them as a CUDA graph (None: if all rungs use Triton).
-    `on_progress(step, share)` gets the current step and the share of the timing that is done. All
-    inputs are in memory at once: three pairs of A and B, and one C for each function.
+    by the baseline's time). `graphs` replays them as a CUDA graph (None: if the languages of all
+    rungs can). `on_progress(step, share)` gets the current step and the share of the timing that is
+    done. All inputs are in memory at once: three pairs of A and B, and one C for each function.
 
     A launcher that rejects the problem raises ValueError or TypeError, which passes through. With
     `on_refusal`, `on_refusal(name, error)` is called instead and the others are timed; if all are
@@ -120,7 +122,7 @@ def bench(
         if launches is None:
             launches = _launches(functions[BASELINES[where]]) if where == "gpu" else 1
         if graphs is None:
-            graphs = all(getattr(rung, "in_triton", False) for rung in as_rungs(rungs))
+            graphs = all(known and known.graphs for known in map(_language, as_rungs(rungs)))
         timings = time_interleaved(
             functions,
             device=where,
@@ -161,6 +163,11 @@ def _operand_sets(
 
 def _layout(rung: Any) -> str:
     return getattr(rung, "layout", "nn")
+
+
+def _language(rung: Any) -> Language | None:
+    """Return a rung's language, or None for a function in the form of a rung."""
+    return getattr(rung, "language", None)
 
 
 def _launches(baseline: Callable[[int], object]) -> int:
@@ -274,6 +281,7 @@ def _records(
     problem: Problem,
     where: str,
     timings: Mapping[str, Timing],
+    languages: Mapping[str, Language | None],
     threads: int | None,
     launches: int,
     graphs: bool,
@@ -281,6 +289,7 @@ def _records(
     baseline = BASELINES[where]
     origin = provenance(where, threads)
     prints = {rung.name: _fingerprint(rung) for rung in rungs}
+    languages = {rung.name: _language(rung) for rung in rungs}
     return [
         Record(
             rung=rung,
@@ -296,7 +305,7 @@ def _records(
             baseline=baseline,
             ratio=timings[baseline].median_ms / timing.median_ms,
             kernel=prints.get(rung, ""),
-            **origin,
+            **of_language(origin, languages.get(rung)),
         )
         for rung, timing in timings.items()
     ]

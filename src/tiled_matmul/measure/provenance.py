@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import platform
@@ -10,10 +9,11 @@ import re
 import subprocess
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any
 
 from tiled_matmul import ROOT
+from tiled_matmul.languages import Language
+from tiled_matmul.languages.language import package_versions
 from tiled_matmul.machine import backend, device
 
 
@@ -42,7 +42,10 @@ def machine(where: str, threads: int | None) -> tuple[str, str]:
 
 
 def versions(where: str) -> dict[str, str]:
-    """Return the versions that affect a time: Python, packages, and BLAS or CUDA."""
+    """Return the versions that affect a time: Python, packages, and BLAS or CUDA.
+
+    The packages are those that the course needs; `of_language` adds those of other languages.
+    """
     packages = ["numpy", "numba"] + (["numba-cuda", "torch", "triton"] if where == "gpu" else [])
     if where == "gpu":
         import torch
@@ -54,13 +57,15 @@ def versions(where: str) -> dict[str, str]:
     return installed(packages) | {pool["internal_api"]: str(pool["version"]) for pool in blas}
 
 
+def of_language(origin: dict[str, Any], language: Language | None) -> dict[str, Any]:
+    """Return a provenance with the versions of the measured rung's language; None has none."""
+    more = language.versions() if language else {}
+    return origin | {"versions": origin["versions"] | more}
+
+
 def installed(packages: Iterable[str]) -> dict[str, str]:
     """Return the versions of Python and of the installed ones among `packages`."""
-    by_name = {"python": platform.python_version()}
-    for package in packages:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            by_name[package] = metadata.version(package)
-    return by_name
+    return {"python": platform.python_version()} | package_versions(packages)
 
 
 def this_process(packages: Iterable[str]) -> dict[str, Any]:

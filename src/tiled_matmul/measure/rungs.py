@@ -36,9 +36,12 @@ def plan(
     `dtype` is None for each rung's own, `shapes` for SHAPES. Raises ValueError for another text.
     """
     planned = []
-    places = [(r.device, dtype or r.dtype) for r in rungs]
-    for device, of in sorted(dict.fromkeys(places), key=lambda place: place[0]):
-        group = [r for r, place in zip(rungs, places, strict=True) if place == (device, of)]
+    # In the dtypes of the ladder, a rung that no graph captures is in no run with those of a graph.
+    own = dtype is None
+    places = [(r.device, dtype or r.dtype, own and r.language.graphs) for r in rungs]
+    for place in sorted(dict.fromkeys(places), key=lambda place: place[0]):
+        device, of, _ = place
+        group = [r for r, its in zip(rungs, places, strict=True) if its == place]
         usual = "tensor cores" if device == "gpu" and of in ON_TENSOR_CORES else device
         texts = SHAPES[usual] if shapes is None else shapes
         planned += [(group, Problem.parse(text, of)) for text in texts.split(",")]
@@ -107,18 +110,19 @@ def _take(rungs: Sequence[Any], problem: Problem) -> Iterator[Taken]:
 
 
 def jobs(device: str, dtype: str | None = None) -> list[Job]:
-    """Return a job for each problem: all rungs of a device, or those in Triton in one dtype."""
+    """Return a job for each problem: all rungs of a device, or in a dtype those with graphs."""
     from tiled_matmul.ladder import LADDER
 
-    rungs = [r for r in LADDER if r.device == device and (dtype is None or r.in_triton)]
-    return [
-        Job(
-            f"{problem.shape_text} {problem.dtype}",
-            tuple(rung.name for rung in group),
-            partial(_take, group, problem),
-        )
-        for group, problem in plan(rungs, dtype)
-    ]
+    rungs = [r for r in LADDER if r.device == device and r.available]
+    rungs = [r for r in rungs if dtype is None or r.language.graphs]
+    found: dict[str, Job] = {}
+    for group, problem in plan(rungs, dtype):
+        name = f"{problem.shape_text} {problem.dtype}"
+        if name in found:
+            name += ", launched one by one"
+        ran = tuple(rung.name for rung in group)
+        found[name] = Job(name, ran, partial(_take, group, problem))
+    return list(found.values())
 
 
 FILE = "{machine}.json"

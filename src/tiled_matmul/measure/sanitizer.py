@@ -65,7 +65,7 @@ def launch(tool: str) -> None:
         for shape in SHAPES[tool]:
             a, b = Problem.parse(shape, rung.dtype).inputs(1, "integers", "cpu")
             run_checked(on_cpu(rung), *as_layout(a, b, rung.layout))
-        if rung.in_triton:
+        if rung.language.strided:
             a, b = Problem.parse(VIEWED, rung.dtype).inputs(1, "integers", "cpu")
             for view in VIEWS.values():
                 x, y = view(a), view(b)
@@ -75,8 +75,8 @@ def launch(tool: str) -> None:
 
 
 def looked_at(rung, tool: str) -> bool:
-    """Does `tool` look at this rung?"""
-    return rung.device == "gpu" and not (tool == "racecheck" and rung.in_triton)
+    """Does `tool` look at this rung, if its language is installed?"""
+    return rung.available and tool in rung.language.sanitizers
 
 
 def on_cpu(rung):

@@ -63,6 +63,16 @@ class Suite:
         """The suite that files name."""
         return self.kind or self.name
 
+    def versions(self) -> dict[str, str]:
+        """Return the versions of what the rungs of the jobs are written in, by package."""
+        from tiled_matmul.ladder import rung
+
+        names = {name.removesuffix(BY_HOST) for job in self.jobs() for name in job.kernels}
+        found: dict[str, str] = {}
+        for name in sorted(each for each in names if "::" not in each):
+            found |= rung(name).language.versions()
+        return found
+
     def fits(self) -> bool:
         """Is this machine one that the suite is for?"""
         from tiled_matmul.kit import backend

@@ -1,0 +1,22 @@
+"""Run: the languages that rungs are written in, and what each of them can do here.
+
+May import: the kit and what lies below it. Front doors: `LANGUAGES`, and a name for each of them.
+
+A language is one object, in a file of its own. It answers for its rungs whether it is installed,
+what runs them without a GPU, how they are launched, traced and compiled, whether a CUDA graph
+captures them, what compute-sanitizer sees of them, and which versions belong to a record.
+`language.py` has the questions. Nothing heavy is imported before an answer needs it.
+"""
+
+from __future__ import annotations
+
+from tiled_matmul.languages.gluon import GLUON
+from tiled_matmul.languages.language import Language
+from tiled_matmul.languages.numba_cpu import NUMBA
+from tiled_matmul.languages.numba_cuda import NUMBA_CUDA
+from tiled_matmul.languages.python_ import PYTHON
+from tiled_matmul.languages.triton import TRITON
+
+__all__ = ["GLUON", "LANGUAGES", "NUMBA", "NUMBA_CUDA", "PYTHON", "TRITON", "Language"]
+
+LANGUAGES: tuple[Language, ...] = (PYTHON, NUMBA, NUMBA_CUDA, TRITON, GLUON)
