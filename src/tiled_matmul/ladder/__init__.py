@@ -1,6 +1,6 @@
 """Run: every way of multiplying matrices that the course climbs, and the only lists of them.
 
-May import: dispatch, the languages and what lies below them. Front doors: `LADDER`, `LAYER`, `rung`.
+May import: dispatch, languages and what lies below. Front doors: `LADDER`, `LAYER`, `rung`.
 
 A rung is a module with `matmul(a, b, out=None)`: it checks its operands, allocates, launches and
 returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch tensors. The files are

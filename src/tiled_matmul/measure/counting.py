@@ -62,7 +62,7 @@ def of_dtype(dtype: str) -> list[Any]:
     """Return the rungs for a GPU that the ladder measures in a dtype."""
     from tiled_matmul.ladder import LADDER
 
-    return [rung for rung in LADDER if (rung.device, rung.dtype) == ("gpu", dtype)]
+    return [r for r in LADDER if r.available and (r.device, r.dtype) == ("gpu", dtype)]
 
 
 def take_ladder(shape: str, dtype: str, names: str = "") -> Iterator[Taken]:

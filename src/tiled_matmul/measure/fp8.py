@@ -12,7 +12,7 @@ from typing import Any
 from tiled_matmul import ROOT
 from tiled_matmul.measure import records
 from tiled_matmul.measure.records import Entry
-from tiled_matmul.measure.spent import COMPILER, spending
+from tiled_matmul.measure.spent import CLOCK, COMPILER, spending
 from tiled_matmul.measure.suite import Job, Suite, in_workers
 
 FP8 = ROOT / "results" / "fp8"
@@ -266,7 +266,9 @@ def _lost(of: str, k: int) -> Iterator[tuple[dict, dict]]:
         if of == "errors"
         else (against_model(k, **WHOLE), ("k", "inputs", "fast"))
     )
-    for each in found:
+    with spending(CLOCK):
+        rows = list(found)
+    for each in rows:
         case = {name: each.pop(name) for name in keys}
         yield {"of": of} | case, each
 

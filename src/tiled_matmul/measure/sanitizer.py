@@ -169,6 +169,8 @@ def run(tool: str, mode: str) -> dict[str, Any]:
 
 def take(tool: str) -> Iterator[Taken]:
     """Yield what `tool` found of the planted fault and of each rung. Raises SanitizeError."""
+    from tiled_matmul.ladder import rung
+
     planted = run(tool, "plant")
     clean = run(tool, "launch")
     if clean["ran"] != names(tool):
@@ -176,7 +178,7 @@ def take(tool: str) -> Iterator[Taken]:
     yield {"tool": tool, "planted": PLANTED[tool], "rungs": []}, {"found": planted["found"]}
     looked = {"found": 0, "shapes": list(SHAPES[tool])}
     for name in clean["ran"]:
-        views = {"views": list(VIEWS)} if tool == "memcheck" and name.startswith("triton") else {}
+        views = {"views": list(VIEWS)} if rung(name).language.strided else {}
         yield {"tool": tool, "rung": name}, looked | views
 
 
