@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "tiled_matmul"
 # From top to ground.
 ROOMS = (
-    *("grader", "book", "explore", "plots", "measure", "many", "torch", "specimens"),
+    *("grader", "book", "explore", "plots", "measure", "distributed", "torch", "specimens"),
     *("ladder", "dispatch", "languages", "kit", "microscope", "models", "machine"),
 )
 ABOVE = ("__main__", "commands")  # the command line: imports every room
@@ -17,7 +17,6 @@ ABOVE = ("__main__", "commands")  # the command line: imports every room
 DOORS = {
     "__init__": "the package's own names, `rung` and `trace_tiles`, imported when asked for",
     "page": "what notebooks import: names that outlive a move, found in a table of modules",
-    "simt": "an older name of what notebooks import",
 }
 LOADERS = ("import_module", "__import__")
 FRONT_DOOR = ("rung", "trace_tiles")  # names of the package itself: for readers, not for rooms
@@ -151,8 +150,8 @@ def test_every_room_says_what_it_is_for():
 
 def test_loose_modules_are_few():
     loose = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
-    assert loose == {*GROUND, "page", "simt"}
-    assert len(loose) <= 5
+    assert loose == {*GROUND, "page"}
+    assert len(loose) <= 4
 
 
 def test_nothing_in_src_reads_tests():

@@ -26,7 +26,7 @@ NAMES = {
     "kit.variants": "edited matmul_with without",
     "machine": "backend device",
     "machine.cpu": "cpu_core shortest_ns",
-    "many": "cuts run tried",
+    "distributed": "cuts run tried",
     "measure": "counters drawn fp8 fused groups many results search",
     "measure.bench": "bench equal_threads time_interleaved",
     "measure.claims": "claim claims_table",

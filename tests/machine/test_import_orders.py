@@ -32,7 +32,7 @@ OURS = (
     "from tiled_matmul.kit import autotune",
     "from tiled_matmul.dispatch import tuned",
     "from tiled_matmul.microscope.cuda import trace",
-    "import tiled_matmul.simt",
+    "import tiled_matmul.microscope.cuda",
 )
 ENVIRONMENTS = (
     *({}, {}, {"NUMBA_ENABLE_CUDASIM": "1"}, {"TRITON_INTERPRET": "1"}),

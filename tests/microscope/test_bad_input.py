@@ -1,4 +1,4 @@
-"""simt/: what cannot run is refused with the reason, and leaves the next launch as it was."""
+"""The interpreter: what cannot run is refused with the reason, and harms no later launch."""
 
 import functools
 import linecache

@@ -1,4 +1,4 @@
-"""simt/: everything that a kernel may use, each with a result that was worked out another way."""
+"""The interpreter: all that a kernel may use, each with a result worked out another way."""
 
 import importlib.util
 import itertools
@@ -1008,7 +1008,7 @@ def test_a_debugger_sees_each_line_of_the_kernel():
             if event == "line":
                 seen.append(frame.f_lineno - first)
             return tracer
-        return None if "simt" in frame.f_code.co_filename else tracer
+        return tracer
 
     before = sys.gettrace()
     sys.settrace(lambda frame, event, arg: tracer(frame, event, arg))

@@ -1,4 +1,4 @@
-"""simt/: random kernels, against a plain interpreter that compares all pairs of accesses.
+"""The interpreter: random kernels, against a plain interpreter that compares all pairs of accesses.
 
 A program is a tree of loads, stores, barriers, branches and loops. It is written out as Python and
 traced, and it is run here: all threads step by step from one barrier to the next, each access noted

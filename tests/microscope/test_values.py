@@ -1,4 +1,4 @@
-"""simt/: numbers in kernels, against Numba's compiler for the CPU, which types as that for CUDA.
+"""The interpreter: numbers, against Numba's compiler for the CPU, which types as that for CUDA.
 
 Each function here is run twice on the same values: compiled by `njit`, and as a device function in
 the interpreter. Values must be equal bit for bit, and their types those that `njit` infers.

@@ -1,4 +1,4 @@
-"""simt/: finds what is wrong in every faulty kernel of the zoo, and nothing in a correct one."""
+"""The interpreter: finds what is wrong in every faulty kernel of the zoo, else nothing."""
 
 import itertools
 import re

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tiled_matmul.many import cuts
+from tiled_matmul.distributed import cuts
 from tiled_matmul.models.many import (
     AXES,
     Line,

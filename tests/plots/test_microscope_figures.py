@@ -76,70 +76,9 @@ def site_line(t, array, op):
     return next(site.line for site in t.sites if (site.array, site.op) == (array, op))
 
 
-def test_counts_are_the_traces(tiled):
-    np.testing.assert_array_equal(microscope.counts(tiled, "a"), np.full((8, 8), 2))
-    np.testing.assert_array_equal(microscope.counts(tiled, "c", "store"), np.ones((8, 8)))
-    # Four blocks, two tiles each, an element of which is read by the four threads of a row.
-    np.testing.assert_array_equal(microscope.counts(tiled, "sa"), np.full((4, 4), 32))
-
-
-def test_counts_of_one_block_show_what_it_needs(tiled):
-    strip = np.zeros((8, 8))
-    strip[4:] = 1
-    np.testing.assert_array_equal(microscope.counts(tiled, "a", block=(0, 1)), strip)
-    alt = microscope.heat_map(tiled, "a", block=(0, 1)).alt
-    assert "32 of 64 elements of a are never loaded, the others once, by block (0, 1)" in alt
-    assert "0 times: 32 squares; 1 times: 32 squares" in alt
-    assert "32 times, by 4 blocks together" in microscope.heat_map(tiled, "sa").alt
-
-
 def test_figures_are_drawn_as_paths_and_twice_the_same(tiled):
-    for draw in (
-        lambda: microscope.heat_map(tiled, "sb", "store"),
-        lambda: microscope.timeline(tiled),
-    ):
-        first = draw().svg
-        assert first == draw().svg and "<image" not in first
-
-
-def test_a_heat_maps_title_says_what_it_shows(tiled):
-    assert "Each element of a is loaded twice" in title_of(microscope.heat_map(tiled, "a"))
-    once = microscope.heat_map(tiled, "c", "store")
-    assert "Each element of c is stored once" in title_of(once)
-    assert "No element of c is loaded" in title_of(microscope.heat_map(tiled, "c"))
-    assert "1 times: 64 squares" in once.alt
-
-
-def test_a_heat_map_shows_what_nobody_touched():
-    t = trace(every_other_kernel, 2, 32, zeros(70))
-    assert [site.op for site in t.sites] == ["store"]
-    alt = microscope.heat_map(t, "vector", "store").alt
-    assert alt.startswith("38 of 70 elements of vector are never stored, the others once")
-    # Three lines of 32; behind the 70th element there is nothing.
-    assert "3 by 32 squares" in alt and "0 times: 38 squares; 1 times: 32 squares" in alt
-
-
-def test_a_large_heat_map_averages_and_says_so():
-    values = np.zeros((130, 65))
-    values[:3, :3] = 9
-    shown, edge = microscope._coarser(values)
-    assert edge == 3 and shown.shape == (44, 22)
-    assert shown[0, 0] == 9 and shown[1:].max() == 0
-    # The last column of squares has two real columns of three.
-    values[:, 63:] = 4
-    assert microscope._coarser(values)[0][5, 21] == 4
-    t = trace(every_other_kernel, 4, 1024, zeros(4096))
-    figure = microscope.heat_map(t, "vector", "store")
-    assert "times stored, for each 2×2 elements, their average" in figure.svg
-    assert "0.5 times: 1024 squares" in figure.alt
-
-
-def test_levels_cover_every_cell_once():
-    values = np.arange(100.0).reshape(10, 10)
-    levels = microscope._levels(values)
-    assert len(levels) == microscope.MOST_LEVELS
-    assert (sum(cells.astype(int) for _, cells, _ in levels) == 1).all()
-    assert [text for text, _, _ in levels][::5] == ["0–16", "83–99"]
+    first = microscope.timeline(tiled).svg
+    assert first == microscope.timeline(tiled).svg and "<image" not in first
 
 
 def test_rectangles_cover_exactly_the_true_cells():
@@ -151,8 +90,12 @@ def test_rectangles_cover_exactly_the_true_cells():
     assert microscope.rectangles(np.ones((3, 5), dtype=bool)) == [(0, 0, 3, 5)]
 
 
+def warp_view(t, **request):
+    return microscope.warp_views([microscope.find_request(t, **request)], [""])
+
+
 def test_a_warp_of_rows_asks_for_a_sector_each(x_is_row):
-    figure = microscope.warp_view(x_is_row, array="a", nth=3)
+    figure = warp_view(x_is_row, array="a", nth=3)
     assert "32 lanes ask for 16 sectors" in title_of(figure)
     assert "lane 0 at a[0, 3] and lane 31 at a[15, 3]" in figure.alt
     # 16 elements wanted, and 7 more come with each.
@@ -160,14 +103,14 @@ def test_a_warp_of_rows_asks_for_a_sector_each(x_is_row):
 
 
 def test_a_warp_of_columns_asks_for_neighbours(x_is_column):
-    figure = microscope.warp_view(x_is_column, array="b")
+    figure = warp_view(x_is_column, array="b")
     assert "32 lanes ask for 2 sectors" in title_of(figure)
     assert filled(figure, style.B) == 16
 
 
 def test_part_of_a_warp_is_drawn_as_that():
     t = trace(every_other_kernel, 1, 40, zeros(40))
-    figure = microscope.warp_view(t, warp=1)
+    figure = warp_view(t, warp=1)
     assert "4 lanes store to 1 sector" in title_of(figure)
     assert "lane 0 at vector[32] and lane 6 at vector[38]" in figure.alt
 
@@ -254,10 +197,6 @@ def test_the_timeline_counts_what_is_read_again(tiled, transposes, x_is_row):
 def test_atomic_operations_are_updates():
     x = np.array([0, 1, 1, 1] * 10, dtype=np.int32)
     t = trace(histogram_kernel, 1, 40, x, np.zeros(4, dtype=np.int32))
-    np.testing.assert_array_equal(microscope.counts(t, "s", "atomic"), [10, 30, 0, 0])
-    assert "2 of 4 elements of s are never updated, others up to 30 times" in (
-        microscope.heat_map(t, "s", "atomic").alt
-    )
     figure = microscope.timeline(t)
     assert "is read once" in figure.alt and "40 threads" in figure.alt
     assert "phase 1: load x, update s" in figure.svg
@@ -323,16 +262,12 @@ def test_colours_follow_names_and_copies(tiled, transposes):
 )
 def test_a_request_that_does_not_exist_is_refused(tiled, wrong, said):
     with pytest.raises(ValueError, match=said):
-        microscope.warp_view(tiled, **wrong)
+        microscope.find_request(tiled, **wrong)
 
 
 def test_unknown_arrays_ops_blocks_and_names_are_refused(tiled):
     with pytest.raises(ValueError, match=r"no array called 'A'; it has a \(global\), .*sb"):
-        microscope.heat_map(tiled, "A")
-    with pytest.raises(ValueError, match="one of 'load', 'store', 'atomic', not 'loads'"):
-        microscope.heat_map(tiled, "a", "loads")
-    with pytest.raises(ValueError, match=r"block \(2, 2, 0\)"):
-        microscope.heat_map(tiled, "a", block=(2, 2))
+        microscope.find_request(tiled, array="A")
     with pytest.raises(ValueError, match=r"block \(0, 2, 0\)"):
         microscope.timeline(tiled, (0, 2))
     with pytest.raises(ValueError, match="1 requests and 2 names"):

@@ -83,33 +83,15 @@ def test_rows_that_wrap_around_are_drawn_where_they_are_read():
     assert dashed == [5 + 2, 2 + 2]
 
 
-def test_readers_are_counted_for_each_tile():
-    figure = programs.who_reads(traced())
-    assert figure.alt.startswith("3 programs load each tile of a, 2 each tile of b.")
-    assert "a, 48 by 70: 6 tiles by 3 programs" in figure.alt
-    assert "b, 70 by 80: 9 tiles by 2 programs" in figure.alt
-    numbers = [text for text in texts(figure) if text.isdigit()]
-    assert sorted(set(numbers)) == ["2", "3"]
-    around = programs.who_reads(traced(around=True), "a")
-    # Rows 32 to 47 and, once more, 0 to 15: half of the first tile is read by all.
-    assert around.alt.startswith("3 to 6 programs load each tile of a.")
-    assert "6 tiles by 3 programs, 3 tiles by 6 programs" in around.alt
-
-
 def test_figures_are_the_same_each_time():
     t = traced()
     assert programs.tile_walk(t, 1).svg == programs.tile_walk(t, (1, 0, 0)).svg
-    assert programs.who_reads(t).svg == programs.who_reads(t, "a", "b").svg
 
 
 def test_what_cannot_be_drawn_is_refused():
     t = traced()
     with pytest.raises(ValueError, match="no program is at"):
         programs.tile_walk(t, (2, 0))
-    with pytest.raises(ValueError, match="no array called 'd'"):
-        programs.who_reads(t, "d")
-    with pytest.raises(ValueError, match="no program of product_kernel loads c"):
-        programs.who_reads(t, "c")
     x = torch.zeros(16, device=DEVICE)
     copied = trace_tiles(copy_kernel, (1,), x, torch.zeros_like(x), BLOCK=16)
     with pytest.raises(ValueError, match=r"fit each other; it has x \(1×16\), y \(1×16\)"):

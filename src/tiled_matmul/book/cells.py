@@ -105,7 +105,7 @@ def shown_source(source: str, root: Path = ROOT) -> str | None:
     match = SHOWN.search(source)
     if not match:
         return None
-    many = root / "src" / "tiled_matmul" / "many"
+    many = root / "src" / "tiled_matmul" / "distributed"
     path = many / "cuts.py" if match[1] == "cuts" else rung_file(match[1], root)
     path = _home(path, match[2], root)
     return _definition(read_text(path), match[2], path.name)

@@ -192,7 +192,7 @@ def run(
     """Return for each task what the ranks, one for each GPU here, report of it."""
     import torch
 
-    from tiled_matmul.many import run as on_ranks
+    from tiled_matmul.distributed import run as on_ranks
 
     ranks, options = torch.cuda.device_count(), {"settings": settings} if settings else {}
     with spending(CLOCK):
@@ -204,7 +204,7 @@ def checked() -> Iterator[Taken]:
     """Check every cut, and count the bytes that its calls receive."""
     import torch
 
-    from tiled_matmul.many.cuts import CUTS, GPUS_ONLY
+    from tiled_matmul.distributed.cuts import CUTS, GPUS_ONLY
 
     sizes = [size * torch.cuda.device_count() for size in CHECKED]
     product = dict(zip("mnk", sizes, strict=True))
@@ -218,7 +218,7 @@ def checked() -> Iterator[Taken]:
 
 def moved() -> Iterator[Taken]:
     """Count the bytes of each cut by the links."""
-    from tiled_matmul.many.cuts import CUTS
+    from tiled_matmul.distributed.cuts import CUTS
 
     square = dict.fromkeys("mnk", COUNTED) | {"dtype": "float16"}
     (each,) = run([{"do": "moved", "names": list(CUTS), "calls": CALLS} | square])
@@ -246,7 +246,7 @@ def timed(size: int, dtype: str) -> Iterator[Taken]:
     """Time a square, and a product with as much work for each GPU as one has there."""
     import torch
 
-    from tiled_matmul.many.cuts import CUTS
+    from tiled_matmul.distributed.cuts import CUTS
 
     names = [*ON_ONE, *BARE, *BY_TORCH, *CUTS, "pulled, from shared"]
     wide = ["product", "columns", "gathered", "pulled", "pulled, from shared"]
@@ -271,7 +271,7 @@ def sends(settings: Mapping[str, str]) -> Iterator[Taken]:
 
 def jobs() -> list[Job]:
     """Return the jobs, in the order in which a chapter needs them."""
-    ran = ("triton_best", "many.cuts::CUTS")
+    ran = ("triton_best", "distributed.cuts::CUTS")
     found = [Job(take.__name__, ran, take) for take in (checked, moved)]
     found += [Job("link", (), link), Job("traced", ran, traced)]
     found += [

@@ -22,14 +22,10 @@ from tiled_matmul.plots import style
 DONE = {"load": "loaded", "store": "stored", "atomic": "updated"}
 DO = {"load": "load", "store": "store", "atomic": "update"}
 ROW_BYTES = BANK_BYTES * BANKS  # of a row in a warp's figure: one word of each bank, four sectors
-MOST_CELLS = 64  # rows and columns of a heat map
-MOST_LEVELS = 6
 MOST_THREADS = 64  # of a block whose threads a timeline draws; for larger ones it draws warps
 MOST_STEPS = 240
 LANES, ROWS, PITCH = 2.6, 7.0, 1.4  # vertical layout of a warp's figure, in cells of four bytes
 MOST_CHARACTERS = 60  # per line
-NUMBERED = 12  # the largest number of columns with room for numbers
-
 LEGENDS = {
     "global": "a row: 128 bytes; framed: a sector; pale: brought along",
     "shared": "a row: 128 bytes; a column: a bank; dark orange: asked for several words",
@@ -109,25 +105,6 @@ def find_request(
     return chosen[nth]
 
 
-def counts(t, array: str, op: str = "load", block: tuple[int, ...] | None = None) -> np.ndarray:
-    """Return how often threads accessed each element, in the array's shape.
-
-    `op` is "load", "store" or "atomic". Only the threads of `block` count; None stands for all
-    traced blocks. Raises ValueError for an unknown array, op or block.
-    """
-    info = array_named(t, array)
-    if op not in DONE:
-        raise ValueError(f"op must be one of {', '.join(map(repr, DONE))}, not {op!r}")
-    accesses = t.accesses() if block is None else accesses_of(t, block)
-    sites = [site.id for site in t.sites if site.op == op]
-    rows = accesses[(accesses["array"] == info.id) & np.isin(accesses["site"], sites)]
-    each = rows["width"] // info.itemsize  # elements of an access, more than one for a vector
-    first = np.repeat(np.cumsum(each) - each, each)
-    elements = np.repeat(rows["element"], each) + np.arange(first.size) - first
-    touched = np.bincount(elements, minlength=math.prod(info.shape))
-    return touched.reshape(info.shape)
-
-
 def reads_per_store(t, accesses: np.ndarray) -> tuple[int, int] | None:
     """Return the fewest and the most loads of an element of shared memory after a store to it.
 
@@ -175,57 +152,6 @@ def in_rows(values: np.ndarray) -> np.ndarray:
     padded = np.full(-(-values.size // width) * width, np.nan)
     padded[: values.size] = values
     return padded.reshape(-1, width)
-
-
-@style.styled
-def heat_map(t, array: str, op: str = "load", block: tuple[int, ...] | None = None) -> style.Figure:
-    """Draw how often threads accessed each element of an array; arguments and errors as `counts`.
-
-    A vector is drawn in lines of 32. In a matrix of more than 64 rows or columns, a square shows
-    the average of several elements.
-    """
-    info = array_named(t, array)
-    touched = counts(t, array, op, block)
-    shown, edge = _coarser(in_rows(touched))
-    rows, columns = shown.shape
-    fig, ax = style.draw(1.1 + rows * min(4.3 / columns, 4.5 / rows, 0.33))
-    style.bare(ax, columns, rows)
-    color = colors(t.arrays, t.sites)[info.id]
-    levels = _levels(shown)
-    for text, cells, alpha in levels:
-        look = {"facecolor": color, "alpha": alpha, "lw": 0}
-        draw_boxes(ax, [(x, y, w, h) for y, x, h, w in rectangles(cells)], label=text, **look)
-    if max(rows, columns) <= MOST_CELLS / 2:
-        strips = [(0, y, columns, 1) for y in range(rows)]
-        strips += [(x, 0, 1, rows) for x in range(columns)]
-        draw_boxes(ax, strips, fill=False, edgecolor=color, lw=0.4)
-    draw_boxes(ax, [(0, 0, columns, rows)], **_frame(info.space, 1.5), edgecolor=color)
-    if columns <= NUMBERED:
-        for (row, column), number in np.ndenumerate(shown):
-            if not np.isnan(number):
-                ax.text(column + 0.5, row + 0.52, f"{number:.3g}", ha="center", va="center")
-    unit = "element" if edge == 1 else f"{edge}×{edge} elements, their average"
-    legend = {"title": f"times {DONE[op]}, for each {unit}", "fontsize": 8, "title_fontsize": 8}
-    columns_apart = {"ncols": len(levels), "handlelength": 1, "columnspacing": 1}
-    fig.legend(loc="outside lower center", **legend, **columns_apart)
-    finding = _heat_finding(array, touched, DONE[op])
-    if block is not None:
-        finding += f", by block {tuple(block)}"
-    elif info.space == "shared" and len(t.blocks) > 1:
-        finding += f", by {len(t.blocks)} blocks together"
-    numbers = "; ".join(f"{text} times: {int(cells.sum())} squares" for text, cells, _ in levels)
-    squares = "a square an element" if edge == 1 else f"a square {edge} by {edge} elements"
-    return style.conclude(
-        fig,
-        finding,
-        f"{array}, {info.space} memory, {rows} by {columns} squares, {squares}, darker "
-        f"where it was {DONE[op]} more often: {numbers}.",
-    )
-
-
-def warp_view(t, **request) -> style.Figure:
-    """Draw the memory accesses of one instruction of a warp; arguments as `find_request`."""
-    return warp_views([find_request(t, **request)], [""])
 
 
 @style.styled
@@ -438,19 +364,6 @@ def times(number: int) -> str:
     return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
-def _heat_finding(name: str, touched: np.ndarray, done: str) -> str:
-    low, high, never = int(touched.min()), int(touched.max()), int((touched == 0).sum())
-    if high == 0:
-        return f"No element of {name} is {done}"
-    if low == high:
-        return f"Each element of {name} is {done} {times(low)}"
-    if never:
-        rest = touched[touched > 0].min() == high
-        often = f"the others {times(high)}" if rest else f"others up to {times(high)}"
-        return f"{never:,} of {touched.size:,} elements of {name} are never {done}, {often}"
-    return f"Elements of {name} are {done} {low:,} to {high:,} times"
-
-
 def reuse_finding(t, accesses: np.ndarray, who: str) -> str:
     """Return a sentence on how often loaded elements are used; `who` names the accessing unit."""
     reads = reads_per_store(t, accesses)
@@ -517,35 +430,6 @@ def _phases(t, accesses: np.ndarray) -> list[str]:
         listed = phases if len(phases) <= 4 else [*phases[:2], "…", phases[-1]]
         lines.append(f"phase{'s' * (len(phases) > 1)} {', '.join(map(str, listed))}: {text}")
     return lines
-
-
-def _coarser(shown: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return averages of squares of elements, at most 64 a side, and a square's edge."""
-    edge = -(-max(shown.shape) // MOST_CELLS)
-    rows, columns = (-(-size // edge) for size in shown.shape)
-    padded = np.full((rows * edge, columns * edge), np.nan)
-    padded[: shown.shape[0], : shown.shape[1]] = shown
-    squares = padded.reshape(rows, edge, columns, edge).swapaxes(1, 2).reshape(rows, columns, -1)
-    there = ~np.isnan(squares)
-    with np.errstate(invalid="ignore"):  # a square past the end of a vector has no average
-        return np.where(there, squares, 0).sum(axis=2) / there.sum(axis=2), edge
-
-
-def _levels(shown: np.ndarray) -> list[tuple[str, np.ndarray, float]]:
-    """Return (range of numbers, mask of its cells, opacity), in ascending order."""
-    values = np.unique(shown[~np.isnan(shown)])
-    groups = [values[i : i + 1] for i in range(values.size)]
-    if values.size > MOST_LEVELS:
-        edges = np.linspace(values[0], values[-1], MOST_LEVELS + 1)[1:-1]
-        groups = [g for g in np.split(values, np.searchsorted(values, edges)) if g.size]
-    return [
-        (
-            f"{group[0]:.4g}" if group.size == 1 else f"{group[0]:.4g}–{group[-1]:.4g}",
-            (shown >= group[0]) & (shown <= group[-1]),
-            0.1 + 0.65 * float(group[-1] / values[-1]) if group[-1] else 0.0,
-        )
-        for group in groups
-    ]
 
 
 def _runs(cells: np.ndarray) -> list[tuple[int, int]]:

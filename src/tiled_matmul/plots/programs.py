@@ -7,7 +7,6 @@ it, so that K runs along A's row and down B's column.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from matplotlib.axes import Axes
@@ -59,48 +58,6 @@ def tile_walk(t, program: int | tuple[int, ...] = 0) -> style.Figure:
         f"{a.name} below left, {b.name} above right, {c.name} in the corner between "
         f"them, tiles numbered by the step in which they are loaded. {'; '.join(lines)}.",
     )
-
-
-@style.styled
-def who_reads(t, *arrays: str) -> style.Figure:
-    """Draw how many programs load each tile of the named arrays, by default of A and B.
-
-    If tiles overlap, their parts are counted separately. Raises ValueError for an array that does
-    not exist or that no program loads.
-    """
-    chosen = [t.array(name) for name in arrays] or list(matrices(t)[:2])
-    counts = [_readers(t, array) for array in chosen]
-    most = max(max(counted.values()) for counted in counts)
-    cols, rows = sum(array.cols for array in chosen), max(array.rows for array in chosen)
-    gap = GAP * max(cols, rows)
-    width, height = cols + gap * (len(chosen) - 1), rows + gap
-    fig, ax = style.draw(min(0.6 + style.WIDTH * height / width, TALLEST))
-    style.bare(ax, width, height)
-    room = ROOM * max(width, height * style.WIDTH / TALLEST)
-    x = 0.0
-    for array, counted in zip(chosen, counts, strict=True):
-        color = _colour(t, array)
-        for (rows, cols), readers in counted.items():
-            size = cols[1] - cols[0], rows[1] - rows[0]
-            corner = x + cols[0], gap + rows[0]
-            alpha = 0.1 + 0.7 * readers / most if readers else 0
-            ax.add_patch(Rectangle(corner, *size, facecolor=color, alpha=alpha, lw=0))
-            style.frame(ax, *corner, *size, color, 0.8)
-            if size[0] >= room * max(1, 0.7 * len(str(readers))) and size[1] >= room:
-                middle = corner[0] + size[0] / 2, corner[1] + size[1] / 2
-                ax.text(*middle, str(readers), ha="center", va="center_baseline", fontsize=8)
-        style.frame(ax, x, gap, array.cols, array.rows, color)
-        ax.text(x + array.cols / 2, gap / 2, array.name, ha="center", va="center")
-        x += array.cols + gap
-    spans = [_span(counted.values()) for counted in counts]
-    spans[0] += " programs load"
-    pairs = zip(spans, chosen, strict=True)
-    finding = ", ".join(f"{span} each tile of {array.name}" for span, array in pairs)
-    words = [
-        f"{array.name}, {array.rows} by {array.cols}: {_each(counted.values())}"
-        for array, counted in zip(chosen, counts, strict=True)
-    ]
-    return style.conclude(fig, finding, f"Matrices cut into the tiles loaded. {'; '.join(words)}.")
 
 
 def matrices(t) -> tuple:
@@ -230,41 +187,6 @@ def _short(t, place: tuple[int, ...]) -> str:
     return str(place[0]) if axes == 1 else str(place[:axes])
 
 
-def _readers(t, array) -> dict[tuple, int]:
-    """Return how many programs load each piece between the edges of tiles: {(rows, cols): n}."""
-    programs: dict[tuple, set] = {}
-    for event in _events(t, array, "load"):
-        if event.elements:
-            downs = _pieces(event.rows, array.rows, "rows" in event.wraps)
-            acrosses = _pieces(event.cols, array.cols, "cols" in event.wraps)
-            for piece in itertools.product(downs, acrosses):
-                programs.setdefault(piece, set()).add(event.program)
-    if not programs:
-        raise ValueError(f"no program of {t.name} loads {array.name}")
-    rows = sorted({0, array.rows, *(edge for down, _ in programs for edge in down)})
-    cols = sorted({0, array.cols, *(edge for _, across in programs for edge in across)})
-    readers = {}
-    for down, across in itertools.product(itertools.pairwise(rows), itertools.pairwise(cols)):
-        loading = [
-            who
-            for (rows, cols), who in programs.items()
-            if rows[0] <= down[0] < rows[1] and cols[0] <= across[0] < cols[1]
-        ]
-        readers[down, across] = len(set().union(*loading))
-    return readers
-
-
-def _colour(t, array) -> str:
-    known = {"a": style.A, "b": style.B, "c": style.C}
-    return known.get(array.name[:1].lower(), style.MUTED)
-
-
 def _span(counts: Iterable[int]) -> str:
     low, high = min(counts), max(counts)
     return str(low) if low == high else f"{low} to {high}"
-
-
-def _each(counts: Iterable[int]) -> str:
-    """Return "6 tiles by 2 programs, 3 tiles by 4 programs"."""
-    tiles = sorted(Counter(counts).items())
-    return ", ".join(f"{plural(n, 'tile')} by {plural(each, 'program')}" for each, n in tiles)

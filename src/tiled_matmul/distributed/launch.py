@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tiled_matmul.distributed import start
+from tiled_matmul.distributed.cuts import CUTS, GPUS_ONLY
 from tiled_matmul.kit.arguments import positive
-from tiled_matmul.many import start
-from tiled_matmul.many.cuts import CUTS, GPUS_ONLY
 
-WORKER = "tiled_matmul.many.worker"
+WORKER = "tiled_matmul.distributed.worker"
 # NVLink's multicast can put a host's GPUs out of service.
 NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
 GRACE_S = 5  # from a request to end until it is enforced

@@ -7,9 +7,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tiled_matmul.many import RanksError, clock, cuts, run, tried  # noqa: E402
-from tiled_matmul.many.cuts import CUTS, GPUS_ONLY  # noqa: E402
-from tiled_matmul.many.pending import Pending  # noqa: E402
+from tiled_matmul.distributed import RanksError, clock, cuts, run, tried  # noqa: E402
+from tiled_matmul.distributed.cuts import CUTS, GPUS_ONLY  # noqa: E402
+from tiled_matmul.distributed.pending import Pending  # noqa: E402
 from tiled_matmul.models.many import channels, held, received  # noqa: E402
 
 M, N, K = 96, 120, 144

@@ -1,4 +1,4 @@
-"""many/launch.py: whatever happens to a rank, there is an error in words, and nothing is left."""
+"""distributed/launch.py: whatever happens to a rank, an error says it, and nothing is left."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tiled_matmul.many import RanksError, run, start  # noqa: E402
+from tiled_matmul.distributed import RanksError, run, start  # noqa: E402
 
 TASK = {"do": "check", "cut": "inner", "m": 8, "n": 8, "k": 8, "dtype": "float16", "whole": True}
 # What ranks run instead of the worker: a fault, and then the worker.
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from tiled_matmul.many import cuts, worker
+from tiled_matmul.distributed import cuts, worker
 rank = int(os.environ["RANK"])
 {fault}
 raise SystemExit(worker.main(Path(sys.argv[1])))
@@ -127,7 +127,7 @@ import signal
 import sys
 # A shell lets what it starts in the background ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from tiled_matmul.many import run
+from tiled_matmul.distributed import run
 run([{task}], 2, timeout_s=300, program=[sys.argv[1]])
 """
 
@@ -188,7 +188,7 @@ def test_the_host_s_name_need_not_lead_anywhere():
         subprocess.run([*NOWHERE, "hostname nowhere.invalid"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"this machine lets nobody take another name: {error}")
-    program = f"from tiled_matmul.many import run; print(run([{TASK}], 2)[0][0]['far'])"
+    program = f"from tiled_matmul.distributed import run; print(run([{TASK}], 2)[0][0]['far'])"
     command = f'hostname nowhere.invalid && exec "{sys.executable}" -c "$0"'
     done = subprocess.run([*NOWHERE, command, program], capture_output=True, text=True, timeout=100)
     assert done.stdout == "0.0\n", done.stderr

@@ -23,9 +23,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from tiled_matmul.many import cuts
-from tiled_matmul.many.cuts import CUTS
-from tiled_matmul.many.tasks import check, matrices, own
+from tiled_matmul.distributed import cuts
+from tiled_matmul.distributed.cuts import CUTS
+from tiled_matmul.distributed.tasks import check, matrices, own
 
 BY_NCCL, BY_US = "ncclDevKernel", "triton_"  # how the names of their kernels begin
 ROUNDS, WARM, SAMPLE_MS, MOST_CALLS = 11, 3, 4.0, 50

@@ -157,7 +157,7 @@ def _where() -> str:
     frame = sys._getframe()
     while frame is not None:
         name = frame.f_code.co_filename
-        if name == SOURCE or name.endswith("many/cuts.py"):
+        if name == SOURCE or name.endswith("distributed/cuts.py"):
             line = linecache.getline(name, frame.f_lineno).partition("  #")[0].strip()
             if name == SOURCE or frame.f_code.co_name not in ("passed_on", "multiply", "part"):
                 return f"`{line}`"

@@ -1,4 +1,4 @@
-"""What each rank runs: `torchrun … -m tiled_matmul.many.worker JOB`.
+"""What each rank runs: `torchrun … -m tiled_matmul.distributed.worker JOB`.
 
 JOB is a JSON file that `launch.run` wrote. Each rank checks that all agree, does the tasks one by
 one, and writes its report, or its error, beside JOB.
@@ -20,10 +20,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from tiled_matmul.distributed import tasks
+from tiled_matmul.distributed.pending import SOURCE
+from tiled_matmul.distributed.start import TORCHRUN, end_with
 from tiled_matmul.files import replace_text
-from tiled_matmul.many import tasks
-from tiled_matmul.many.pending import SOURCE
-from tiled_matmul.many.start import TORCHRUN, end_with
 
 
 def main(path: Path) -> int:
@@ -69,7 +69,7 @@ def done(task: dict[str, Any], device: torch.device) -> Any:
     """Do a task, and return its report."""
     if task["do"] == "check":
         return tasks.do_check(task, device)
-    from tiled_matmul.many import clock
+    from tiled_matmul.distributed import clock
 
     return getattr(clock, f"do_{task['do']}")(task, device)
 

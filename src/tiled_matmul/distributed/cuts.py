@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from tiled_matmul.many.pending import touched
+from tiled_matmul.distributed.pending import touched
 from tiled_matmul.models.many import AXES, grid_of
 from tiled_matmul.torch import matmul
 

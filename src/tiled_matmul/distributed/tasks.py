@@ -10,10 +10,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from tiled_matmul.many import cuts
-from tiled_matmul.many.cuts import CUTS, Cut
-from tiled_matmul.many.pending import SOURCE, Pending
-from tiled_matmul.many.traffic import Traffic
+from tiled_matmul.distributed import cuts
+from tiled_matmul.distributed.cuts import CUTS, Cut
+from tiled_matmul.distributed.pending import SOURCE, Pending
+from tiled_matmul.distributed.traffic import Traffic
 from tiled_matmul.models.many import received
 
 ROWS = 64  # of a part of C that are checked
