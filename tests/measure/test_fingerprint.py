@@ -59,7 +59,7 @@ def test_what_ran_counts(edited, name, file, old, new):
 
 def test_what_a_rule_may_choose_counts_for_the_rung_that_asks(edited):
     """`triton_best` names the files of other rungs in texts, and runs their launchers."""
-    change = ("ladder/*triton_uneven.py", "\n\n\ndef ", "\n\n\n# A comment.\ndef ")
+    change = ("ladder/*triton_uneven.py", "\n\n\n@", "\n\n\n# A comment.\n@")
     assert edited("triton_best", *change) == of("triton_best")
     source = next(PACKAGE.glob("ladder/*triton_uneven.py")).read_text()
     line = re.search(r"^ +acc = tl.zeros.*\n", source, re.MULTILINE)[0]
