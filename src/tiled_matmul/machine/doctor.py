@@ -243,7 +243,7 @@ def _triton(facts: Facts) -> list[Assessment]:
     version, numpy = facts.versions.get("triton"), facts.versions.get("numpy")
     where = "on the GPU" if facts.backend == "gpu" else "in its interpreter"
     if version is None:
-        text = "is not installed; chapters 10 to 16 need it"
+        text = "is not installed; the chapters on Triton need it"
         if facts.on_linux:
             return [Assessment("error", "triton", text, 'pip install "triton>=3.6,<3.10"')]
         return [Assessment("warning", "triton", f"{text}, and it exists for Linux only")]
