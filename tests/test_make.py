@@ -209,7 +209,7 @@ def checkout(tmp_path):
 def test_help_names_every_target():
     done = run("make")
     assert done.returncode == 0, done.stderr
-    targets = "book test lab serve test-gpu notebooks-gpu bench counters search sanitize wheelhouse"
+    targets = "book test lab serve test-gpu notebooks-gpu bench measure gpu-refresh size wheelhouse"
     for target in [*targets.split(), "test-colab", "test-newest"]:
         assert f"make {target} " in done.stdout
 

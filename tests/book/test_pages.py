@@ -313,6 +313,23 @@ def test_counters_say_how_many_agree_and_which_do_not(tmp_path):
     assert tables.counters_markdown(broken) == ("", ["counters.json holds no case"])
 
 
+def test_the_records_say_what_is_of_earlier_code(tmp_path):
+    text, faults = tables.records_markdown(ROOT)
+    assert faults == [] and "| `results/h200.json` |" in text and "drawn shapes" in text
+    folder = tmp_path / "results" / "host"
+    folder.mkdir(parents=True)
+    old, other = {"cuda_naive": "0f"}, {"date": "2026-11-22T12:00:00+00:00", "commit": "def"}
+    stored = [entry({"n": 1}, {}, old, job="one"), entry({"n": 2}, {}, job="two", **other)]
+    store.save(folder / "h200.json", "host", stored)
+    text, faults = tables.records_markdown(tmp_path)
+    assert faults == []
+    assert "NVIDIA H200 | 2026-11-21 to 2026-11-22 (abc1234, def) | 2 | 1 |" in text
+    store.save(folder / "h200.json", "host", [])
+    assert "holds no record" in tables.records_markdown(tmp_path)[1][0]
+    (folder / "h200.json").write_text("[]")
+    assert "names no suite" in tables.records_markdown(tmp_path)[1][0]
+
+
 def test_speed_is_read_from_the_results(tmp_path):
     text, faults = tables.speed_markdown(ROOT / "results" / "interpreter" / "h200.json")
     assert faults == [] and "128 × 128" in text and "Numba's own simulator" in text

@@ -11,11 +11,11 @@ import pytest
 import torch
 from stand_in_gpu import stand_in_gpu
 
-from tiled_matmul import ROOT, ladder
+from tiled_matmul import ladder
 from tiled_matmul.__main__ import main
 from tiled_matmul.ladder import Rung
 from tiled_matmul.languages import TRITON, Language
-from tiled_matmul.measure import bench
+from tiled_matmul.measure import bench, sanitizer
 from tiled_matmul.problem import Problem
 
 __all__ = ["stand_in_gpu"]  # a fixture
@@ -217,11 +217,8 @@ def on_a_gpu():
     ],
 )
 def test_compute_sanitizer_looks_at_what_it_understands(add, facts, looked_at):
-    spec = importlib.util.spec_from_file_location("sanitize", ROOT / "tools" / "sanitize.py")
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
     made = add(**facts)
-    assert [name for name in tool.TOOLS if tool.looked_at(made, name)] == looked_at
+    assert [name for name in sanitizer.TOOLS if sanitizer.looked_at(made, name)] == looked_at
 
 
 def test_a_stranger_among_the_files_needs_no_language(add):

@@ -226,7 +226,9 @@ def test_the_keys_are_the_documented_ones():
 
 
 def test_every_results_file_of_the_checkout_loads():
-    for path in results.RESULTS.glob("*.json"):
+    paths = set(results.RESULTS.glob("*.json")) - {results.RESULTS / "schema.json"}
+    assert paths
+    for path in paths:
         assert results.load(path), f"{path} holds no record"
 
 

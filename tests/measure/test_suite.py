@@ -134,11 +134,13 @@ def test_a_file_of_another_suite_is_refused_before_anything_is_measured(jobs, pr
 
 
 def test_seconds_are_counted_where_they_are_spent():
+    spent.forget()
     with spent.spending(spent.COMPILER):
         time.sleep(0.02)
         with spent.spending(spent.CLOCK):
             time.sleep(0.06)
     assert spent.shares(0.1).startswith("the clock 6")
+    spent.forget()
     assert spent.shares(0.1) == "the clock 0%, compiling and checking 0%, the rest 100%"
 
 

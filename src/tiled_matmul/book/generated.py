@@ -261,6 +261,35 @@ def counters_markdown(path: Path) -> tuple[str, list[str]]:
     return text + markdown_table(("launch", "what differs", "why"), rows), []
 
 
+def records_markdown(root: Path) -> tuple[str, list[str]]:
+    """Return (a table of the files of results: what, where and when, and what is out of date)."""
+    from tiled_matmul.measure import suites
+
+    try:
+        waiting = Counter(str(each.path) for each in suites.stale(root))
+        stored = [(path, records.load(path, name)) for path, name in suites.files(root)]
+    except ValueError as error:
+        return "", [str(error)]
+    rows = []
+    for path, entries in stored:
+        if not entries:
+            return "", [f"{path} holds no record"]
+        file = path.relative_to(root).as_posix()
+        jobs = len({each.job for each in entries})
+        rows.append(
+            (
+                f"`{file}`",
+                "; ".join(x.help for x in suites.of_file(path.relative_to(root / "results"))),
+                ", ".join(dict.fromkeys(each.run["gpu"] for each in entries)),
+                when(each.run for each in entries),
+                str(jobs),
+                str(waiting[file] or ""),
+            )
+        )
+    columns = ("file", "what", "machine", "measured (commits)", "jobs", "of earlier code")
+    return markdown_table(columns, rows, right="    rr"), []
+
+
 def speed_markdown(path: Path) -> tuple[str, list[str]]:
     """Return (the interpreter's time beside that of Numba's simulator, as `make bench` stored it).
 

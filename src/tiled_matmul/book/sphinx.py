@@ -1,9 +1,9 @@
 """The book's Sphinx extension: generated tables, the book's address, no requests to other hosts.
 
-The directives `tiled-ladder`, `tiled-ideas`, `tiled-climb`, `tiled-status`, `tiled-claims`,
-`tiled-counters`, `tiled-speed` and `tiled-progress` take neither arguments nor content.
-`tiled-climb` is a figure, the others are tables. `tiled-explore` takes a figure's name. Each of
-their faults is a build warning, which `-W` makes an error.
+The directives `tiled-ladder`, `tiled-ideas`, `tiled-climb`, `tiled-status`, `tiled-records`,
+`tiled-claims`, `tiled-counters`, `tiled-speed` and `tiled-progress` take neither arguments nor
+content. `tiled-climb` is a figure, the others are tables. `tiled-explore` takes a figure's name.
+Each of their faults is a build warning, which `-W` makes an error.
 """
 
 from __future__ import annotations
@@ -118,6 +118,14 @@ class Climb(Ladder):
 class Status(GeneratedTable):
     def make(self, root: Path) -> tuple[str, list[str]]:
         return tables.status_markdown(root)
+
+
+class Records(GeneratedTable):
+    def sources(self, root: Path) -> list[Path]:
+        return sorted((root / "results").rglob("*.json"))
+
+    def make(self, root: Path) -> tuple[str, list[str]]:
+        return tables.records_markdown(root)
 
 
 class Claims(GeneratedTable):
@@ -324,6 +332,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_directive("tiled-climb", Climb)
     app.add_directive("tiled-ideas", Ideas)
     app.add_directive("tiled-status", Status)
+    app.add_directive("tiled-records", Records)
     app.add_directive("tiled-claims", Claims)
     app.add_directive("tiled-counters", Counters)
     app.add_directive("tiled-speed", Speed)

@@ -281,7 +281,6 @@ def _records(
     problem: Problem,
     where: str,
     timings: Mapping[str, Timing],
-    languages: Mapping[str, Language | None],
     threads: int | None,
     launches: int,
     graphs: bool,

@@ -157,7 +157,9 @@ def of_rung(rung: Any, host: bool = False, sources: Sources | None = None) -> st
     """Return the fingerprint of a Rung, with `host` also of what the host does before a launch."""
     home, _, kernel = (rung.kernel_name or f"{rung.module}_kernel").rpartition(".")
     starts = [(f"ladder.{rung.module}", LAUNCHER), (f"ladder.{home or rung.module}", kernel)]
-    texts = (sources or _here()).reached(starts, () if host else HOST)
+    sources = sources or _here()
+    sources.paths.setdefault(f"ladder.{rung.module}", rung.source)  # of a rung from elsewhere
+    texts = sources.reached(starts, () if host else HOST)
     return digest([f"{rung.module} {sorted(rung.options.items())!r} {rung.layout}", *texts])
 
 

@@ -23,9 +23,13 @@ def spending(on: str) -> Iterator[None]:
         _spent[on] += time.monotonic() - began - inner
 
 
+def forget() -> None:
+    """Count anew."""
+    _spent.clear()
+
+
 def shares(seconds: float) -> str:
-    """Return in words what so many seconds were spent on, and count anew."""
+    """Return in words what so many seconds were spent on."""
     found = {name: _spent[name] for name in (CLOCK, COMPILER)}
     found[REST] = max(0.0, seconds - sum(found.values()))
-    _spent.clear()
     return ", ".join(f"{name} {each / max(seconds, 1e-9):.0%}" for name, each in found.items())

@@ -20,7 +20,7 @@ from tiled_matmul import ROOT
 from tiled_matmul.measure import fingerprint, records
 from tiled_matmul.measure.fingerprint import BY_HOST
 from tiled_matmul.measure.records import Entry
-from tiled_matmul.measure.spent import COMPILER, shares, spending
+from tiled_matmul.measure.spent import COMPILER, forget, shares, spending
 
 OWN = ("rung", "rungs", "code")
 SAME = ("gpu", "driver", "versions")  # of the provenance of records that belong together
@@ -111,6 +111,7 @@ def measure(
     is in no name.
     """
     began = time.monotonic()
+    forget()
     records.check_file(out, suite.stored_as)
     known = records.load(out, suite.stored_as) if out.exists() else []
     jobs = [job for job in suite.jobs() if only in job.name]

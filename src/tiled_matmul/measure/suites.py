@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -57,6 +58,20 @@ class Stale:
             f"{self.path}: {self.count} {these} of another {', '.join(self.names)} "
             f"({self.job}); {self.command}"
         )
+
+
+def of_file(path: Path) -> list[Suite]:
+    """Return the suites that write to a path below `results/`. Raises ValueError for none."""
+    fitting = []
+    for each in suites().values():
+        before, _, after = re.sub(r"\{ranks\}", "2", each.file).partition("{machine}")
+        text = re.sub(r"-x\d+\.json$", "-x2.json", path.as_posix())
+        if text.startswith(before) and text.endswith(after):
+            fitting.append(each)
+    if not fitting:
+        raise ValueError(f"no suite writes to {path}")
+    longest = max(len(each.file) for each in fitting)
+    return [each for each in fitting if len(each.file) == longest]
 
 
 def files(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
