@@ -393,3 +393,24 @@ def test_lax_nbval_compares_marked_cells_and_reports_errors(tmp_path):
     cells = [("print(2)", "3\n"), (marked, "2.5\n"), (marked, "2.51\n")]
     cells += [("print(1); 1 / 0", "1\n")]
     assert judge(tmp_path, cells, "--nbval-lax") == ["PASSED", "PASSED", "FAILED", "FAILED"]
+
+
+def test_size_counts_by_room_and_since_a_commit(tmp_path):
+    size = load_tool("size")
+    assert size.room_of("src/tiled_matmul/kit/launch.py") == "src/tiled_matmul/kit"
+    assert size.room_of("src/tiled_matmul/page.py") == "src/tiled_matmul"
+    assert size.room_of("exercises/source/01_loops/1_x/hints.md") == "exercises/source"
+    assert size.room_of("tools/size.py") == "tools"
+    for other in ("README.md", "chapters/01.ipynb", "src/tiled_matmul/book/js/a.js"):
+        assert size.room_of(other) is None
+    assert size.lines("a\n\n  \nb") == 2
+    for command in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "a"],
+    ):
+        subprocess.run(["git", "-C", tmp_path, *command], check=True)
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "a.py").write_text("x = 1\n\ny = 2\n")
+    size.ROOT = tmp_path
+    assert size.now() == {"tools": 2} and size.at("HEAD") == {}
+    assert size.main(["HEAD"]) == 0 and size.main(["nothing"]) == 1

@@ -175,6 +175,8 @@ def _here() -> Sources:
 
 def _bound(statement: ast.stmt) -> list[str]:
     """Return the names that a statement at a module's top binds, but for imports."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return [statement.name]
     symbols = _table(statement).get_symbols()
     return [x.get_name() for x in symbols if x.is_assigned() or x.is_namespace()]
 
