@@ -74,6 +74,7 @@ def test_what_a_rule_may_choose_counts_for_the_rung_that_asks(edited):
     [
         ("BLOCK = (16, 16)", "# A comment.\nBLOCK = (16, 16)"),
         ('"""', '"""Another docstring. '),
+        ('    """Return ', '    """Give '),
         ("from numba import cuda\n", "\n\nfrom numba import (\n    cuda,\n)\n"),
     ],
 )

@@ -177,8 +177,11 @@ def test_a_rung_that_is_gone_is_out_of_date(tmp_path):
     ("suite", "job", "wanted"),
     [
         ("ladder", "512x512x512 float16", "ladder --only '512x512x512 float16'"),
+        ("ladder", "512x512x512 float32", "ladder --only '512x512x512 float32'"),
+        ("ladder", "512x512x512 float32, CPU", "loops --only '512x512x512 float32, CPU'"),
         ("ladder", "512x512x512 bfloat16", "bfloat16 --only '512x512x512 bfloat16'"),
-        ("drawn", "3: 1×2×3 nn float32", "drawn-float32 --only '3: 1×2×3 nn float32'"),
+        ("drawn", "0: 40×5688×3184 nn bfloat16", "drawn --only '0: 40×5688×3184 nn bfloat16'"),
+        ("host", "a job that is gone", "host --only 'a job that is gone'"),
         ("fp8", "errors, K 1024", "fp8 --only 'errors, K 1024'"),
     ],
 )

@@ -26,9 +26,11 @@ class Jobs:
     def take(self, name):
         if name == self.fails:
             raise ValueError(f"{name} does not fit")
+        if self.fails is KeyboardInterrupt and name == "yz":
+            raise KeyboardInterrupt
         self.taken.append(name)
         yield {"n": name, "rung": "a"}, {"ms": {"torch": 2.0, "a": 1.0}}
-        if name == self.fails + "!":
+        if f"{name}!" == self.fails:
             raise ValueError("half way")
         yield {"n": name, "rung": "torch"}, {"ratio": 0.5}
 
@@ -79,14 +81,25 @@ def test_a_job_that_fails_leaves_what_was_measured(jobs, prints, tmp_path):
     out = tmp_path / "a.json"
     run(jobs, out, only="x")
     before = out.read_bytes()
-    for fails in ("y", ""):
+    for fails in ("y", "y!"):  # at once, and after its first record
         jobs.fails = fails
-        if fails:
-            with pytest.raises(ValueError, match="y does not fit"):
-                run(jobs, out, only="y")
+        left, lines = run(jobs, out, only="y", resume=True)
+        assert left == 1 and any(line.startswith("y failed: ValueError: ") for line in lines)
+        jobs.fails = ""
+        stored = records.load(out, "host")
+        assert {each.job for each in stored} == {"x", "yz"}
+        records.save(out, "host", stored[:2])
         assert out.read_bytes() == before
     assert run(jobs, out, resume=True)[0] == 0
-    assert jobs.taken == ["x", "y", "yz"]
+    assert {each.job for each in records.load(out, "host")} == {"x", "y", "yz"}
+
+
+def test_an_interrupt_ends_the_run_and_leaves_what_was_measured(jobs, prints, tmp_path):
+    out = tmp_path / "a.json"
+    jobs.fails = KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        run(jobs, out)
+    assert {each.job for each in records.load(out, "host")} == {"x", "y"}
 
 
 @pytest.mark.parametrize(
@@ -124,6 +137,18 @@ def test_only_what_is_left_is_compiled(jobs, prints, tmp_path):
 def test_a_text_in_no_name_is_refused_with_the_names(jobs, prints, tmp_path):
     with pytest.raises(ValueError, match="no job of host has 'q' in its name; there are x, y, yz"):
         run(jobs, tmp_path / "a.json", only="q")
+
+
+def test_a_job_is_done_by_its_whole_name(jobs, prints, tmp_path):
+    run(jobs, tmp_path / "a.json", only="yz")
+    run(jobs, tmp_path / "a.json", only="y", resume=True)
+    assert jobs.taken == ["yz", "y"]
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(jobs, tmp_path):
+    with pytest.raises(ValueError, match="cannot be written: No such file or directory"):
+        run(jobs, tmp_path / "absent" / "a.json")
+    assert jobs.taken == []
 
 
 def test_a_file_of_another_suite_is_refused_before_anything_is_measured(jobs, prints, tmp_path):

@@ -80,10 +80,6 @@ def _take(suite: Any, args: argparse.Namespace) -> int:
     out.parent.mkdir(parents=True, exist_ok=True)
     print(f"{suite.name}: {suite.help}", flush=True)
     say = lambda text: print(text, flush=True)  # noqa: E731
-    try:
-        return measure(
-            suite, run, out, seconds=args.seconds, resume=args.resume, only=args.only, say=say
-        )
-    except RuntimeError as error:
-        print(f"{suite.name}: {error}", file=sys.stderr)
-        return 1
+    return measure(
+        suite, run, out, seconds=args.seconds, resume=args.resume, only=args.only, say=say
+    )

@@ -93,6 +93,11 @@ class Record:
         return f"{self.m}x{self.n}x{self.k}"
 
     @property
+    def job(self) -> str:
+        """The name of the job of a suite that measures it."""
+        return job_name(self.shape_text, self.dtype, self.gpu.startswith("CPU:"))
+
+    @property
     def entry(self) -> Entry:
         """The record as a file of `records.py` holds it. Raises ValueError without `kernel`."""
         known = self.kernel == "" if self.rung == self.baseline else _is_text(self.kernel)
@@ -100,7 +105,7 @@ class Record:
         parts = ({name: getattr(self, name) for name in names} for names in (CASE, VALUES, RUN))
         case, values, run = parts
         kernels = {self.rung: self.kernel} if self.kernel else {}
-        return Entry(f"{self.shape_text} {self.dtype}", case, values, kernels, run)
+        return Entry(self.job, case, values, kernels, run)
 
     @classmethod
     def of(cls, entry: Entry) -> Record:
@@ -116,6 +121,11 @@ class Record:
         record = cls(**entry.case, **entry.values, **entry.run, kernel=kernel)
         record.entry  # noqa: B018  (raises without a fingerprint)
         return record
+
+
+def job_name(shape: str, dtype: str, on_cpu: bool) -> str:
+    """Return what a job is called that measures rungs at one product."""
+    return f"{shape} {dtype}" + ", CPU" * on_cpu
 
 
 CASE = ("rung", "m", "n", "k", "dtype")

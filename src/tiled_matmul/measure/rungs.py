@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tiled_matmul.measure import bench
-from tiled_matmul.measure.results import SUITE, Record
+from tiled_matmul.measure.results import SUITE, Record, job_name
 from tiled_matmul.measure.spent import COMPILER, spending
 from tiled_matmul.measure.suite import Job, Suite, Taken
 from tiled_matmul.problem import Problem
@@ -117,7 +117,7 @@ def jobs(device: str, dtype: str | None = None) -> list[Job]:
     rungs = [r for r in rungs if dtype is None or r.language.graphs]
     found: dict[str, Job] = {}
     for group, problem in plan(rungs, dtype):
-        name = f"{problem.shape_text} {problem.dtype}"
+        name = job_name(problem.shape_text, problem.dtype, device == "cpu")
         if name in found:
             name += ", launched one by one"
         ran = tuple(rung.name for rung in group)

@@ -103,12 +103,12 @@ def measure(
     only: str = "",
     say: Callable[[str], None] = print,
 ) -> int:
-    """Measure a suite's jobs into the file `out`, and return how many are left.
+    """Measure a suite's jobs into the file `out`, and return how many are left, or failed.
 
-    `run` is the provenance. After `seconds` no job is begun. With `resume`, jobs are left out whose
-    records are of this GPU, driver, versions and code. `only` is a text in the names of jobs.
-    Raises ValueError for a file of another kind, before anything is measured, and for a text that
-    is in no name.
+    A job that fails is told by `say`, and the others are measured. `run` is the provenance. After
+    `seconds` no job is begun. With `resume`, jobs are left out whose records are of this GPU,
+    driver, versions and code. `only` is a text in the names of jobs. Raises ValueError for a file
+    of another kind, before anything is measured, and for a text that is in no name.
     """
     began = time.monotonic()
     forget()
@@ -129,9 +129,14 @@ def measure(
         if time.monotonic() - began > seconds:
             break
         prints = {name: fingerprint.of(name) for name in job.kernels}
-        taken = [
-            Entry(job.name, case, values, _own(case, prints), run) for case, values in job.take()
-        ]
+        try:
+            taken = [
+                Entry(job.name, case, values, _own(case, prints), run)
+                for case, values in job.take()
+            ]
+        except Exception as error:  # of any kind: the others can still be measured
+            say(f"{job.name} failed: {type(error).__name__}: {error}")
+            continue
         records.update(out, suite.stored_as, taken)
         left -= 1
         say(f"{job.name}: {summary(taken)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -110,8 +111,11 @@ def outdated(root: Path = ROOT) -> set[str]:
 
 def command(stored_as: str, job: str) -> str:
     """Return the command that measures a job of a file's suite anew."""
-    suites_of = {"ladder": "bfloat16" if job.endswith("bfloat16") else "ladder"}
-    name = suites_of.get(stored_as, stored_as)
-    if name == "drawn" and job.endswith("float32"):
-        name = "drawn-float32"
+    name = next((s.name for s in suites().values() if job in _jobs(s, stored_as)), stored_as)
     return f"python -m tiled_matmul measure {name} --only '{job}'"
+
+
+@cache
+def _jobs(suite: Suite, stored_as: str) -> frozenset[str]:
+    """Return the names of a suite's jobs, or nothing if a file names another suite."""
+    return frozenset(j.name for j in suite.jobs()) if suite.stored_as == stored_as else frozenset()
