@@ -409,9 +409,9 @@ def check_records(root: Path = ROOT) -> Iterator[Fault]:
     except ValueError as error:
         yield Fault("results", str(error))
         return
-    for place in found.keys() - listed:
+    for place in sorted(found.keys() - listed):
         yield Fault(*str(found[place]).split(": ", 1))
-    for place in listed - found.keys():
+    for place in sorted(listed - found.keys()):
         yield Fault(suites.OUTDATED, f"{place!r} is not out of date: take the line away")
 
 
