@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from tiled_matmul.measure.fingerprint import PACKAGE, Sources, of, of_rung
 def edited(tmp_path):
     """Return a function that edits a place in a copy, and gives a rung's fingerprint there."""
     copy = tmp_path / "tiled_matmul"
-    for room in (*fingerprint.FOLLOWED, "machine"):
+    for room in fingerprint.FOLLOWED:
         if (PACKAGE / room).exists():
             shutil.copytree(PACKAGE / room, copy / room)
 
@@ -135,6 +136,21 @@ def test_a_module_that_is_handed_on_counts_whole(tmp_path):
     text = "from tiled_matmul.kit import b\ndef start(f):\n    return f(b)\n"
     sources = write(tmp_path, kit__a=text, kit__b="x = 1\ny = 2\n")
     assert names(sources, ("kit.a", "start")) == ["start", "x", "y"]
+
+
+def test_a_file_that_a_text_names_counts(tmp_path):
+    text = "def start():\n    return read('twin.cu')\n"
+    (tmp_path / "kit").mkdir()
+    texts = []
+    for kernel in ("a = b;", "a = c;"):
+        (tmp_path / "kit" / "twin.cu").write_text(kernel)
+        texts.append(write(tmp_path, kit__a=text).reached([("kit.a", "start")]))
+    assert texts[0] != texts[1] and "twin.cu a = b;" in texts[0]
+
+
+def test_a_kernel_that_is_not_there_has_no_fingerprint():
+    with pytest.raises(ValueError, match="ladder.cuda_naive has no 'gone'"):
+        of_rung(replace(rung("cuda_naive"), kernel_name="gone"))
 
 
 def test_a_definition_may_move(tmp_path):

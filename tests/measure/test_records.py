@@ -20,9 +20,10 @@ FILES = [pytest.param(path, name, id=str(path)) for path, name in suites.files()
 def stored(**changes):
     """Return the content of a file with two records, changed at its top."""
     rows = [
-        {"run": 0, "job": "j", "kernels": {"r": "0f"}, "case": {"rung": "r"}, "values": {"ms": 1}},
-        {"run": 0, "job": "j", "kernels": {}, "case": {"rung": "torch"}, "values": {"ms": 2}},
+        {"kernels": {"r": "0f"}, "case": {"rung": "r"}, "values": {"ms": 1}},
+        {"kernels": {}, "case": {"rung": "torch"}, "values": {"ms": 2}},
     ]
+    rows = [{"run": 0, "job": "j", "asked": ""} | row for row in rows]
     return {"format": 1, "suite": "host", "runs": [dict(RUN)], "records": rows} | changes
 
 
@@ -102,10 +103,13 @@ def test_a_key_that_stands_twice_is_refused(tmp_path):
 
 def test_update_replaces_what_is_of_one_case_and_machine(tmp_path):
     path = tmp_path / "a.json"
-    old = [entry({"n": 1}, {"ms": 1}), entry({"n": 2}, {"ms": 2})]
-    records.update(path, "host", old)
-    again, other = entry({"n": 2}, {"ms": 3}), entry({"n": 2}, {"ms": 4}, gpu="NVIDIA T4")
-    assert records.update(path, "host", [again, other]) == [old[0], again, other]
+    old = [entry({"n": 1}, {"ms": 1}, job="one"), entry({"n": 2}, {"ms": 2}, job="two")]
+    gone = entry({"n": 3}, {"ms": 5}, job="two")  # a rung that the job has no more
+    records.update(path, "host", [*old, gone])
+    again = entry({"n": 2}, {"ms": 3}, job="two")
+    other = entry({"n": 2}, {"ms": 4}, job="two", gpu="NVIDIA T4")
+    assert records.update(path, "host", [again]) == [old[0], again]
+    assert records.update(path, "host", [other]) == [old[0], again, other]
     assert records.load(path, "host") == [old[0], again, other]
 
 
@@ -163,8 +167,8 @@ def test_a_changed_kernel_is_caught_by_name_with_the_command_that_helps(tmp_path
     (found,) = suites.stale(root)
     assert found.names == ("cuda_best, host",) and found.count == 1
     assert str(found) == (
-        "results/host/h200.json: 1 record is of another cuda_best, host (host); measure it anew: "
-        "python -m tiled_matmul measure host --only 'host'"
+        "results/host/h200.json: 1 record is of an earlier cuda_best, host (host); "
+        "measure it anew: python -m tiled_matmul measure host --only 'host'"
     )
 
 
@@ -181,12 +185,17 @@ def test_a_rung_that_is_gone_is_out_of_date(tmp_path):
         ("ladder", "512x512x512 float32, CPU", "loops --only '512x512x512 float32, CPU'"),
         ("ladder", "512x512x512 bfloat16", "bfloat16 --only '512x512x512 bfloat16'"),
         ("drawn", "0: 40×5688×3184 nn bfloat16", "drawn --only '0: 40×5688×3184 nn bfloat16'"),
-        ("host", "a job that is gone", "host --only 'a job that is gone'"),
         ("fp8", "errors, K 1024", "fp8 --only 'errors, K 1024'"),
     ],
 )
 def test_the_command_is_of_the_suite_that_has_the_job(suite, job, wanted):
-    assert suites.command(suite, job) == f"python -m tiled_matmul measure {wanted}"
+    assert suites.help_for(suite, job).endswith(f": python -m tiled_matmul measure {wanted}")
+
+
+def test_a_job_that_no_suite_has_is_said_so():
+    assert suites.help_for("host", "gone") == (
+        "no suite has this job any more: take its records away"
+    )
 
 
 def test_every_record_is_of_a_job_that_there_is():

@@ -48,8 +48,8 @@ def write(path, entries):
         parts[1] |= {x: each[x] for x in each if x not in (*KEYS, "kernel")}
         runs.append(parts[2])
         kernels = {each["rung"]: each["kernel"]} if each.get("kernel") and "rung" in each else {}
-        row = {"run": len(rows), "job": "a job", "kernels": kernels, "case": parts[0]}
-        rows.append(row | {"values": parts[1]})
+        row = {"run": len(rows), "job": "a job", "asked": "", "kernels": kernels}
+        rows.append(row | {"case": parts[0], "values": parts[1]})
     text = {"format": 1, "suite": "ladder", "runs": runs, "records": rows}
     path.write_text(json.dumps(text))
     return path

@@ -404,15 +404,15 @@ def check_records(root: Path = ROOT) -> Iterator[Fault]:
     from tiled_matmul.measure import suites
 
     try:
-        found = {each.place: each for each in suites.stale(root)}
+        found = {each.line: each for each in suites.stale(root)}
         listed = suites.outdated(root)
     except ValueError as error:
         yield Fault("results", str(error))
         return
-    for place in sorted(found.keys() - listed):
-        yield Fault(*str(found[place]).split(": ", 1))
-    for place in sorted(listed - found.keys()):
-        yield Fault(suites.OUTDATED, f"{place!r} is not out of date: take the line away")
+    for line in sorted(found.keys() - listed):
+        yield Fault(*str(found[line]).split(": ", 1))
+    for line in sorted(listed - found.keys()):
+        yield Fault(suites.OUTDATED, f"{line!r} is not out of date: take the line away")
 
 
 def refreshed_readme(root: Path = ROOT) -> str:

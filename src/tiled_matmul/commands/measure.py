@@ -39,7 +39,7 @@ def _measure(args: argparse.Namespace) -> int:
     if args.stale:
         found = list(suites.stale())
         for each in found:
-            print(each.place if args.places else each)
+            print(each.line if args.places else each)
         if not found:
             print("all records are of the code as it is", file=sys.stderr)
         return 1 if found else 0

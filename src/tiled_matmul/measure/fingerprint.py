@@ -6,8 +6,12 @@ changes neither with comments, docstrings and line breaks, nor when a definition
 file, nor with what an error says: no error was raised when a number was taken. A text that is the
 name of a rung's file, as rules that choose between rungs hold it, counts as that rung's launcher.
 
-Of what the host does before a launch, HOST decides neither which kernel runs nor how it does: it
-checks operands and remembers plans. It counts where the host's time is what was measured.
+The modules of HOST_ONLY are left out: they choose the back end, check operands and remember plans,
+which changes neither the kernel that runs nor its time on a GPU. They count where the host's time
+is what was measured. How the clock measures is not a part of it either; that is the commit's.
+
+A text that names a file beside the module that holds it, such as a kernel in another language,
+counts as that file's content.
 """
 
 from __future__ import annotations
@@ -23,10 +27,13 @@ from typing import Any
 from tiled_matmul.files import rung_files
 
 PACKAGE = Path(__file__).parents[1]
-# Rooms whose code runs when a rung does, or a specimen.
-FOLLOWED = ("ladder", "kit", "dispatch", "models", "specimens")
-HOST = ("kit.arguments", "kit.backend", "kit.plans")
-BY_HOST = ", host"  # behind a rung's name: with HOST
+# Rooms whose code runs when a rung does, a specimen, or a product over several GPUs.
+FOLLOWED = (
+    *("ladder", "kit", "dispatch", "models", "machine", "specimens"),
+    *("distributed", "torch"),
+)
+HOST_ONLY = ("kit.arguments", "kit.backend", "kit.plans")
+BY_HOST = ", host"  # behind a rung's name: with HOST_ONLY
 DIGITS = 16
 LAUNCHER = "matmul"
 Place = tuple[str, str]  # a module, such as "kit.layouts", and a name in it
@@ -90,11 +97,16 @@ class Module:
                 used = [(self.name, each) for each in self.statements]
             for statement in self.statements.get(name, ()):
                 texts.append(f"{name} {_text(statement)}")
+                texts += self._files(statement)
                 used += self._used(statement)
             if name in self.imported:  # handed on
                 used.append(self.imported[name])
             self._definitions[name] = texts, used
         return self._definitions[name]
+
+    def has(self, name: str) -> bool:
+        """Is a name defined here, or imported?"""
+        return name in self.statements or name in self.imported
 
     def _used(self, statement: ast.stmt) -> Iterator[Place]:
         nodes = list(_walk(statement))
@@ -115,6 +127,14 @@ class Module:
                     yield self.name, node.id
             elif isinstance(node, ast.Constant) and node.value in self.sources.rungs:
                 yield f"ladder.{node.value}", LAUNCHER
+
+    def _files(self, statement: ast.stmt) -> Iterator[str]:
+        """Yield the content of each file beside this one that a text names."""
+        for node in _walk(statement):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
+                path = self.sources.paths[self.name].parent / node.value
+                if path.suffix != ".py" and "\0" not in node.value and path.is_file():
+                    yield f"{node.value} {path.read_text(encoding='utf-8')}"
 
     def _imports(self, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, Place]]:
         """Yield (name, place) of each import from a room that is followed."""
@@ -144,8 +164,8 @@ def of(name: str) -> str:
     module, colons, function = name.partition("::")
     if colons:
         sources = _here()
-        texts = sources.reached([(module, function)], HOST)
-        if function not in sources.module(module).statements:
+        texts = sources.reached([(module, function)], HOST_ONLY)
+        if not sources.module(module).has(function):
             raise ValueError(f"{module} has no {function!r}")
         return digest(texts)
     from tiled_matmul.ladder import rung
@@ -159,7 +179,10 @@ def of_rung(rung: Any, host: bool = False, sources: Sources | None = None) -> st
     starts = [(f"ladder.{rung.module}", LAUNCHER), (f"ladder.{home or rung.module}", kernel)]
     sources = sources or _here()
     sources.paths.setdefault(f"ladder.{rung.module}", rung.source)  # of a rung from elsewhere
-    texts = sources.reached(starts, () if host else HOST)
+    for module, name in starts if rung.kernel_name else starts[:1]:
+        if not sources.module(module).has(name):
+            raise ValueError(f"{module} has no {name!r}")
+    texts = sources.reached(starts, () if host else HOST_ONLY)
     return digest([f"{rung.module} {sorted(rung.options.items())!r} {rung.layout}", *texts])
 
 

@@ -21,7 +21,9 @@ from tiled_matmul.files import read_json, replace_text
 FORMAT = 1
 KEYS = ("format", "suite", "runs", "records")
 RUN = {"gpu": str, "driver": str, "versions": dict, "date": str, "commit": str}
-RECORD = {"run": int, "job": str, "kernels": dict, "case": dict, "values": dict}
+RECORD = {
+    "run": int, "job": str, "asked": str, "kernels": dict, "case": dict, "values": dict
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class Entry:
     """What was measured of one case.
 
     `job` is the measurement that it is a part of, `kernels` maps the names of what ran to
-    fingerprints, `run` is the provenance: gpu, driver, versions, date, commit, and more.
+    fingerprints, `run` is the provenance: gpu, driver, versions, date, commit, and more. `asked` is
+    a digest of all names that the job was to run, of which some may have refused; "" if no suite
+    measured it.
     """
 
     job: str
@@ -37,6 +41,7 @@ class Entry:
     values: Mapping[str, Any]
     kernels: Mapping[str, str]
     run: Mapping[str, Any] = field(repr=False)
+    asked: str = ""
 
     @property
     def place(self) -> str:
@@ -106,7 +111,8 @@ def parse(stored: Any, suite: str) -> list[Entry]:
         if wrong:
             raise ValueError(f"{where}: kernels must map names to fingerprints, got {wrong}")
         run = stored["runs"][row["run"]]
-        entry = Entry(row["job"], row["case"], row["values"], row["kernels"], run)
+        parts = (row[key] for key in ("job", "case", "values", "kernels"))
+        entry = Entry(*parts, run, row["asked"])
         first = places.setdefault(entry.place, number)
         if first != number:
             raise ValueError(f"{where}: measures the same as record {first}")
@@ -127,6 +133,7 @@ def save(path: str | os.PathLike, suite: str, entries: Iterable[Entry]) -> None:
             {
                 "run": runs.index(entry.run),
                 "job": entry.job,
+                "asked": entry.asked,
                 "kernels": dict(entry.kernels),
                 "case": dict(entry.case),
                 "values": dict(entry.values),
@@ -140,8 +147,14 @@ def save(path: str | os.PathLike, suite: str, entries: Iterable[Entry]) -> None:
 
 
 def update(path: str | os.PathLike, suite: str, new: Iterable[Entry]) -> list[Entry]:
-    """Merge `new` into a suite's file, which need not exist, and return all its entries."""
-    entries = merge(load(path, suite) if Path(path).exists() else [], new)
+    """Merge `new` into a suite's file, which need not exist, and return all its entries.
+
+    What the file has of the same jobs on the same machine goes: it was measured anew.
+    """
+    new = list(new)
+    anew = {(entry.job, entry.run["gpu"]) for entry in new}
+    old = load(path, suite) if Path(path).exists() else []
+    entries = merge((e for e in old if (e.job, e.run["gpu"]) not in anew), new)
     save(path, suite, entries)
     return entries
 

@@ -38,6 +38,11 @@ class Job:
     kernels: tuple[str, ...]
     take: Callable[[], Iterable[Taken]]
 
+    @property
+    def asked(self) -> str:
+        """A digest of `kernels`, by which a record knows what its job was to run."""
+        return fingerprint.digest(sorted(self.kernels))
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -107,14 +112,15 @@ def measure(
 
     A job that fails is told by `say`, and the others are measured. `run` is the provenance. After
     `seconds` no job is begun. With `resume`, jobs are left out whose records are of this GPU,
-    driver, versions and code. `only` is a text in the names of jobs. Raises ValueError for a file
-    of another kind, before anything is measured, and for a text that is in no name.
+    driver, versions and code. `only` is a job's name, or a text in the names of jobs. Raises
+    ValueError for a file of another kind, before anything is measured, and for a text in no name.
     """
     began = time.monotonic()
     forget()
     records.check_file(out, suite.stored_as)
     known = records.load(out, suite.stored_as) if out.exists() else []
     jobs = [job for job in suite.jobs() if only in job.name]
+    jobs = [job for job in jobs if job.name == only] or jobs
     if not jobs:
         names = ", ".join(job.name for job in suite.jobs())
         raise ValueError(f"no job of {suite.name} has {only!r} in its name; there are {names}")
@@ -131,7 +137,7 @@ def measure(
         prints = {name: fingerprint.of(name) for name in job.kernels}
         try:
             taken = [
-                Entry(job.name, case, values, _own(case, prints), run)
+                Entry(job.name, case, values, _own(case, prints), run, job.asked)
                 for case, values in job.take()
             ]
         except Exception as error:  # of any kind: the others can still be measured
@@ -156,9 +162,10 @@ def in_workers(work: Callable, arguments: Sequence[Any], most: int | None = None
 
 
 def is_done(job: Job, known: Iterable[Entry], run: Mapping[str, Any]) -> bool:
-    """Are there records of this job from this machine and of the code as it is?"""
+    """Are there records of this job, all that it runs today, from this machine and code?"""
     own = [each for each in known if each.job == job.name and each.run["gpu"] == run["gpu"]]
     alike = all(each.run.get(key) == run[key] for each in own for key in SAME)
+    alike = alike and all(each.asked == job.asked for each in own)
     return bool(own) and alike and not any(each.changed(fingerprint.of) for each in own)
 
 

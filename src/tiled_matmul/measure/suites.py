@@ -40,24 +40,24 @@ def suite(name: str) -> Suite:
 
 @dataclass(frozen=True)
 class Stale:
-    """Records of a job whose code is another now: `names` of it, and the command that helps."""
+    """Records of a job whose code is another now: `names` of it, and what helps."""
 
     path: Path
     job: str
     names: tuple[str, ...]
     count: int
-    command: str
+    helps: str
 
     @property
-    def place(self) -> str:
-        """The file and the job."""
+    def line(self) -> str:
+        """The file and the job, as OUTDATED lists them."""
         return f"{self.path.as_posix()}: {self.job}"
 
     def __str__(self) -> str:
         these = "record is" if self.count == 1 else "records are"
         return (
-            f"{self.path}: {self.count} {these} of another {', '.join(self.names)} "
-            f"({self.job}); {self.command}"
+            f"{self.path}: {self.count} {these} of an earlier {', '.join(self.names)} "
+            f"({self.job}); {self.helps}"
         )
 
 
@@ -100,19 +100,21 @@ def stale(root: Path = ROOT, now: Any = fingerprint.of) -> Iterator[Stale]:
         for job, found in by_job.items():
             names = tuple(dict.fromkeys(each for names in found for each in names))
             shown = path.relative_to(root)
-            yield Stale(shown, job, names, len(found), f"measure it anew: {command(name, job)}")
+            yield Stale(shown, job, names, len(found), help_for(name, job))
 
 
 def outdated(root: Path = ROOT) -> set[str]:
-    """Return the places that OUTDATED lists: records that wait for a GPU machine."""
+    """Return the lines of OUTDATED: jobs whose records wait for a GPU machine."""
     path = root / OUTDATED
     return set(path.read_text(encoding="utf-8").splitlines()) if path.exists() else set()
 
 
-def command(stored_as: str, job: str) -> str:
-    """Return the command that measures a job of a file's suite anew."""
-    name = next((s.name for s in suites().values() if job in _jobs(s, stored_as)), stored_as)
-    return f"python -m tiled_matmul measure {name} --only '{job}'"
+def help_for(stored_as: str, job: str) -> str:
+    """Return what to do about a job of a file's suite: the command that measures it anew."""
+    for each in suites().values():
+        if job in _jobs(each, stored_as):
+            return f"measure it anew: python -m tiled_matmul measure {each.name} --only '{job}'"
+    return "no suite has this job any more: take its records away"
 
 
 @cache
