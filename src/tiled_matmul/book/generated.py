@@ -267,7 +267,7 @@ def records_markdown(root: Path) -> tuple[str, list[str]]:
 
     try:
         waiting = Counter(str(each.path) for each in suites.stale(root))
-        stored = [(path, records.load(path, name)) for path, name in suites.files(root)]
+        stored = [(path, entries) for path, _, entries in suites.files(root)]
     except ValueError as error:
         return "", [str(error)]
     rows = []

@@ -58,7 +58,16 @@ class Entry:
 
 def load(path: str | os.PathLike, suite: str) -> list[Entry]:
     """Return the entries of a suite's file. Raises ValueError naming the file and what is wrong."""
-    stored = read_json(path, object_pairs_hook=_without_duplicates)
+    return entries_of(path, read(path), suite)
+
+
+def read(path: str | os.PathLike) -> Any:
+    """Return a file's content. Raises ValueError if it is not JSON, or has a key twice."""
+    return read_json(path, object_pairs_hook=_without_duplicates)
+
+
+def entries_of(path: str | os.PathLike, stored: Any, suite: str) -> list[Entry]:
+    """Return the entries of a suite's file with this content. Raises as `load` does."""
     try:
         return parse(stored, suite)
     except ValueError as error:
@@ -159,8 +168,8 @@ def update(path: str | os.PathLike, suite: str, new: Iterable[Entry]) -> list[En
     return entries
 
 
-def merge(old: Iterable[Entry], new: Iterable[Entry]) -> list[Entry]:
-    """Return `old` updated with `new`, which replaces entries of the same place."""
+def merge(old: Iterable[Any], new: Iterable[Any]) -> list[Any]:
+    """Return `old` updated with `new`, which replaces what has the same `place`."""
     places = {entry.place: entry for entry in old}
     places.update({entry.place: entry for entry in new})
     return list(places.values())

@@ -157,20 +157,13 @@ def check_file(path: str | os.PathLike) -> None:
 
 
 def update(path: str | os.PathLike, new: Iterable[Record]) -> list[Record]:
-    """Merge `new` into the file at `path`, which need not exist, and return all its records."""
-    records = merge(load(path) if Path(path).exists() else [], new)
-    save(path, records)
-    return records
-
-
-def merge(old: Iterable[Record], new: Iterable[Record]) -> list[Record]:
-    """Return `old` updated with `new`, which replaces records of the same `place`.
+    """Merge `new` into the file at `path`, which need not exist, and return all its records.
 
     A record's ratio comes from its own run, so no ratio is ever formed across runs.
     """
-    places = {record.place: record for record in old}
-    places.update({record.place: record for record in new})
-    return list(places.values())
+    records = store.merge(load(path) if Path(path).exists() else [], new)
+    save(path, records)
+    return records
 
 
 def find(

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.files import read_json
 from tiled_matmul.measure import fingerprint, records
+from tiled_matmul.measure.records import Entry
 from tiled_matmul.measure.suite import Suite
 
 # Modules of this room, each with its SUITES. What counters need of other suites stands before them.
@@ -75,16 +75,19 @@ def of_file(path: Path) -> list[Suite]:
     return [each for each in fitting if len(each.file) == longest]
 
 
-def files(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
-    """Yield each file of results with the suite that it names. Raises ValueError for any other."""
+def files(root: Path = ROOT) -> Iterator[tuple[Path, str, list[Entry]]]:
+    """Yield each file of results with the suite that it names and its entries.
+
+    Raises ValueError for any other.
+    """
     for path in sorted((root / "results").rglob("*.json")):
         if path.name == "schema.json" or path.parent.name == CLUSTER:
             continue
-        stored = read_json(path)
+        stored = records.read(path)
         name = stored.get("suite") if isinstance(stored, dict) else None
         if not isinstance(name, str):
             raise ValueError(f"{path} names no suite: it is of another form; measure it anew")
-        yield path, name
+        yield path, name, records.entries_of(path, stored, name)
 
 
 def stale(root: Path = ROOT, now: Any = fingerprint.of) -> Iterator[Stale]:
@@ -92,9 +95,9 @@ def stale(root: Path = ROOT, now: Any = fingerprint.of) -> Iterator[Stale]:
 
     `now` returns the fingerprint of a name in the tree. Raises ValueError for a file that is wrong.
     """
-    for path, name in files(root):
+    for path, name, entries in files(root):
         by_job: dict[str, list[list[str]]] = {}
-        for entry in records.load(path, name):
+        for entry in entries:
             if changed := entry.changed(now):
                 by_job.setdefault(entry.job, []).append(changed)
         for job, found in by_job.items():
