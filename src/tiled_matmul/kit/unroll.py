@@ -28,9 +28,10 @@ import numpy as np
 from numba import types as numba_types
 from numba.extending import intrinsic
 
+from tiled_matmul.kit import counted
 from tiled_matmul.microscope.cuda.names import RANGES
 from tiled_matmul.microscope.cuda.source import Source, read
-from tiled_matmul.microscope.cuda.unsigned import cast_type
+from tiled_matmul.microscope.cuda.unsigned import cast_type, is_marked
 
 MAX_COPIES = 1024
 FULL = "llvm.loop.unroll.full"
@@ -172,13 +173,16 @@ def compile_tree(
 ) -> Callable:
     """Compile the source's tree to a function with the globals and line numbers of `function`.
 
-    The tree may also use the type of casts and these `names`. Its `as_written` is `function`.
+    The tree may also use the type of casts and these `names`. If `function` is marked as unsigned,
+    its loops count and its arrays are narrow: see `kit.counted`. Its `as_written` is `function`.
     """
-    known = {**cast_type(), **(names or {})}
+    known = {**cast_type(), **counted.NAMES, **(names or {})}
     cells = {name: types.CellType(value) for name, value in known.items()}
     cells |= zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     module = ast.parse("def _around():\n    " + "".join(f"{name} = " for name in cells) + "None")
     tree = ast.fix_missing_locations(source.tree)
+    if is_marked(function):
+        tree = counted.counted(function, tree)
     module.body[0].body.append(tree)
     code = compile(module, source.file, "exec")
     while code.co_name != tree.name:

@@ -10,11 +10,13 @@ from numba import cuda
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.launch import check_block, covering_grid, launch
 from tiled_matmul.kit.plans import remembered
+from tiled_matmul.kit.unsigned import unsigned
 
 BLOCK = (16, 16)
 
 
 @cuda.jit
+@unsigned
 def cuda_coalesced_kernel(a, b, c):
     row = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
     col = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x

@@ -14,6 +14,7 @@ from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.kit.plans import remembered
+from tiled_matmul.kit.unsigned import unsigned
 
 TILE = 16
 DTYPES = ("float32", "float64", "int32")
@@ -21,6 +22,7 @@ MAX_TILE = 32  # TILE² threads are a block
 
 
 @cuda.jit
+@unsigned
 def cuda_shared_tiles_kernel(a, b, c):
     a_tile = cuda.shared.array((TILE, TILE), a.dtype)
     b_tile = cuda.shared.array((TILE, TILE), b.dtype)

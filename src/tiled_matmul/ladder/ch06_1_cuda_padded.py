@@ -7,12 +7,13 @@ remedies back, one by one; both taken back is the mapping of the article.
 Source: NVIDIA, CUDA C++ Best Practices Guide, "Shared Memory in Matrix Multiplication (C=AAT)".
 """
 
-from numba import cuda, uint64
+from numba import cuda
 
 from tiled_matmul.kit.arguments import check_pad, positive, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.kit.plans import remembered
+from tiled_matmul.kit.unsigned import unsigned
 
 TILE = 32
 PAD = 1
@@ -22,6 +23,7 @@ DTYPES = ("float32", "float64", "int32")
 
 
 @cuda.jit
+@unsigned
 def cuda_padded_kernel(a, b, c):
     a_tile = cuda.shared.array((TILE, PITCH), a.dtype)
     b_tile = cuda.shared.array((TILE, PITCH), b.dtype)
@@ -36,7 +38,7 @@ def cuda_padded_kernel(a, b, c):
         a_tile[u, v] = a[top + u, start + v] if a_inside else zero
         b_tile[u, v] = b[start + u, left + v] if b_inside else zero
         cuda.syncthreads()
-        for k in range(uint64(TILE)):
+        for k in range(TILE):
             acc += a_tile[x, k] * b_tile[k, y]
         cuda.syncthreads()
     if top + x < c.shape[0] and left + y < c.shape[1]:

@@ -6,12 +6,13 @@ stored transposed, so the loop over k stays as it was; padded rows spread that s
 Source: NVIDIA, CUDA C++ Best Practices Guide, "Shared Memory in Matrix Multiplication (C=AAT)".
 """
 
-from numba import cuda, uint64
+from numba import cuda
 
 from tiled_matmul.kit.arguments import check_pad, positive, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.kit.plans import remembered
+from tiled_matmul.kit.unsigned import unsigned
 
 TILE = 32
 PAD = 1
@@ -22,6 +23,7 @@ DTYPES = ("float32", "float64", "int32")
 
 
 @cuda.jit
+@unsigned
 def cuda_transposed_kernel(a, b, c):
     a_tile = cuda.shared.array((TILE, PITCH), a.dtype)
     b_tile = cuda.shared.array((TILE, PITCH), b.dtype)
@@ -37,7 +39,7 @@ def cuda_transposed_kernel(a, b, c):
         a_tile[a_row, a_col] = a[top + a_row, start + a_col] if a_inside else zero
         b_tile[b_row, b_col] = b[start + b_row, left + b_col] if b_inside else zero
         cuda.syncthreads()
-        for k in range(uint64(TILE)):
+        for k in range(TILE):
             acc += a_tile[y, k] * b_tile[k, x]
         cuda.syncthreads()
     if top + y < c.shape[0] and left + x < c.shape[1]:
