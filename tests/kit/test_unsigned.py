@@ -20,12 +20,14 @@ from tiled_matmul.microscope.written import function_of
 
 ROWS, TILE = 8, 64
 
-# The same kernel in both ways. Shapes of arrays and an index that is a constant have no casts.
+# The same kernel in both ways, by hand with loops as `kit.counted` makes them. Shapes of arrays and
+# an index that is a constant have no casts.
 KERNELS = """
 from tiled_matmul.kit import backend
 backend.select()
 from numba import cuda, types, uint64
 from tiled_matmul.kit.constants import with_constants
+from tiled_matmul.kit.counted import narrowed
 from tiled_matmul.kit.intrinsics import load4, store4
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
@@ -66,6 +68,8 @@ def quiet(a, c):
 SIGNED
 
 def by_hand(a, c):
+    a = narrowed(a)
+    c = narrowed(c)
     tile = cuda.shared.array((ROWS, TILE), a.dtype, alignment=16)
     part = cuda.local.array((2, ROWS), a.dtype)
     M, N = uint64(c.shape[0]), uint64(c.shape[1])
@@ -77,14 +81,26 @@ def by_hand(a, c):
         a[top + t // uint64(ROWS), min(K - uint64(1), t % uint64(ROWS))] if t < uint64(512) else 0
     )
     cuda.syncthreads()
-    for start in range(uint64(0), K, uint64(ROWS)):
+    at, end = uint64(0), K
+    while at < end:
+        start = at
+        at += uint64(ROWS)
         for k in unroll(uint64(ROWS)):
-            for h in range(uint64(2)):
+            h_at, h_end = uint64(0), uint64(2)
+            while h_at < h_end:
+                h = h_at
+                h_at += uint64(1)
                 store4(part, (0, h * uint64(4)), load4(tile, (k, row + h * uint64(32))))
-            for i in range(uint64(ROWS)):
+            i_at, i_end = uint64(0), uint64(ROWS)
+            while i_at < i_end:
+                i = i_at
+                i_at += uint64(1)
                 j = uint64(7) - i if k % uint64(2) else i
                 part[1, i] += part[0, i] * tile[k, start + j]
-    for i in range(uint64(ROWS)):
+    last_at, last_end = uint64(0), uint64(ROWS)
+    while last_at < last_end:
+        i = last_at
+        last_at += uint64(1)
         if place_by_hand(row, i) < M and t < N:
             c[place_by_hand(row, i), t] = part[1, i]
 """

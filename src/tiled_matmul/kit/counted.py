@@ -33,7 +33,7 @@ from numba.extending import intrinsic
 
 from tiled_matmul.microscope.cuda.unsigned import CAST
 
-SIZE_BITS = 31  # a size with several axes is below 2³¹
+MAX_SIZE = 2**31 - 1  # of an array with several axes, along each of them
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
 
@@ -65,11 +65,10 @@ def counted(function: Callable, tree: ast.FunctionDef) -> ast.FunctionDef:
     """
     tree = _Counter(function).visit(tree)
     start = 1 if ast.get_docstring(tree, clean=False) is not None else 0
-    narrow = [
-        _at(tree.body[start], _assign(each.arg, ast.Call(_read("_narrowed"), [_read(each.arg)], [])))
-        for each in tree.args.args
-    ]
-    tree.body[start:start] = narrow
+    place = tree.body[start]
+    for name in reversed([each.arg for each in tree.args.args]):
+        narrow = ast.Call(_read("_narrowed"), [_read(name)], [])
+        tree.body.insert(start, _at(place, _assign(name, narrow)))
     return ast.fix_missing_locations(tree)
 
 

@@ -11,8 +11,11 @@ import numpy as np
 from tiled_matmul.kit import plans
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.counted import MAX_SIZE
 from tiled_matmul.microscope.cuda.hardware import MAX_GRID, MAX_THREADS
 from tiled_matmul.microscope.cuda.kernel import run, watched
+from tiled_matmul.microscope.cuda.unsigned import is_marked
+from tiled_matmul.microscope.written import function_of
 
 MAX_GRID_YZ = MAX_GRID[1]
 
@@ -93,11 +96,24 @@ def launched(matmul: Callable, a: Any, b: Any, **options: Any) -> list[tuple]:
     return launches
 
 
+def _check_sizes(kernel: Any, arguments: tuple) -> None:
+    """Raise ValueError for a size that `kit.counted.narrowed` would change."""
+    for x in arguments:
+        shape = tuple(getattr(x, "shape", ()))
+        if len(shape) > 1 and max(shape) > MAX_SIZE:
+            name = function_of(kernel).__name__
+            raise ValueError(f"{name} allows {MAX_SIZE} elements along an axis, got {shape}")
+
+
 def launch(kernel, grid: tuple, block: tuple, *arguments) -> None:
     """Launch a Numba kernel on torch tensors and numbers, on torch's current stream.
 
-    Without a GPU, or inside a trace, the interpreter runs the kernel to completion instead.
+    Without a GPU, or inside a trace, the interpreter runs the kernel to completion instead. Raises
+    ValueError if a kernel without signs gets a tensor with several axes of which one is too long
+    for 32 bits.
     """
+    if is_marked(function_of(kernel)):
+        _check_sizes(kernel, arguments)
     if _withheld is not None:
         _withheld.append((kernel, arguments))
         return
