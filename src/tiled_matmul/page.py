@@ -27,7 +27,7 @@ NAMES = {
     "machine": "backend device",
     "machine.cpu": "cpu_core shortest_ns",
     "distributed": "cuts run tried",
-    "measure": "counters drawn fp8 fused groups many results search",
+    "measure": "counters distributed drawn fp8 fused groups results search",
     "measure.bench": "bench equal_threads time_interleaved",
     "measure.claims": "claim claims_table",
     "measure.sizes": "compare measure",

@@ -1,4 +1,4 @@
-"""many: every cut is right on every rank, moves what the model says, and faults are found."""
+"""Every cut is right on every rank and moves what the model says, and faults are found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ pytest.importorskip("triton")
 from tiled_matmul.distributed import RanksError, clock, cuts, run, tried  # noqa: E402
 from tiled_matmul.distributed.cuts import CUTS, GPUS_ONLY  # noqa: E402
 from tiled_matmul.distributed.pending import Pending  # noqa: E402
-from tiled_matmul.models.many import channels, held, received  # noqa: E402
+from tiled_matmul.models.distributed import channels, held, received  # noqa: E402
 
 M, N, K = 96, 120, 144
 ON_CPU = [name for name in CUTS if name not in GPUS_ONLY]

@@ -18,6 +18,7 @@ from tiled_matmul.dispatch import costs, rule
 from tiled_matmul.dispatch.candidates import candidates
 from tiled_matmul.kit import gluon, programs, specialise, variants
 from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.withheld import withheld
 from tiled_matmul.ladder import (
     LADDER,
     triton_best,
@@ -480,9 +481,7 @@ def test_every_setting_is_timed_with_its_own_mask(monkeypatch, no_pins):
 
 def test_without_a_clock_the_first_setting_is_taken():
     a, b = operands()
-    with programs.withheld() as launches:
-        triton_tuned.matmul(a, b, space=(SECOND, FIRST))
-    ((_, arguments, options),) = launches
+    ((_, arguments, options),) = programs.launched(triton_tuned.matmul, a, b, space=(SECOND, FIRST))
     assert arguments[12:15] == SECOND.block and options["num_stages"] == SECOND.num_stages
     assert str(Tuned(FIRST)) == "32×32×16, 4 warps, 2 stages: the first, not timed"
     if not ON_GPU:
@@ -770,10 +769,10 @@ def test_few_columns_are_made_as_few_rows():
 def test_what_is_withheld_is_told_and_not_launched():
     a, b = operands("5x6x7")
     out = torch.full((5, 6), 3.0, dtype=a.dtype, device=PLACE)
-    with programs.withheld() as launches:
+    with withheld() as launches:
         launcher("triton_swizzled")(a, b, out)
-    ((kernel, arguments, options),) = launches
+    ((kernel, grid, block, arguments, options),) = launches
     assert kernel.fn.__name__ == "triton_swizzled_kernel" and arguments[:2] == (a, b)
-    assert options["num_stages"] > 0 and bool((out == 3).all())
+    assert grid == (1,) and block is None and options["num_stages"] > 0 and bool((out == 3).all())
     launcher("triton_swizzled")(a, b, out)
     assert bool((out != 3).any())

@@ -11,7 +11,7 @@ from tiled_matmul.check import run_checked
 from tiled_matmul.dispatch.choice import RUNGS, Choice
 from tiled_matmul.kit import arguments
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.programs import withheld
+from tiled_matmul.kit.withheld import withheld
 from tiled_matmul.ladder import rung, triton_best
 
 PLACE = "cuda" if select().on_gpu else "cpu"

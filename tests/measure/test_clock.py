@@ -153,6 +153,10 @@ def test_what_cannot_be_captured_is_refused():
     with pytest.raises(ValueError, match="waiter cannot be captured in a CUDA graph"):
         time_interleaved({"waiter": lambda: x.item()}, device="gpu", rounds=3, graphs=True)
     assert x.add(1).item() == 1
+    assert torch.randn(3, device="cuda").isfinite().all()
+    with torch.random.fork_rng([0]):
+        torch.manual_seed(1)
+        assert torch.rand(1, device="cuda").item() < 1
 
 
 @pytest.mark.gpu

@@ -26,7 +26,7 @@ from tiled_matmul.dispatch.choice import Choice
 from tiled_matmul.files import load_as, replace_text
 from tiled_matmul.kit import plans
 from tiled_matmul.kit.layouts import grains
-from tiled_matmul.kit.programs import withholding
+from tiled_matmul.kit.withheld import withholding
 
 REPLAYS, SAMPLE_MS, MOST_LAUNCHES = 5, 0.3, 40  # of a graph; its launches take SAMPLE_MS
 

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tiled_matmul.distributed.pending import touched
-from tiled_matmul.models.many import AXES, grid_of
+from tiled_matmul.models.distributed import AXES, grid_of
 from tiled_matmul.torch import matmul
 
 # From torch 2.13 on the old names warn.

@@ -14,7 +14,7 @@ from tiled_matmul.distributed import cuts
 from tiled_matmul.distributed.cuts import CUTS, Cut
 from tiled_matmul.distributed.pending import SOURCE, Pending
 from tiled_matmul.distributed.traffic import Traffic
-from tiled_matmul.models.many import received
+from tiled_matmul.models.distributed import received
 
 ROWS = 64  # of a part of C that are checked
 

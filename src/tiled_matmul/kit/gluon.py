@@ -14,7 +14,8 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared,
 
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.programs import describe, withholding
+from tiled_matmul.kit.programs import describe
+from tiled_matmul.kit.withheld import withholding
 from tiled_matmul.machine.device import shared_limit
 
 HOPPER = (9, 0)

@@ -13,7 +13,7 @@ from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.float8 import SHARED, Scales, by_k
 from tiled_matmul.kit.gluon import HOPPER, MOST_GROUPS, REGISTERS
-from tiled_matmul.kit.programs import withholding
+from tiled_matmul.kit.withheld import withholding
 from tiled_matmul.machine.device import shared_limit
 
 ROWS = 64  # of a group of four warps

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tiled_matmul.kit import plans
+from tiled_matmul.kit import plans, withheld
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.counted import MAX_SIZE
@@ -70,30 +69,14 @@ def multiprocessors() -> int:
     return torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
 
 
-_withheld: list[tuple] | None = None
-
-
-@contextmanager
-def withheld() -> Iterator[list[tuple]]:
-    """Make `launch` append (kernel, arguments) to the yielded list instead of launching."""
-    global _withheld
-    before, _withheld = _withheld, []
-    try:
-        with plans.paused():
-            yield _withheld
-    finally:
-        _withheld = before
-
-
 def launched(matmul: Callable, a: Any, b: Any, **options: Any) -> list[tuple]:
     """Return the launches of a Numba CUDA rung in order, each as (kernel, arguments).
 
     Nothing is launched; `compiled(kernel, *arguments)` compiles one. `matmul` is the rung's
     launcher and `options` are its options. Its exceptions pass through.
     """
-    with withheld() as launches:
-        matmul(a, b, **options)
-    return launches
+    launches = withheld.of(matmul, a, b, **options)
+    return [(each.kernel, each.arguments) for each in launches]
 
 
 def _check_sizes(kernel: Any, arguments: tuple) -> None:
@@ -114,8 +97,7 @@ def launch(kernel, grid: tuple, block: tuple, *arguments) -> None:
     """
     if is_marked(function_of(kernel)):
         _check_sizes(kernel, arguments)
-    if _withheld is not None:
-        _withheld.append((kernel, arguments))
+    if withheld.withhold(kernel, grid, block, arguments, {}):
         return
     if not select().on_gpu or watched():
         run(kernel, grid, block, *arguments)

@@ -10,7 +10,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tiled_matmul.kit import plans
+from tiled_matmul.kit import plans, withheld
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.layouts import ALIGNED, describable, either_way, nearer_by_columns
@@ -186,38 +186,14 @@ def precision(tensor: Any) -> str:
     return "ieee" if tensor.element_size() == 4 else "tf32"
 
 
-_withheld: list[tuple] | None = None
-
-
-@contextmanager
-def withheld() -> Iterator[list[tuple]]:
-    """Make `launch` append (kernel, arguments, options) to the yielded list instead of launching.
-
-    Use it to compile or count a rung's launches.
-    """
-    global _withheld
-    before, _withheld = _withheld, []
-    try:
-        with plans.paused():
-            yield _withheld
-    finally:
-        _withheld = before
-
-
 def launched(matmul: Any, a: Any, b: Any, **options: Any) -> list[tuple]:
     """Return the launches of a Triton rung in order, each as (kernel, arguments, options).
 
     Nothing is launched; `tile_code(kernel, *arguments, **options)` compiles one. `matmul` is the
     rung's launcher and `options` are its options. Its exceptions pass through.
     """
-    with withheld() as launches:
-        matmul(a, b, **options)
-    return launches
-
-
-def withholding() -> bool:
-    """Return whether this is inside `withheld`, where nothing runs or can be timed."""
-    return _withheld is not None
+    launches = withheld.of(matmul, a, b, **options)
+    return [(each.kernel, each.arguments, each.options) for each in launches]
 
 
 @contextmanager
@@ -238,8 +214,7 @@ def launch(kernel: Any, grid: tuple, *arguments: Any, **options: Any) -> Any:
     """
     if not options.get("launch_pdl"):  # Triton 3.6 knows it for NVIDIA's GPUs alone
         options.pop("launch_pdl", None)
-    if _withheld is not None:
-        _withheld.append((kernel, arguments, options))
+    if withheld.withhold(kernel, grid, None, arguments, options):
         return None
     from triton.runtime.errors import OutOfResources
 

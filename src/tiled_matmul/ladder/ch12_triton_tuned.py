@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.autotune import Setting, Tuned, checked, tune
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.programs import usual, withholding
+from tiled_matmul.kit.programs import usual
+from tiled_matmul.kit.withheld import withholding
 from tiled_matmul.ladder import triton_swizzled
 
 DTYPES = triton_swizzled.DTYPES

@@ -27,9 +27,9 @@ from tiled_matmul.kit.programs import (
     memory_on,
     precision,
     usual,
-    withholding,
 )
 from tiled_matmul.kit.specialise import refused, specialises
+from tiled_matmul.kit.withheld import withholding
 
 BLOCK = (128, 256, 64)
 WARPS = 4  # of which the compiler makes 12

@@ -24,8 +24,8 @@ from tiled_matmul.kit.programs import (
     launch,
     precision,
     usual,
-    withholding,
 )
+from tiled_matmul.kit.withheld import withholding
 
 BLOCK = (64, 128, 128)
 WARPS = 4

@@ -267,8 +267,21 @@ def _captured(name: str, call: Callable[[], object], launches: int) -> Callable[
             for _ in range(launches):
                 call()
     except RuntimeError as error:
+        _capture_nothing()
         raise ValueError(f"{name} cannot be captured in a CUDA graph: {error}") from error
     return graph.replay
+
+
+def _capture_nothing() -> None:
+    """End what a failed capture began: torch's generator still takes itself for captured.
+
+    Without this, every later `torch.randn` raises RuntimeError.
+    """
+    import torch
+
+    nothing = torch.zeros(1, device="cuda")
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        nothing.zero_()
 
 
 class _CpuClock:

@@ -1,6 +1,6 @@
-from tiled_matmul.plots import many
+from tiled_matmul.plots import distributed
 
-many.lanes(
+distributed.lanes(
     {
         "too early": [("transfer", 0, 6), ("product", 4, 8)],
         "after the wait": [("transfer", 0, 6), ("product", 6, 10)],

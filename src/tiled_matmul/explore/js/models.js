@@ -548,7 +548,7 @@ const Models = (() => {
     return { misses, accesses, turns, at, lines, starts, ...shown };
   };
 
-  // The axis along which a rank has a part of A, of B and of C, as in `models.many`.
+  // The axis along which a rank has a part of A, of B and of C, as in `models.distributed`.
   const AXES = {
     rows: [0, null, 0], columns: [null, 1, 1], inner: [1, 0, null], scattered: [1, 0, 0],
     gathered: [0, 1, 1], ring: [0, 1, 1], pulled: [0, 1, 1], summa: ["grid", "grid", "grid"],
@@ -560,7 +560,7 @@ const Models = (() => {
     return found;
   };
 
-  // Return what one rank of several holds, receives and computes, step by step, as `models.many`:
+  // Return what one rank of several holds, receives and computes, step by step, as `models.distributed`:
   // a product (rows and columns of C, `inner` of K) uses what was there before its step, and sums
   // are added as they arrive. `parts` has A's, B's and C's part of every rank.
   const ranks = ({ cut, ranks: p, rank, M, N, K }) => {

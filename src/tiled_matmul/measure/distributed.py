@@ -1,4 +1,4 @@
-"""One product over several GPUs: what `measure many` took, and a model fitted to it."""
+"""One product over several GPUs: what `measure distributed` took, and a model fitted to it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tiled_matmul import ROOT
 from tiled_matmul.measure.records import Entry, load_as
 from tiled_matmul.measure.spent import CLOCK, spending
 from tiled_matmul.measure.suite import Job, Suite, Taken
-from tiled_matmul.models.many import Line, Machine
+from tiled_matmul.models.distributed import Line, Machine
 
-MANY = ROOT / "results" / "many"
-SUITE = "many"
+STORE = ROOT / "results" / "distributed"
+SUITE = "distributed"
 KINDS = ("checked", "moved", "link", "traced", "time", "sends")
 ONE, ALONE = "one GPU", "product"  # all of C on one GPU, and a rank's columns of it
 COUNTS = 2, 4, 8  # of GPUs, that the chapter shows
@@ -47,7 +47,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Many:
+class Measured:
     """A file's contents. `ranks` is the number of GPUs.
 
     `received` is what calls receive at the products in `checked`, `moved` what links counted at a
@@ -104,7 +104,7 @@ class Many:
         return Machine(Line.fitted(products), transfers, sends)
 
 
-def records(gpu: str, folder: Path = MANY) -> dict[int, Many]:
+def records(gpu: str, folder: Path = STORE) -> dict[int, Measured]:
     """Return what was measured on two, four and eight of a GPU, as far as it was.
 
     `gpu` is as in the names of the files, such as "h200". Raises ValueError if there is none.
@@ -116,12 +116,12 @@ def records(gpu: str, folder: Path = MANY) -> dict[int, Many]:
     return found
 
 
-def load(path: Path) -> Many:
+def load(path: Path) -> Measured:
     """Return a file's contents. Raises ValueError that names the file."""
     return load_as(path, SUITE, parse)
 
 
-def parse(entries: Sequence[Entry]) -> Many:
+def parse(entries: Sequence[Entry]) -> Measured:
     """Return what entries say. Raises ValueError for a time that is none, or for no entry."""
     of: dict[str, list[Entry]] = {name: [] for name in KINDS}
     for entry in entries:
@@ -153,7 +153,9 @@ def parse(entries: Sequence[Entry]) -> Many:
     moved = {each.case["cut"]: each.values["bytes"] for each in of["moved"]}
     moved_at, traced_at = (of[name][0].case["at"] for name in ("moved", "traced"))
     run = entries[-1].run
-    return Many(run, run["ranks"], checked, moved, moved_at, link, sends, pieces, traced_at, times)
+    return Measured(
+        run, run["ranks"], checked, moved, moved_at, link, sends, pieces, traced_at, times
+    )
 
 
 def _microseconds(found: Mapping[str, Any]) -> dict[int, float]:
@@ -295,6 +297,6 @@ def more() -> dict[str, Any]:
 
 
 SUITES = (
-    Suite("many", "one product over all GPUs of this machine", jobs,
-          "many/{machine}-x{ranks}.json", machine="gpus", more=more),
+    Suite("distributed", "one product over all GPUs of this machine", jobs,
+          "distributed/{machine}-x{ranks}.json", machine="gpus", more=more),
 )  # fmt: skip

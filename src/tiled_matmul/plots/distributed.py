@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
-from tiled_matmul.models.many import grid_of
+from tiled_matmul.models.distributed import grid_of
 from tiled_matmul.plots import style
 
 RANKS = (*style.OTHERS[:2], style.B, style.C)  # colours of four ranks

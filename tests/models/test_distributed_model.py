@@ -1,4 +1,4 @@
-"""models/many.py: bytes by hand, lines through points, times that follow from both."""
+"""models/distributed.py: bytes by hand, lines through points, times that follow from both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tiled_matmul.distributed import cuts
-from tiled_matmul.models.many import (
+from tiled_matmul.models.distributed import (
     AXES,
     Line,
     Machine,
