@@ -10,7 +10,7 @@ import numpy as np
 from tiled_matmul.kit import plans, withheld
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.counted import MAX_SIZE
+from tiled_matmul.kit.integers import MAX_SIZE
 from tiled_matmul.microscope.cuda.hardware import MAX_GRID, MAX_THREADS
 from tiled_matmul.microscope.cuda.kernel import run, watched
 from tiled_matmul.microscope.cuda.unsigned import is_marked
@@ -80,7 +80,7 @@ def launched(matmul: Callable, a: Any, b: Any, **options: Any) -> list[tuple]:
 
 
 def _check_sizes(kernel: Any, arguments: tuple) -> None:
-    """Raise ValueError for a size that `kit.counted.narrowed` would change."""
+    """Raise ValueError for a size that `kit.integers` would change."""
     for x in arguments:
         shape = tuple(getattr(x, "shape", ()))
         if len(shape) > 1 and max(shape) > MAX_SIZE:

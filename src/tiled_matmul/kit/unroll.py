@@ -28,7 +28,7 @@ import numpy as np
 from numba import types as numba_types
 from numba.extending import intrinsic
 
-from tiled_matmul.kit import counted
+from tiled_matmul.kit import integers
 from tiled_matmul.microscope.cuda.names import RANGES
 from tiled_matmul.microscope.cuda.source import Source, read
 from tiled_matmul.microscope.cuda.unsigned import cast_type, is_marked
@@ -94,7 +94,8 @@ def _end_of_loop(typingctx):
     return numba_types.void(), generate
 
 
-MARKS = {"_range": range, "_end_of_body": _end_of_body, "_end_of_loop": _end_of_loop}
+UNROLLED = "_range"
+MARKS = {UNROLLED: range, "_end_of_body": _end_of_body, "_end_of_loop": _end_of_loop}
 
 
 class _Writer(ast.NodeTransformer):
@@ -119,7 +120,7 @@ class _Writer(ast.NodeTransformer):
             raise self.error(f"an unrolled loop can have no {word}", jump)
         self.check_ends(node.iter)
         self.loops += 1
-        node.iter.func = ast.copy_location(ast.Name("_range", ast.Load()), node.iter.func)
+        node.iter.func = ast.copy_location(ast.Name(UNROLLED, ast.Load()), node.iter.func)
         node = self.generic_visit(node)
         node.body.append(_call("_end_of_body", node.body[-1]))
         return [node, _call("_end_of_loop", node)]
@@ -174,15 +175,15 @@ def compile_tree(
     """Compile the source's tree to a function with the globals and line numbers of `function`.
 
     The tree may also use the type of casts and these `names`. If `function` is marked as unsigned,
-    its loops count and its arrays are narrow: see `kit.counted`. Its `as_written` is `function`.
+    its integers are as in C: see `kit.integers`. Its `as_written` is `function`.
     """
-    known = {**cast_type(), **counted.NAMES, **(names or {})}
+    known = {**cast_type(), **integers.NAMES, **(names or {})}
     cells = {name: types.CellType(value) for name, value in known.items()}
     cells |= zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     module = ast.parse("def _around():\n    " + "".join(f"{name} = " for name in cells) + "None")
     tree = ast.fix_missing_locations(source.tree)
     if is_marked(function):
-        tree = counted.counted(function, tree)
+        tree = integers.as_in_c(function, tree, UNROLLED)
     module.body[0].body.append(tree)
     code = compile(module, source.file, "exec")
     while code.co_name != tree.name:
