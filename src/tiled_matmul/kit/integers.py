@@ -37,8 +37,6 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from tiled_matmul.microscope.cuda.unsigned import CAST
-
 MAX_SIZE = 2**31 - 1  # of an array with several axes, along each of them
 I32, I64 = ir.IntType(32), ir.IntType(64)
 NO_OVERFLOW = ("nsw", "nuw")
@@ -197,7 +195,9 @@ class _Writer(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> Any:  # noqa: N802
         call = node.iter
-        over = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+        over = (
+            call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+        )
         if not over or over != self.unrolled:
             node.iter = self.visit(call)
         node.body, node.orelse = self.statements(node.body), self.statements(node.orelse)

@@ -12,6 +12,7 @@ from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.kit.plans import remembered
+from tiled_matmul.kit.unsigned import unsigned
 
 TPB = 3  # threads per block, along each axis
 DTYPES = ("float32", "float64", "int32")
@@ -19,6 +20,7 @@ MAX_TPB = 32
 
 
 @cuda.jit
+@unsigned
 def cuda_puzzle_kernel(a, b, c):
     a_shared = cuda.shared.array((TPB, TPB), a.dtype)
     b_shared = cuda.shared.array((TPB, TPB), b.dtype)

@@ -12,12 +12,14 @@ from numba import cuda
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.kit.plans import remembered
+from tiled_matmul.kit.unsigned import unsigned
 
 TILE = 16
 DTYPES = ("float32", "float64", "int32")
 
 
 @cuda.jit
+@unsigned
 def cuda_article_kernel(A, B, C, M, K, N):
     tile_A = cuda.shared.array((TILE, TILE), A.dtype)
     tile_B = cuda.shared.array((TILE, TILE), B.dtype)

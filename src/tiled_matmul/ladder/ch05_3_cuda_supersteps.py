@@ -11,6 +11,7 @@ from numba import cuda
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.kit.plans import remembered
+from tiled_matmul.kit.unsigned import unsigned
 
 TILE = 16
 ELEMENTS = 256
@@ -18,6 +19,7 @@ DTYPES = ("float32", "float64", "int32")
 
 
 @cuda.jit
+@unsigned
 def cuda_supersteps_kernel(a, b, c, m, n, k):
     tile_a = cuda.shared.array(ELEMENTS, a.dtype)
     tile_b = cuda.shared.array(ELEMENTS, b.dtype)

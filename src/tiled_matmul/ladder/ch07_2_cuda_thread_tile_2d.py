@@ -11,87 +11,87 @@ Source: Volkov & Demmel (2008); Boehm, How to Optimize a CUDA Matmul Kernel (202
 quads as in CUTLASS (Kerr et al., 2017).
 """
 
-from numba import cuda, uint64
+from numba import cuda
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.launch import covering_grid, launch
 from tiled_matmul.kit.plans import remembered
+from tiled_matmul.kit.unsigned import unsigned
 
 ROWS, COLUMNS = 8, 8
 TILE_M, TILE_N, TILE_K = 16 * ROWS, 16 * COLUMNS, 8
 A_ROW = TILE_M + 4  # padded, so that storing A transposed meets no bank conflict
 THREADS = 256
-INDEX = uint64  # with a signed type the kernel is right, and slow
 MOST = 16  # rows or columns of a thread
 DTYPES = ("float32", "float64", "int32")
 
 
 @cuda.jit
+@unsigned
 def cuda_thread_tile_2d_kernel(a, b, c):
     a_tile = cuda.shared.array((TILE_K, A_ROW), a.dtype, alignment=16)
     b_tile = cuda.shared.array((TILE_K, TILE_N), b.dtype, alignment=16)
     acc = cuda.local.array((ROWS, COLUMNS), c.dtype)
     a_part = cuda.local.array(ROWS, a.dtype)
     b_part = cuda.local.array(COLUMNS, b.dtype)
-    M, N, K = INDEX(c.shape[0]), INDEX(c.shape[1]), INDEX(a.shape[1])
-    top, left = INDEX(cuda.blockIdx.y * TILE_M), INDEX(cuda.blockIdx.x * TILE_N)
-    t = INDEX(cuda.threadIdx.x)
-    row, col = t // INDEX(16) * INDEX(4), t % INDEX(16) * INDEX(4)  # of the thread's first quad
+    M, N, K = c.shape[0], c.shape[1], a.shape[1]
+    top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
+    t = cuda.threadIdx.x
+    row, col = t // 16 * 4, t % 16 * 4  # of the thread's first quad
     zero = c.dtype.type(0)
-    for i in range(INDEX(ROWS)):
-        for j in range(INDEX(COLUMNS)):
+    for i in range(ROWS):
+        for j in range(COLUMNS):
             acc[i, j] = zero
-    for start in range(INDEX(0), K, INDEX(TILE_K)):
-        for n in range(INDEX(TILE_M // 32)):  # fetch: 256 threads are 32 rows of 8
-            i, k = t // INDEX(8) + n * INDEX(32), t % INDEX(8)
+    for start in range(0, K, TILE_K):
+        for n in range(TILE_M // 32):  # fetch: 256 threads are 32 rows of 8
+            i, k = t // 8 + n * 32, t % 8
             in_a = top + i < M and start + k < K
             a_tile[k, i] = a[top + i, start + k] if in_a else zero
-        for n in range(INDEX(TILE_N // 32)):
-            e = t + n * INDEX(THREADS)
-            k, j = e // INDEX(TILE_N), e % INDEX(TILE_N)
+        for n in range(TILE_N // 32):
+            e = t + n * THREADS
+            k, j = e // TILE_N, e % TILE_N
             in_b = start + k < K and left + j < N
             b_tile[k, j] = b[start + k, left + j] if in_b else zero
         cuda.syncthreads()
-        for k in range(INDEX(TILE_K)):
-            for i in range(INDEX(ROWS)):
-                a_part[i] = a_tile[k, row + i % INDEX(4) + i // INDEX(4) * INDEX(64)]
-            for j in range(INDEX(COLUMNS)):
-                b_part[j] = b_tile[k, col + j % INDEX(4) + j // INDEX(4) * INDEX(64)]
-            for i in range(INDEX(ROWS)):
-                for j in range(INDEX(COLUMNS)):
+        for k in range(TILE_K):
+            for i in range(ROWS):
+                a_part[i] = a_tile[k, row + i % 4 + i // 4 * 64]
+            for j in range(COLUMNS):
+                b_part[j] = b_tile[k, col + j % 4 + j // 4 * 64]
+            for i in range(ROWS):
+                for j in range(COLUMNS):
                     acc[i, j] += a_part[i] * b_part[j]
         cuda.syncthreads()
-    for i in range(INDEX(ROWS)):
-        y = top + row + i % INDEX(4) + i // INDEX(4) * INDEX(64)
-        for j in range(INDEX(COLUMNS)):
-            x = left + col + j % INDEX(4) + j // INDEX(4) * INDEX(64)
+    for i in range(ROWS):
+        y = top + row + i % 4 + i // 4 * 64
+        for j in range(COLUMNS):
+            x = left + col + j % 4 + j // 4 * 64
             if y < M and x < N:
                 c[y, x] = acc[i, j]
 
 
-def kernel(rows=ROWS, columns=COLUMNS, index=INDEX):
-    """Return the kernel for rows × columns elements a thread, each 4, 8, 12 or 16, and `index`.
+def kernel(rows=ROWS, columns=COLUMNS):
+    """Return the kernel for rows × columns elements a thread, each 4, 8, 12 or 16.
 
-    `index` is a Numba integer type. Raises TypeError or ValueError for other numbers.
+    Raises TypeError or ValueError for other numbers.
     """
     for name, value in (("rows", rows), ("columns", columns)):
         if positive(name, value, MOST) % 4:
             raise ValueError(f"{name} must be a multiple of 4, got {value}")
     m, n = 16 * rows, 16 * columns
     sizes = {"ROWS": rows, "COLUMNS": columns, "TILE_M": m, "TILE_N": n, "A_ROW": m + 4}
-    return with_constants(cuda_thread_tile_2d_kernel, **sizes, INDEX=index)
+    return with_constants(cuda_thread_tile_2d_kernel, **sizes)
 
 
 @remembered
-def matmul(a, b, out=None, rows=ROWS, columns=COLUMNS, index=INDEX):
+def matmul(a, b, out=None, rows=ROWS, columns=COLUMNS):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32, float64 or int32.
 
-    A thread owns rows × columns elements, each 4, 8, 12 or 16. `index` is the type of all indices.
-    int32 wraps around. Raises TypeError or ValueError as `kernel`, `covering_grid` and
-    `tensor_operands` do.
+    A thread owns rows × columns elements, each 4, 8, 12 or 16. int32 wraps around. Raises TypeError
+    or ValueError as `kernel`, `covering_grid` and `tensor_operands` do.
     """
-    chosen = kernel(rows, columns, index)
+    chosen = kernel(rows, columns)
     m, n, _, out = tensor_operands(a, b, out, DTYPES)
     launch(chosen, covering_grid(n, m, (16 * columns, 16 * rows)), (THREADS, 1), a, b, out)
     return out

@@ -13,6 +13,7 @@ from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.intrinsics import commit_copies, copy_async, wait_copies
 from tiled_matmul.kit.launch import covering_grid, launch, need_capability
 from tiled_matmul.kit.plans import remembered
+from tiled_matmul.kit.unsigned import unsigned
 
 TILE = 32
 DTYPES = ("float32", "float64", "int32")
@@ -20,6 +21,7 @@ MAX_TILE = 32  # TILE² threads are a block
 
 
 @cuda.jit
+@unsigned
 def cuda_tile_hand_kernel(a, b, c):
     a_tile = cuda.shared.array((TILE, TILE), a.dtype)
     b_tile = cuda.shared.array((TILE, TILE), b.dtype)

@@ -34,8 +34,9 @@ def cuda_warp_tiles_kernel(a, b, c):
     acc = cuda.local.array((8, 8), c.dtype)
     a_part = cuda.local.array(8, a.dtype)
     b_part = cuda.local.array(8, b.dtype)
-    M, N = c.shape
+    M = c.shape[0]
     K = a.size // M
+    N = b.size // K
     top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
     t = cuda.threadIdx.x
     warp, lane = t // 32, t % 32
