@@ -8,6 +8,7 @@ chooses kernel, grid, block and constants, and the twin's code runs in their pla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,6 +19,7 @@ from tiled_matmul.kit import cuda_cpp, withheld
 from tiled_matmul.languages import CUDA_CPP, Language
 
 FOLDER = Path(__file__).parent
+IMPORT = re.compile(r"^from tiled_matmul\.ladder(?:\.(\w+))? import (\w+)$", re.M)
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,16 @@ class Twin:
         """The file's text, which nvcc compiles as it stands."""
         return text_of(self.rung.module)
 
+    def texts(self) -> list[str]:
+        """Return the texts of all kernels that it may launch: its own, and those of rungs below.
+
+        A rung whose module imports that of another launches the other's kernel where its own does
+        not fit.
+        """
+        imported = IMPORT.findall(self.rung.source.read_text(encoding="utf-8"))
+        modules = [self.rung.module, *(module or names for module, names in imported)]
+        return [text_of(module) for module in modules]
+
     @property
     def available(self) -> bool:
         """Can both compilers be used here? NVRTC, for example, is not everywhere."""
@@ -84,16 +96,9 @@ class Twin:
     @cached_property
     def matmul(self) -> Callable:
         """The launcher `matmul(a, b, out=None, **options)`, with the rung's checks and options."""
-        from tiled_matmul.kit.plans import remembered
+        from tiled_matmul.kit.plans import remembered  # imports torch
 
-        return remembered(partial_named(_multiply, self.rung))
-
-
-def partial_named(function: Callable, rung: Any) -> Callable:
-    """Return `function` for a rung, with the name of a launcher."""
-    made = partial(function, rung)
-    made.__name__ = "matmul"
-    return made
+        return remembered(partial(_multiply, self.rung))
 
 
 def name_of(rung: str) -> str:
