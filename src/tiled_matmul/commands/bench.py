@@ -8,13 +8,15 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tiled_matmul.problem import Problem  # imports numpy, which the doctor may find broken
 
+LANGUAGE = "of CUDA C++"  # only where twins are timed: their times over those of their rungs
 COLUMNS = (
-    *("shape", "dtype", "rung", "time (ms)", "spread", "TFLOP/s", "of CUDA C++"),
+    *("shape", "dtype", "rung", "time (ms)", "spread", "TFLOP/s", LANGUAGE),
     "against the baseline",
 )
 WIDTHS = (17, 8, 23, 10, 7, 9, 11, 0)
@@ -88,11 +90,15 @@ def _bench(args: argparse.Namespace) -> int:
     elif args.rungs is None:
         for language in dict.fromkeys(r.language for r in LADDER if not r.available):
             print(f"Rungs in {language.title} are left out: {language.missing()}.", file=sys.stderr)
-    if args.twins and CUDA_CPP.missing() and any(twin_of(r) for rungs, _ in plan for r in rungs):
+    twinned = args.twins and any(twin_of(rung) for rungs, _ in plan for rung in rungs)
+    if twinned and CUDA_CPP.missing():
         print(f"Twins in {CUDA_CPP.title} are left out: {CUDA_CPP.missing()}.", file=sys.stderr)
 
     timed, twins = 0, {each.name for each in TWINS}
-    with _table() as table, _ctrl_c() as look:
+    with (
+        _table(any(each in TWINS for rungs, _ in plan for each in rungs)) as table,
+        _ctrl_c() as look,
+    ):
 
         def progress(step: str, share: float) -> None:
             look()
@@ -213,6 +219,9 @@ def _cells(record, share: float | None) -> tuple[str, ...]:
 class _PlainTable:
     """Lines of text, printed at once: for files, pipes, and machines without rich."""
 
+    def __init__(self, language: bool) -> None:
+        self.shown = [language or column != LANGUAGE for column in COLUMNS]
+
     def __enter__(self) -> _PlainTable:
         self._print(COLUMNS)
         return self
@@ -227,20 +236,21 @@ class _PlainTable:
         self._print(cells)
 
     def _print(self, cells: Sequence[str]) -> None:
-        pairs = zip(cells, WIDTHS, strict=True)
-        print("  ".join(cell.ljust(width) for cell, width in pairs).rstrip(), flush=True)
+        padded = [cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)]
+        print("  ".join(compress(padded, self.shown)).rstrip(), flush=True)
 
 
 class _LiveTable:
     """A table that fills while it runs, with a line below that shows the current step."""
 
-    def __init__(self) -> None:
+    def __init__(self, language: bool) -> None:
         from rich.live import Live
         from rich.progress import BarColumn, Progress, TextColumn
         from rich.table import Table
 
-        self.table = Table(*COLUMNS)
-        for column in self.table.columns[3:7]:
+        self.shown = [language or column != LANGUAGE for column in COLUMNS]
+        self.table = Table(*compress(COLUMNS, self.shown))
+        for column in self.table.columns[3:-1]:
             column.justify = "right"
         self.bar = Progress(TextColumn("{task.description}"), BarColumn(), transient=True)
         self.task = self.bar.add_task("", total=1)
@@ -263,13 +273,13 @@ class _LiveTable:
         self.bar.update(self.task, description=step, completed=share)
 
     def row(self, *cells: str) -> None:
-        self.table.add_row(*cells)
+        self.table.add_row(*compress(cells, self.shown))
 
 
-def _table() -> _PlainTable | _LiveTable:
+def _table(language: bool) -> _PlainTable | _LiveTable:
     if not sys.stdout.isatty():
-        return _PlainTable()
+        return _PlainTable(language)
     try:
-        return _LiveTable()
+        return _LiveTable(language)
     except ImportError:
-        return _PlainTable()
+        return _PlainTable(language)

@@ -60,6 +60,17 @@ def version() -> str:
     return ".".join(map(str, _checked(nvrtc.nvrtcVersion())))
 
 
+def capabilities() -> tuple[int, ...]:
+    """Return what NVRTC compiles for: 90 is the compute capability 9.0.
+
+    Raises ModuleNotFoundError where it is missing.
+    """
+    need()
+    from cuda.bindings import nvrtc
+
+    return tuple(_checked(nvrtc.nvrtcGetSupportedArchs()))
+
+
 def need() -> None:
     """Raise ModuleNotFoundError, with the message of `missing`, where NVRTC is missing."""
     if message := missing():
@@ -120,7 +131,7 @@ class CppKernel:
         need()
         from cuda.bindings import nvrtc
 
-        if 10 * cc[0] + cc[1] not in _checked(nvrtc.nvrtcGetSupportedArchs()):
+        if 10 * cc[0] + cc[1] not in capabilities():
             raise ValueError(f"NVRTC {version()} does not compile for {cc[0]}.{cc[1]}")
         options = [f"-arch=sm_{cc[0]}{cc[1]}"]
         options += [f"-maxrregcount={self.max_registers}"] if self.max_registers else []

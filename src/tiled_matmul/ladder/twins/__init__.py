@@ -15,7 +15,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from tiled_matmul.kit import cuda_cpp, withheld
 from tiled_matmul.languages import CUDA_CPP, Language
 
 FOLDER = Path(__file__).parent
@@ -120,6 +119,8 @@ def _multiply(rung: Any, a: Any, b: Any, out: Any = None, **options: Any) -> Any
     Raises TypeError or ValueError as the rung's launcher, `cuda_cpp.twin`, `cuda_cpp.arguments` and
     `cuda_cpp.launch` do, and ModuleNotFoundError without NVRTC.
     """
+    from tiled_matmul.kit import cuda_cpp, withheld  # import torch
+
     with withheld.withheld() as launches:
         out = rung.matmul(a, b, out, **options)
     sizes = a.shape[0], b.shape[1], a.shape[1]

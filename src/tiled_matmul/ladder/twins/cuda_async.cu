@@ -30,8 +30,8 @@ __device__ void copy_async4(T* target, const T* source, bool present) {
 }
 
 extern "C" __global__ void cuda_async_kernel(const T* a, const T* b, T* c, int M, int N, int K) {
-    __shared__ alignas(16) T a_tile[STAGES][TILE_K][A_ROW];
-    __shared__ alignas(16) T b_tile[STAGES][TILE_K][TILE_N];
+    __shared__ __align__(16) T a_tile[STAGES][TILE_K][A_ROW];
+    __shared__ __align__(16) T b_tile[STAGES][TILE_K][TILE_N];
     T acc[8][8];
     Four a_part[2], b_part[2];
     size_t a_from[A_COPIES];

@@ -35,8 +35,8 @@ __device__ void copy_async4(T* target, const T* source, bool present) {
 
 extern "C" __global__ void cuda_best_kernel(
     const T* a, const T* b, T* c, int M, int N, int K, T alpha) {
-    __shared__ alignas(16) T a_tile[2][TILE_K][A_ROW];
-    __shared__ alignas(16) T b_tile[2][TILE_K][TILE_N];
+    __shared__ __align__(16) T a_tile[2][TILE_K][A_ROW];
+    __shared__ __align__(16) T b_tile[2][TILE_K][TILE_N];
     Four acc[ROWS][COLUMNS / 4], a_part[2][ROWS / 4], b_part[2][COLUMNS / 4];
     size_t a_from[A_COPIES];
     const int B_ROW = (N + 3) / 4 * 4;  // the launcher pads rows of B to fours

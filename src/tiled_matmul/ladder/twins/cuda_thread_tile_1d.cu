@@ -7,8 +7,8 @@ constexpr int A_ROW = TILE_M + 4;
 
 extern "C" __global__ void cuda_thread_tile_1d_kernel(
     const T* a, const T* b, T* c, int M, int N, int K) {
-    __shared__ alignas(16) T a_tile[TILE_K][A_ROW];
-    __shared__ alignas(16) T b_tile[TILE_K][TILE_N];
+    __shared__ __align__(16) T a_tile[TILE_K][A_ROW];
+    __shared__ __align__(16) T b_tile[TILE_K][TILE_N];
     T acc[ROWS];
     const int top = blockIdx.y * TILE_M, left = blockIdx.x * TILE_N;
     const int t = threadIdx.x;

@@ -7,8 +7,8 @@ constexpr int THREADS = 256;
 
 extern "C" __global__ void cuda_thread_tile_2d_kernel(
     const T* a, const T* b, T* c, int M, int N, int K) {
-    __shared__ alignas(16) T a_tile[TILE_K][A_ROW];
-    __shared__ alignas(16) T b_tile[TILE_K][TILE_N];
+    __shared__ __align__(16) T a_tile[TILE_K][A_ROW];
+    __shared__ __align__(16) T b_tile[TILE_K][TILE_N];
     T acc[ROWS][COLUMNS], a_part[ROWS], b_part[COLUMNS];
     const int top = blockIdx.y * TILE_M, left = blockIdx.x * TILE_N;
     const int t = threadIdx.x;

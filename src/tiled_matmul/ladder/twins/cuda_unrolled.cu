@@ -13,8 +13,8 @@ __device__ void store4(T* at, Four four) { *reinterpret_cast<Four*>(at) = four; 
 
 extern "C" __global__ void cuda_unrolled_kernel(
     const T* a, const T* b, T* c, int M, int N, int K) {
-    __shared__ alignas(16) T a_tile[2][TILE_K][A_ROW];
-    __shared__ alignas(16) T b_tile[2][TILE_K][TILE_N];
+    __shared__ __align__(16) T a_tile[2][TILE_K][A_ROW];
+    __shared__ __align__(16) T b_tile[2][TILE_K][TILE_N];
     T acc[8][8];
     Four a_part[2], b_part[2];
     const int top = blockIdx.y * TILE_M, left = blockIdx.x * TILE_N;

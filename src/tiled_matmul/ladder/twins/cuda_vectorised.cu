@@ -12,8 +12,8 @@ __device__ void store4(T* at, Four four) { *reinterpret_cast<Four*>(at) = four; 
 
 extern "C" __global__ void cuda_vectorised_kernel(
     const T* a, const T* b, T* c, int M, int N, int K) {
-    __shared__ alignas(16) T a_tile[TILE_K][A_ROW];
-    __shared__ alignas(16) T b_tile[TILE_K][TILE_N];
+    __shared__ __align__(16) T a_tile[TILE_K][A_ROW];
+    __shared__ __align__(16) T b_tile[TILE_K][TILE_N];
     Four acc[8][2], a_part[2], b_part[2];
     const int top = blockIdx.y * TILE_M, left = blockIdx.x * TILE_N;
     const int t = threadIdx.x;
