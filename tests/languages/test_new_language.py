@@ -182,7 +182,7 @@ def test_a_bench_of_all_leaves_out_what_is_not_installed(add, capsys, monkeypatc
     monkeypatch.setattr(command, "_timed", timed)
     monkeypatch.setattr("tiled_matmul.kit.backend.select", on_a_gpu)
     monkeypatch.setattr(bench, "need_gpu", lambda: None)
-    _, _, err = run(capsys, "bench", "--shapes", "8x8x8")
+    _, _, err = run(capsys, "bench", "--shapes", "8x8x8", "--no-twins")
     assert f"Rungs in Echo are left out: {made.language.missing()}.\n" in err
     assert {r.name for r in seen} == {r.name for r in ladder.LADDER} - {"echo_product"}
 
@@ -196,7 +196,7 @@ def test_a_bench_of_all_keeps_it_apart_from_rungs_with_graphs(add, monkeypatch):
     monkeypatch.setattr(ladder, "LADDER", (*ladder.LADDER[:-1], made))
     monkeypatch.setattr("tiled_matmul.kit.backend.select", on_a_gpu)
     monkeypatch.setattr(bench, "need_gpu", lambda: None)
-    plan = command._plan(Namespace(rungs=None, dtype=None, shapes="8x8x8"))
+    plan = command._plan(Namespace(rungs=None, dtype=None, shapes="8x8x8", twins=False))
     groups = [{r.language.graphs for r in rungs} for rungs, _ in plan]
     assert groups == [{False}, {False}, {True}, {False}]
     assert plan[-1][0] == [made]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import inspect
 import re
 import textwrap
@@ -12,6 +13,7 @@ from typing import Any
 
 from tiled_matmul.kit import backend
 from tiled_matmul.kit.changes import body, changed_lines
+from tiled_matmul.ladder import TWINS, twin_of
 from tiled_matmul.languages import TRITON
 from tiled_matmul.machine import device
 from tiled_matmul.machine.device import Peak
@@ -199,6 +201,30 @@ def show_source(function: Callable, part: str | None = None) -> Listing:
         raise ValueError(f"no statement of {function_of(function).__name__} begins with {part!r}")
     shown = [textwrap.dedent("\n".join(lines[first:last])) for first, last in sorted(found)]
     return Listing("\n".join(shown))
+
+
+class Folded(Listing):
+    """Code that a reader unfolds, under a `title`."""
+
+    def __init__(self, code: str, lexer: str, title: str) -> None:
+        super().__init__(code, lexer)
+        self.title = title
+
+    def _repr_html_(self) -> str:
+        summary = f"<summary>{html.escape(self.title)}</summary>"
+        return f"<details>{summary}\n{super()._repr_html_()}</details>"
+
+
+def show_twin(rung: str) -> Folded:
+    """Return the kernel of a rung, such as "cuda_coalesced", in CUDA C++: folded.
+
+    It is read and not compiled, so it needs no NVRTC. Raises ValueError for a rung without a twin.
+    """
+    twin = twin_of(rung)
+    if twin is None:
+        names = ", ".join(each.rung.name for each in TWINS)
+        raise ValueError(f"{rung!r} has no twin in CUDA C++; these have: {names}")
+    return Folded(twin.text.rstrip(), "cuda", f"The same kernel in {twin.language.title}")
 
 
 def source_size(function: Callable) -> tuple[int, int]:

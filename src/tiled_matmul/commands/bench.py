@@ -8,13 +8,18 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tiled_matmul.problem import Problem  # imports numpy, which the doctor may find broken
 
-COLUMNS = ("shape", "dtype", "rung", "time (ms)", "spread", "TFLOP/s", "against the baseline")
-WIDTHS = (17, 8, 23, 10, 7, 9, 0)
+LANGUAGE = "of CUDA C++"  # only where twins are timed: their times over those of their rungs
+COLUMNS = (
+    *("shape", "dtype", "rung", "time (ms)", "spread", "TFLOP/s", LANGUAGE),
+    "against the baseline",
+)
+WIDTHS = (17, 8, 23, 10, 7, 9, 11, 0)
 
 
 def add_parser(commands: Any) -> None:
@@ -55,13 +60,21 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--force", action="store_true", help="time rungs of which one run takes over 2 s, too"
     )
+    parser.add_argument(
+        "--twins",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="time rungs in Numba CUDA beside the same kernel in CUDA C++, in the same run",
+    )
     parser.set_defaults(run=_bench)
 
 
 def _bench(args: argparse.Namespace) -> int:
     from tiled_matmul.kit import backend
-    from tiled_matmul.ladder import LADDER
+    from tiled_matmul.ladder import LADDER, TWINS, twin_of
+    from tiled_matmul.languages import CUDA_CPP
     from tiled_matmul.measure import bench, results
+    from tiled_matmul.measure.rungs import shares
 
     # Whatever can be wrong with the request is reported before anything is timed.
     plan = _plan(args)
@@ -77,9 +90,15 @@ def _bench(args: argparse.Namespace) -> int:
     elif args.rungs is None:
         for language in dict.fromkeys(r.language for r in LADDER if not r.available):
             print(f"Rungs in {language.title} are left out: {language.missing()}.", file=sys.stderr)
+    twinned = args.twins and any(twin_of(rung) for rungs, _ in plan for rung in rungs)
+    if twinned and CUDA_CPP.missing():
+        print(f"Twins in {CUDA_CPP.title} are left out: {CUDA_CPP.missing()}.", file=sys.stderr)
 
-    timed = 0
-    with _table() as table, _ctrl_c() as look:
+    timed, twins = 0, {each.name for each in TWINS}
+    with (
+        _table(any(each in TWINS for rungs, _ in plan for each in rungs)) as table,
+        _ctrl_c() as look,
+    ):
 
         def progress(step: str, share: float) -> None:
             look()
@@ -89,8 +108,10 @@ def _bench(args: argparse.Namespace) -> int:
             records = _timed(rungs, problem, args, table, progress)
             look()
             timed += len(records)
+            language = shares(records)
             for record in records:
-                table.row(*_cells(record))
+                if record.rung not in twins:  # they show as a column of their rungs
+                    table.row(*_cells(record, language.get(record.rung)))
             if args.json is not None:
                 # After each problem, so that an interrupted run keeps what it has measured.
                 results.update(args.json, records)
@@ -107,14 +128,14 @@ def _plan(args: argparse.Namespace) -> list[tuple[list, Problem]]:
     from tiled_matmul.kit import backend
     from tiled_matmul.ladder import LADDER, rung
     from tiled_matmul.measure.bench import contestants
-    from tiled_matmul.measure.rungs import plan
+    from tiled_matmul.measure.rungs import plan, with_twins
 
     if args.rungs is None:
         here = [r for r in LADDER if r.available]
         rungs = [r for r in here if backend.select().on_gpu or r.device == "cpu"]
     else:
         rungs = [rung(name.strip()) for name in args.rungs.split(",")]
-    planned = plan(rungs, args.dtype, args.shapes)
+    planned = plan(with_twins(rungs) if args.twins else rungs, args.dtype, args.shapes)
     for group, _ in planned:
         contestants(group)
     return planned
@@ -152,10 +173,17 @@ def _timed(
     rungs: list, problem: Problem, args: argparse.Namespace, table: Any, progress: Callable
 ) -> list:
     """Return the records of `rungs` at a problem; `table` gets a row for each that is left out."""
+    from tiled_matmul.ladder import Twin
     from tiled_matmul.measure.rungs import timed
 
+    left: set[str] = set()
+    rung_of = {each.name: each.rung.name for each in rungs if isinstance(each, Twin)}
+
     def leave_out(name: str, reason: str) -> None:
-        table.row(problem.shape_text, problem.dtype, name, "", "", "", f"not timed: {reason}")
+        left.add(name)
+        if rung_of.get(name) in left:  # whose row says why
+            return
+        table.row(problem.shape_text, problem.dtype, name, "", "", "", "", f"not timed: {reason}")
 
     return timed(
         rungs,
@@ -168,7 +196,8 @@ def _timed(
     )
 
 
-def _cells(record) -> tuple[str, ...]:
+def _cells(record, share: float | None) -> tuple[str, ...]:
+    """Return the cells of a record's row; `share` is its twin's time over its own."""
     if record.rung == record.baseline:
         calls = f"{record.launches} call{'s' * (record.launches > 1)}"
         how = f", a sample is {calls} in a CUDA graph" if record.graph else f", a sample is {calls}"
@@ -182,12 +211,16 @@ def _cells(record) -> tuple[str, ...]:
         f"{record.time_ms:.4g}",
         f"{record.spread:.1%}",
         f"{record.tflops:.3g}",
+        "" if share is None else f"{share:.1%}",
         against,
     )
 
 
 class _PlainTable:
     """Lines of text, printed at once: for files, pipes, and machines without rich."""
+
+    def __init__(self, language: bool) -> None:
+        self.shown = [language or column != LANGUAGE for column in COLUMNS]
 
     def __enter__(self) -> _PlainTable:
         self._print(COLUMNS)
@@ -203,20 +236,21 @@ class _PlainTable:
         self._print(cells)
 
     def _print(self, cells: Sequence[str]) -> None:
-        pairs = zip(cells, WIDTHS, strict=True)
-        print("  ".join(cell.ljust(width) for cell, width in pairs).rstrip(), flush=True)
+        padded = [cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)]
+        print("  ".join(compress(padded, self.shown)).rstrip(), flush=True)
 
 
 class _LiveTable:
     """A table that fills while it runs, with a line below that shows the current step."""
 
-    def __init__(self) -> None:
+    def __init__(self, language: bool) -> None:
         from rich.live import Live
         from rich.progress import BarColumn, Progress, TextColumn
         from rich.table import Table
 
-        self.table = Table(*COLUMNS)
-        for column in self.table.columns[3:6]:
+        self.shown = [language or column != LANGUAGE for column in COLUMNS]
+        self.table = Table(*compress(COLUMNS, self.shown))
+        for column in self.table.columns[3:-1]:
             column.justify = "right"
         self.bar = Progress(TextColumn("{task.description}"), BarColumn(), transient=True)
         self.task = self.bar.add_task("", total=1)
@@ -239,13 +273,13 @@ class _LiveTable:
         self.bar.update(self.task, description=step, completed=share)
 
     def row(self, *cells: str) -> None:
-        self.table.add_row(*cells)
+        self.table.add_row(*compress(cells, self.shown))
 
 
-def _table() -> _PlainTable | _LiveTable:
+def _table(language: bool) -> _PlainTable | _LiveTable:
     if not sys.stdout.isatty():
-        return _PlainTable()
+        return _PlainTable(language)
     try:
-        return _LiveTable()
+        return _LiveTable(language)
     except ImportError:
-        return _PlainTable()
+        return _PlainTable(language)

@@ -1,6 +1,7 @@
 """Run: every way of multiplying matrices that the course climbs, and the only lists of them.
 
-May import: dispatch, languages and what lies below. Front doors: `LADDER`, `LAYER`, `rung`.
+May import: dispatch, languages and what lies below. Front doors: `LADDER`, `LAYER`, `rung`, and
+`TWINS`, which are rungs of LADDER once more in CUDA C++.
 
 A rung is a module with `matmul(a, b, out=None)`: it checks its operands, allocates, launches and
 returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch tensors. The files are
@@ -28,6 +29,7 @@ from typing import Any
 from tiled_matmul.files import rung_files
 from tiled_matmul.kit.arguments import FLOATS
 from tiled_matmul.kit.changes import changed_lines, to_compare
+from tiled_matmul.ladder.twins import Twin
 from tiled_matmul.languages import GLUON, NUMBA, NUMBA_CUDA, PYTHON, TRITON, Language
 
 
@@ -230,6 +232,21 @@ LAYER: tuple[Rung, ...] = (
             dtype="bfloat16"),
 )
 # fmt: on
+TWINNED = range(4, 10)  # the chapters on Numba CUDA
+TWINS: tuple[Twin, ...] = tuple(
+    Twin(each) for each in LADDER if each.language == NUMBA_CUDA and each.chapter in TWINNED
+)
+
+
+def twin_of(rung: Rung | str) -> Twin | None:
+    """Return the twin of a rung, or of the rung of that name; None if it has none."""
+    name = rung if isinstance(rung, str) else rung.name
+    return next((twin for twin in TWINS if twin.rung.name == name), None)
+
+
+def rung_or_twin(name: str) -> Rung | Twin:
+    """Return the rung or the twin of that name. Raises ValueError as `rung` does."""
+    return next((twin for twin in TWINS if twin.name == name), None) or rung(name)
 
 
 def rung(name: str) -> Rung:

@@ -10,6 +10,7 @@ captures them, what compute-sanitizer sees of them, and which versions belong to
 
 from __future__ import annotations
 
+from tiled_matmul.languages.cuda_cpp import CUDA_CPP
 from tiled_matmul.languages.gluon import GLUON
 from tiled_matmul.languages.language import Language
 from tiled_matmul.languages.numba_cpu import NUMBA
@@ -17,6 +18,6 @@ from tiled_matmul.languages.numba_cuda import NUMBA_CUDA
 from tiled_matmul.languages.python_ import PYTHON
 from tiled_matmul.languages.triton import TRITON
 
-__all__ = ["GLUON", "LANGUAGES", "NUMBA", "NUMBA_CUDA", "PYTHON", "TRITON", "Language"]
+__all__ = ["CUDA_CPP", "GLUON", "LANGUAGES", "NUMBA", "NUMBA_CUDA", "PYTHON", "TRITON", "Language"]
 
-LANGUAGES: tuple[Language, ...] = (PYTHON, NUMBA, NUMBA_CUDA, TRITON, GLUON)
+LANGUAGES: tuple[Language, ...] = (PYTHON, NUMBA, NUMBA_CUDA, TRITON, GLUON, CUDA_CPP)

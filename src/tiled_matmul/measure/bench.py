@@ -218,10 +218,13 @@ def _seconds(matmul: Callable, a: Any, b: Any, on_gpu: bool) -> float:
 
 
 def as_rungs(rungs: Sequence[Any]) -> list[Any]:
-    """Return Rungs, looking up names in the ladder. Raises ValueError for an unknown name."""
-    from tiled_matmul.ladder import rung as by_name
+    """Return Rungs, looking up names in the ladder, also of twins.
 
-    return [by_name(rung) if isinstance(rung, str) else rung for rung in rungs]
+    Raises ValueError for an unknown name.
+    """
+    from tiled_matmul.ladder import rung_or_twin
+
+    return [rung_or_twin(rung) if isinstance(rung, str) else rung for rung in rungs]
 
 
 def contestants(rungs: Sequence[Any]) -> tuple[str, dict[str, Callable]]:
@@ -311,11 +314,11 @@ def _records(
 
 
 def _fingerprint(rung: Any) -> str:
-    """Return the fingerprint of a Rung; what is only like one may know its own, or has none."""
-    from tiled_matmul.ladder import Rung
+    """Return that of a Rung or Twin; what is only like one may know its own, or has none."""
+    from tiled_matmul.ladder import Rung, Twin
 
     own = getattr(rung, "fingerprint", "")
-    return fingerprint.of_rung(rung) if isinstance(rung, Rung) else own
+    return fingerprint.of_rung(rung) if isinstance(rung, Rung | Twin) else own
 
 
 def duration_text(seconds: float) -> str:

@@ -36,6 +36,7 @@ HOST_ONLY = ("kit.arguments", "kit.backend", "kit.plans")
 BY_HOST = ", host"  # behind a rung's name: with HOST_ONLY
 DIGITS = 16
 LAUNCHER = "matmul"
+COMPILER = ("kit.cuda_cpp", "CppKernel")  # of twins: its options
 Place = tuple[str, str]  # a module, such as "kit.layouts", and a name in it
 
 
@@ -158,7 +159,7 @@ class Module:
 def of(name: str) -> str:
     """Return a fingerprint of this package's code, as `kernels` of a record have it by name.
 
-    `name` is that of a rung, also with BY_HOST, or "module::function", such as
+    `name` is that of a rung or twin, also with BY_HOST, or "module::function", such as
     "distributed.cuts::ring". Raises ValueError for any other.
     """
     module, colons, function = name.partition("::")
@@ -168,13 +169,19 @@ def of(name: str) -> str:
         if not sources.module(module).has(function):
             raise ValueError(f"{module} has no {function!r}")
         return digest(texts)
-    from tiled_matmul.ladder import rung
+    from tiled_matmul.ladder import rung_or_twin
 
-    return of_rung(rung(name.removesuffix(BY_HOST)), host=name.endswith(BY_HOST))
+    return of_rung(rung_or_twin(name.removesuffix(BY_HOST)), host=name.endswith(BY_HOST))
 
 
 def of_rung(rung: Any, host: bool = False, sources: Sources | None = None) -> str:
-    """Return the fingerprint of a Rung, with `host` also of what the host does before a launch."""
+    """Return the fingerprint of a Rung, with `host` also of what the host does before a launch.
+
+    That of a Twin is of its rung, and of the texts in CUDA C++ that it may launch.
+    """
+    if hasattr(rung, "texts"):
+        compiler = (sources or _here()).reached([COMPILER], () if host else HOST_ONLY)
+        return digest([of_rung(rung.rung, host, sources), *rung.texts(), *compiler])
     home, _, kernel = (rung.kernel_name or f"{rung.module}_kernel").rpartition(".")
     starts = [(f"ladder.{rung.module}", LAUNCHER), (f"ladder.{home or rung.module}", kernel)]
     sources = sources or _here()

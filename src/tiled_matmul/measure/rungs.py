@@ -1,4 +1,7 @@
-"""The suites of the ladder: every rung at some products, beside its library, in one run each."""
+"""The suites of the ladder: every rung at some products, beside its library, in one run each.
+
+Rungs that have a twin in CUDA C++ are timed beside it, in the same run.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +65,17 @@ def timed(
     `leave_out(name, reason)` is called for each that is not timed: it has other dtypes, refuses, or
     one run would take over bench.MAX_RUN_S, unless `force`; or for all of them, for lack of memory.
     """
+    from tiled_matmul.ladder import Twin
     from tiled_matmul.machine.device import is_out_of_memory
 
     report = on_progress or (lambda step, share: None)
     taken = []
     for rung in rungs:
         report(f"trying {rung.name}", 0)
+        of = getattr(rung, "rung", rung)
+        if of in rungs and of is not rung and of not in taken:
+            leave_out(rung.name, f"{of.name} is not timed")
+            continue
         try:
             if problem.dtype not in rung.dtypes:
                 raise TypeError(f"its dtypes are {', '.join(rung.dtypes)}")
@@ -80,6 +88,7 @@ def timed(
             taken.append(rung)
         else:
             leave_out(rung.name, f"a run takes about {bench.duration_text(seconds)} (--force)")
+    beside = [rung for rung in taken if isinstance(rung, Twin)]
     try:
         return taken and bench.bench(
             taken,
@@ -92,9 +101,12 @@ def timed(
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        for rung in taken:
+        for rung in beside or taken:
             leave_out(rung.name, "there is too little memory")
+        alone = [rung for rung in taken if rung not in beside]
+    if not beside or not alone:
         return []
+    return timed(alone, problem, leave_out, force=force, on_progress=on_progress, **options)
 
 
 def _refusal(error: Exception) -> str:
@@ -109,11 +121,34 @@ def _take(rungs: Sequence[Any], problem: Problem) -> Iterator[Taken]:
         yield record.entry.case, record.entry.values
 
 
+def with_twins(rungs: Sequence[Any]) -> list:
+    """Return the rungs, and then the twins of those that have one, where NVRTC can compile them."""
+    from tiled_matmul.ladder import twin_of
+
+    twins = filter(None, map(twin_of, rungs))
+    return [*rungs, *(twin for twin in twins if twin.available and twin not in rungs)]
+
+
+def shares(records: Sequence[Record]) -> dict[str, float]:
+    """Return the time of its twin over the time of each rung, from the records of one run.
+
+    Above 1, the rung is faster than CUDA C++. Rungs whose twin was not timed are left out.
+    """
+    from tiled_matmul.ladder import TWINS
+
+    times = {record.rung: record.time_ms for record in records}
+    pairs = [(twin.rung.name, twin.name) for twin in TWINS]
+    return {rung: times[its] / times[rung] for rung, its in pairs if {rung, its} <= set(times)}
+
+
 def jobs(device: str, dtype: str | None = None) -> list[Job]:
-    """Return a job for each problem: all rungs of a device, or in a dtype those with graphs."""
+    """Return a job for each problem: all rungs of a device, or in a dtype those with graphs.
+
+    Twins come beside their rungs.
+    """
     from tiled_matmul.ladder import LADDER
 
-    rungs = [r for r in LADDER if r.device == device and r.available]
+    rungs = with_twins([r for r in LADDER if r.device == device and r.available])
     rungs = [r for r in rungs if dtype is None or r.language.graphs]
     found: dict[str, Job] = {}
     for group, problem in plan(rungs, dtype):

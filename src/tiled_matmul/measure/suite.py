@@ -70,12 +70,12 @@ class Suite:
 
     def versions(self) -> dict[str, str]:
         """Return the versions of what the rungs of the jobs are written in, by package."""
-        from tiled_matmul.ladder import rung
+        from tiled_matmul.ladder import rung_or_twin
 
         names = {name.removesuffix(BY_HOST) for job in self.jobs() for name in job.kernels}
         found: dict[str, str] = {}
         for name in sorted(each for each in names if "::" not in each):
-            found |= rung(name).language.versions()
+            found |= rung_or_twin(name).language.versions()
         return found
 
     def fits(self) -> bool:

@@ -1,0 +1,132 @@
+"""Run: the rungs of chapters 4 to 9 once more, in CUDA C++: what the language costs or saves.
+
+A twin is a file here for each kernel of the ladder, line by line the same algorithm: the same
+mapping of threads, guards, tiles in shared memory and widths of loads, and `#pragma unroll` where
+the rung says `unroll`. Its launches are the rung's own: the rung's launcher checks the operands and
+chooses kernel, grid, block and constants, and the twin's code runs in their place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from tiled_matmul.languages import CUDA_CPP, Language
+
+FOLDER = Path(__file__).parent
+IMPORT = re.compile(r"^from tiled_matmul\.ladder(?:\.(\w+))? import (\w+)$", re.M)
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A rung in CUDA C++, in the form of a rung; it stands in no list of the climb."""
+
+    rung: Any
+
+    @property
+    def name(self) -> str:
+        """The name in records: that of the rung and of the language."""
+        return name_of(self.rung.name)
+
+    @property
+    def title(self) -> str:
+        """The rung's title and the language."""
+        return f"{self.rung.title}, in {CUDA_CPP.title}"
+
+    @property
+    def language(self) -> Language:
+        """CUDA C++."""
+        return CUDA_CPP
+
+    @property
+    def device(self) -> str:
+        """Where it runs: "gpu"."""
+        return CUDA_CPP.device
+
+    @property
+    def chapter(self) -> int:
+        """The rung's chapter."""
+        return self.rung.chapter
+
+    @property
+    def layout(self) -> str:
+        """The rung's layout of a and b."""
+        return self.rung.layout
+
+    @property
+    def dtype(self) -> str:
+        """The dtype in which the rung is measured."""
+        return self.rung.dtype
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes that the rung's launcher takes."""
+        return self.rung.dtypes
+
+    @property
+    def source(self) -> Path:
+        """The file of the kernel."""
+        return FOLDER / f"{self.rung.module}.cu"
+
+    @property
+    def text(self) -> str:
+        """The file's text, which nvcc compiles as it stands."""
+        return text_of(self.rung.module)
+
+    def texts(self) -> list[str]:
+        """Return the texts of all kernels that it may launch: its own, and those of rungs below.
+
+        A rung whose module imports that of another launches the other's kernel where its own does
+        not fit.
+        """
+        imported = IMPORT.findall(self.rung.source.read_text(encoding="utf-8"))
+        modules = [self.rung.module, *(module or names for module, names in imported)]
+        return [text_of(module) for module in modules]
+
+    @property
+    def available(self) -> bool:
+        """Can both compilers be used here? NVRTC, for example, is not everywhere."""
+        return self.rung.available and not self.language.missing()
+
+    @cached_property
+    def matmul(self) -> Callable:
+        """The launcher `matmul(a, b, out=None, **options)`, with the rung's checks and options."""
+        from tiled_matmul.kit.plans import remembered  # imports torch
+
+        return remembered(partial(_multiply, self.rung))
+
+
+def name_of(rung: str) -> str:
+    """Return the name of a rung's twin."""
+    return f"{rung} in {CUDA_CPP.title}"
+
+
+def text_of(module: str) -> str:
+    """Return the text of the twin of a module's kernel. Raises ValueError if there is none."""
+    path = FOLDER / f"{module}.cu"
+    if not path.is_file():
+        raise ValueError(f"{module} has no twin in {CUDA_CPP.title}: {path} is missing")
+    return path.read_text(encoding="utf-8")
+
+
+def _multiply(rung: Any, a: Any, b: Any, out: Any = None, **options: Any) -> Any:
+    """Return a (M, K) · b (K, N) as (M, N), by the kernels that `rung` would launch, in CUDA C++.
+
+    Raises TypeError or ValueError as the rung's launcher, `cuda_cpp.twin`, `cuda_cpp.arguments` and
+    `cuda_cpp.launch` do, and ModuleNotFoundError without NVRTC.
+    """
+    from tiled_matmul.kit import cuda_cpp, withheld  # import torch
+
+    with withheld.withheld() as launches:
+        out = rung.matmul(a, b, out, **options)
+    sizes = a.shape[0], b.shape[1], a.shape[1]
+    for each in launches:
+        module = each.kernel.py_func.__module__.rpartition(".")[2]
+        kernel = cuda_cpp.twin(each, text_of(module))
+        given = cuda_cpp.arguments(each, *sizes)
+        cuda_cpp.launch(kernel, each.grid, each.block, *given)
+    return out

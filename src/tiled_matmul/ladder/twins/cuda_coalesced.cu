@@ -1,0 +1,14 @@
+// The twin of cuda_coalesced: one thread per element of C, and threadIdx.x counts columns.
+using T = float;
+
+extern "C" __global__ void cuda_coalesced_kernel(const T* a, const T* b, T* c, int M, int N, int K) {
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    const int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < M && col < N) {
+        T acc = a[size_t(row) * K] * b[col];
+        for (int k = 1; k < K; k++) {
+            acc += a[size_t(row) * K + k] * b[size_t(k) * N + col];
+        }
+        c[size_t(row) * N + col] = acc;
+    }
+}
