@@ -5,10 +5,10 @@ extern "C" __global__ void cuda_coalesced_kernel(const T* a, const T* b, T* c, i
     const int row = blockIdx.y * blockDim.y + threadIdx.y;
     const int col = blockIdx.x * blockDim.x + threadIdx.x;
     if (row < M && col < N) {
-        T acc = a[size_t(row) * K] * b[col];
+        T acc = a[row * K] * b[col];
         for (int k = 1; k < K; k++) {
-            acc += a[size_t(row) * K + k] * b[size_t(k) * N + col];
+            acc += a[row * K + k] * b[k * N + col];
         }
-        c[size_t(row) * N + col] = acc;
+        c[row * N + col] = acc;
     }
 }

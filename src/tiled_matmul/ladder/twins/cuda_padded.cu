@@ -14,8 +14,8 @@ extern "C" __global__ void cuda_padded_kernel(const T* a, const T* b, T* c, int 
     for (int start = 0; start < K; start += TILE) {
         const bool a_inside = top + u < M && start + v < K;
         const bool b_inside = start + u < K && left + v < N;
-        a_tile[u][v] = a_inside ? a[size_t(top + u) * K + start + v] : T(0);
-        b_tile[u][v] = b_inside ? b[size_t(start + u) * N + left + v] : T(0);
+        a_tile[u][v] = a_inside ? a[(top + u) * K + start + v] : T(0);
+        b_tile[u][v] = b_inside ? b[(start + u) * N + left + v] : T(0);
         __syncthreads();
         for (int k = 0; k < TILE; k++) {
             acc += a_tile[x][k] * b_tile[k][y];
@@ -23,6 +23,6 @@ extern "C" __global__ void cuda_padded_kernel(const T* a, const T* b, T* c, int 
         __syncthreads();
     }
     if (top + x < M && left + y < N) {
-        c[size_t(top + x) * N + left + y] = acc;
+        c[(top + x) * N + left + y] = acc;
     }
 }

@@ -12,10 +12,10 @@ extern "C" __global__ void cuda_puzzle_kernel(const T* a, const T* b, T* c, int 
     T acc = 0;
     for (int start = 0; start < K; start += TPB) {
         if (row < M && start + local_col < K) {
-            a_shared[local_row][local_col] = a[size_t(row) * K + start + local_col];
+            a_shared[local_row][local_col] = a[row * K + start + local_col];
         }
         if (start + local_row < K && col < N) {
-            b_shared[local_row][local_col] = b[size_t(start + local_row) * N + col];
+            b_shared[local_row][local_col] = b[(start + local_row) * N + col];
         }
         __syncthreads();
         if (inside) {
@@ -26,6 +26,6 @@ extern "C" __global__ void cuda_puzzle_kernel(const T* a, const T* b, T* c, int 
         __syncthreads();
     }
     if (inside) {
-        c[size_t(row) * N + col] = acc;
+        c[row * N + col] = acc;
     }
 }

@@ -13,8 +13,8 @@ extern "C" __global__ void cuda_shared_tiles_kernel(
     for (int start = 0; start < K; start += TILE) {
         const bool in_a = row < M && start + x < K;
         const bool in_b = start + y < K && col < N;
-        a_tile[y][x] = in_a ? a[size_t(row) * K + start + x] : T(0);
-        b_tile[y][x] = in_b ? b[size_t(start + y) * N + col] : T(0);
+        a_tile[y][x] = in_a ? a[row * K + start + x] : T(0);
+        b_tile[y][x] = in_b ? b[(start + y) * N + col] : T(0);
         __syncthreads();
         for (int k = 0; k < TILE; k++) {
             acc += a_tile[y][k] * b_tile[k][x];
@@ -22,6 +22,6 @@ extern "C" __global__ void cuda_shared_tiles_kernel(
         __syncthreads();
     }
     if (row < M && col < N) {
-        c[size_t(row) * N + col] = acc;
+        c[row * N + col] = acc;
     }
 }

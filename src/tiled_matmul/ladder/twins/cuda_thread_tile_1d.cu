@@ -21,8 +21,8 @@ extern "C" __global__ void cuda_thread_tile_1d_kernel(
     for (int start = 0; start < K; start += TILE_K) {
         const bool in_a = top + a_row < M && start + a_col < K;
         const bool in_b = start + b_row < K && left + b_col < N;
-        a_tile[a_col][a_row] = in_a ? a[size_t(top + a_row) * K + start + a_col] : T(0);
-        b_tile[b_row][b_col] = in_b ? b[size_t(start + b_row) * N + left + b_col] : T(0);
+        a_tile[a_col][a_row] = in_a ? a[(top + a_row) * K + start + a_col] : T(0);
+        b_tile[b_row][b_col] = in_b ? b[(start + b_row) * N + left + b_col] : T(0);
         __syncthreads();
         for (int k = 0; k < TILE_K; k++) {
             const T b_element = b_tile[k][col];
@@ -34,7 +34,7 @@ extern "C" __global__ void cuda_thread_tile_1d_kernel(
     }
     for (int i = 0; i < ROWS; i++) {
         if (top + row + i < M && left + col < N) {
-            c[size_t(top + row + i) * N + left + col] = acc[i];
+            c[(top + row + i) * N + left + col] = acc[i];
         }
     }
 }

@@ -22,13 +22,13 @@ extern "C" __global__ void cuda_thread_tile_2d_kernel(
         for (int n = 0; n < TILE_M / 32; n++) {  // 256 threads load 32 rows of 8
             const int i = t / 8 + n * 32, k = t % 8;
             const bool in_a = top + i < M && start + k < K;
-            a_tile[k][i] = in_a ? a[size_t(top + i) * K + start + k] : T(0);
+            a_tile[k][i] = in_a ? a[(top + i) * K + start + k] : T(0);
         }
         for (int n = 0; n < TILE_N / 32; n++) {
             const int e = t + n * THREADS;
             const int k = e / TILE_N, j = e % TILE_N;
             const bool in_b = start + k < K && left + j < N;
-            b_tile[k][j] = in_b ? b[size_t(start + k) * N + left + j] : T(0);
+            b_tile[k][j] = in_b ? b[(start + k) * N + left + j] : T(0);
         }
         __syncthreads();
         for (int k = 0; k < TILE_K; k++) {
@@ -51,7 +51,7 @@ extern "C" __global__ void cuda_thread_tile_2d_kernel(
         for (int j = 0; j < COLUMNS; j++) {
             const int x = left + col + j % 4 + j / 4 * 64;
             if (y < M && x < N) {
-                c[size_t(y) * N + x] = acc[i][j];
+                c[y * N + x] = acc[i][j];
             }
         }
     }

@@ -21,8 +21,8 @@ extern "C" __global__ void cuda_tile_hand_kernel(
     for (int start = 0; start < K; start += TILE) {
         const bool in_a = row < M && start + x < K;
         const bool in_b = start + y < K && col < N;
-        copy_async(&a_tile[y][x], &a[size_t(row) * K + start + x], in_a);
-        copy_async(&b_tile[y][x], &b[size_t(start + y) * N + col], in_b);
+        copy_async(&a_tile[y][x], &a[row * K + start + x], in_a);
+        copy_async(&b_tile[y][x], &b[(start + y) * N + col], in_b);
         asm volatile("cp.async.commit_group;" ::: "memory");
         asm volatile("cp.async.wait_group 0;" ::: "memory");
         __syncthreads();
@@ -32,6 +32,6 @@ extern "C" __global__ void cuda_tile_hand_kernel(
         __syncthreads();
     }
     if (row < M && col < N) {
-        c[size_t(row) * N + col] = acc;
+        c[row * N + col] = acc;
     }
 }

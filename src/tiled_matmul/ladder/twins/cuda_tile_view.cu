@@ -9,12 +9,12 @@ struct TileView {
     Element* corner;
     int rows, cols, pitch;
 
-    __device__ Element& at(int i, int j) const { return corner[size_t(i) * pitch + j]; }
+    __device__ Element& at(int i, int j) const { return corner[(i) * pitch + j]; }
 };
 
 template <typename Element>
 __device__ TileView<Element> tile(Element* matrix, int rows, int cols, int i, int j) {
-    Element* corner = matrix + size_t(i) * TILE * cols + j * TILE;
+    Element* corner = matrix + i * TILE * cols + j * TILE;
     return {corner, min(TILE, rows - i * TILE), min(TILE, cols - j * TILE), cols};
 }
 

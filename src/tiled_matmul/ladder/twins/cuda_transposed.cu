@@ -6,7 +6,7 @@ constexpr bool A_BY_COLUMNS = true;
 constexpr bool B_BY_COLUMNS = true;
 
 __device__ size_t place(bool by_columns, int row, int col, int rows, int cols) {
-    return by_columns ? size_t(col) * rows + row : size_t(row) * cols + col;
+    return by_columns ? (col) * rows + row : (row) * cols + col;
 }
 
 extern "C" __global__ void cuda_transposed_kernel(
@@ -32,6 +32,6 @@ extern "C" __global__ void cuda_transposed_kernel(
         __syncthreads();
     }
     if (top + y < M && left + x < N) {
-        c[size_t(top + y) * N + left + x] = acc;
+        c[(top + y) * N + left + x] = acc;
     }
 }

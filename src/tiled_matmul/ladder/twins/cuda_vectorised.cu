@@ -28,10 +28,10 @@ extern "C" __global__ void cuda_vectorised_kernel(
     for (int start = 0; start < K; start += TILE_K) {
         Four a_four = {}, b_four = {};
         if (top + a_row < M && start + a_col < K) {  // K is a multiple of 4: all four, or none
-            a_four = load4(&a[size_t(top + a_row) * K + start + a_col]);
+            a_four = load4(&a[(top + a_row) * K + start + a_col]);
         }
         if (start + b_row < K && left + b_col < N) {
-            b_four = load4(&b[size_t(start + b_row) * N + left + b_col]);
+            b_four = load4(&b[(start + b_row) * N + left + b_col]);
         }
         for (int n = 0; n < 4; n++) {
             a_tile[a_col + n][a_row] = a_four.of[n];
@@ -56,7 +56,7 @@ extern "C" __global__ void cuda_vectorised_kernel(
         for (int h = 0; h < 2; h++) {
             const int x = left + col + h * 64;
             if (y < M && x < N) {
-                store4(&c[size_t(y) * N + x], acc[i][h]);
+                store4(&c[y * N + x], acc[i][h]);
             }
         }
     }
