@@ -12,12 +12,12 @@ extern "C" __global__ void cuda_article_kernel(const T* A, const T* B, T* C, int
     T total = 0;
     for (int k = 0; k < K; k += TILE) {
         if (i + i0 < M && k + j0 < K) {
-            tile_A[i0][j0] = A[size_t(i + i0) * K + (k + j0)];
+            tile_A[i0][j0] = A[(i + i0) * K + (k + j0)];
         } else {
             tile_A[i0][j0] = 0;
         }
         if (j + j0 < N && k + i0 < K) {
-            tile_B[i0][j0] = B[size_t(k + i0) * N + (j + j0)];
+            tile_B[i0][j0] = B[(k + i0) * N + (j + j0)];
         } else {
             tile_B[i0][j0] = 0;
         }
@@ -28,6 +28,6 @@ extern "C" __global__ void cuda_article_kernel(const T* A, const T* B, T* C, int
         __syncthreads();
     }
     if (i + i0 < M && j + j0 < N) {
-        C[size_t(i + i0) * N + (j + j0)] = total;
+        C[(i + i0) * N + (j + j0)] = total;
     }
 }

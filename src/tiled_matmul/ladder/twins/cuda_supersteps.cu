@@ -15,7 +15,7 @@ extern "C" __global__ void cuda_supersteps_kernel(
         // Superstep 1: load a tile of A
         const int a_col = t * TILE + tx;
         if (row < M && a_col < K) {
-            tile_a[ty * TILE + tx] = a[size_t(row) * K + a_col];
+            tile_a[ty * TILE + tx] = a[row * K + a_col];
         } else {
             tile_a[ty * TILE + tx] = 0;
         }
@@ -23,7 +23,7 @@ extern "C" __global__ void cuda_supersteps_kernel(
         // Superstep 2: load a tile of B
         const int b_row = t * TILE + ty;
         if (b_row < K && col < N) {
-            tile_b[ty * TILE + tx] = b[size_t(b_row) * N + col];
+            tile_b[ty * TILE + tx] = b[b_row * N + col];
         } else {
             tile_b[ty * TILE + tx] = 0;
         }
@@ -35,6 +35,6 @@ extern "C" __global__ void cuda_supersteps_kernel(
         __syncthreads();
     }
     if (row < M && col < N) {
-        c[size_t(row) * N + col] = acc;
+        c[row * N + col] = acc;
     }
 }

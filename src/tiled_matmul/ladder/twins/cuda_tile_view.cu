@@ -9,7 +9,7 @@ struct TileView {
     Element* corner;
     int rows, cols, pitch;
 
-    __device__ Element& at(int i, int j) const { return corner[(i) * pitch + j]; }
+    __device__ Element& at(int i, int j) const { return corner[i * pitch + j]; }
 };
 
 template <typename Element>

@@ -5,8 +5,8 @@ constexpr int PITCH = TILE + 1;
 constexpr bool A_BY_COLUMNS = true;
 constexpr bool B_BY_COLUMNS = true;
 
-__device__ size_t place(bool by_columns, int row, int col, int rows, int cols) {
-    return by_columns ? (col) * rows + row : (row) * cols + col;
+__device__ int place(bool by_columns, int row, int col, int rows, int cols) {
+    return by_columns ? col * rows + row : row * cols + col;
 }
 
 extern "C" __global__ void cuda_transposed_kernel(
