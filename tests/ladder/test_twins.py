@@ -26,7 +26,13 @@ BY_NAME = {twin.rung.name: twin for twin in TWINS}
 MODULES = {twin.rung.module: twin for twin in TWINS}
 PLACE = "cuda" if select().on_gpu else "cpu"
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)]
-ASYNC = {"cuda_tile_hand", "cuda_tile_view", "cuda_async", "cuda_best"}  # from 8.0 on
+ASYNC = {
+    "cuda_tile_hand",
+    "cuda_tile_view",
+    "cuda_async",
+    "cuda_best",
+    "cuda_split_k",
+}  # from 8.0 on
 SETTING = Setting(64, 128, 8, 32, 64, 8, 8, 128)
 OPTIONS = {
     "cuda_naive": ({"block": (32, 8)}, {"block": (1, 1)}),
@@ -39,6 +45,7 @@ OPTIONS = {
     "cuda_tile_hand": ({"tile": 16},),
     "cuda_tile_view": ({"tile": 16},),
     "cuda_best": ({"setting": SETTING},),
+    "cuda_split_k": ({"setting": SETTING}, {"setting": SETTING, "padded": True}),
 }
 SHAPES = [(1, 1, 1), (3, 5, 7), (33, 65, 17), (130, 72, 44), (132, 260, 20), (129, 140, 1)]
 needs_nvrtc = pytest.mark.skipif(bool(cuda_cpp.missing()), reason="no NVRTC")
@@ -50,19 +57,18 @@ def operands(twin, shape, dtype, kind="integers"):
 
 
 def kernel_of(twin, dtype="float32", size=512, **options):
-    """Return the CppKernel that a twin launches."""
-    (launch,) = withheld.of(twin.matmul, *operands(twin, (size,) * 3, dtype), **options)
-    return launch.kernel
+    """Return the CppKernel that a twin launches first."""
+    return withheld.of(twin.matmul, *operands(twin, (size,) * 3, dtype), **options)[0].kernel
 
 
 def compiled_by(language, matmul, twin, size=256):
     return language.compiled(matmul, *operands(twin, (size,) * 3, "float32"), (9, 0))
 
 
-def test_every_numba_cuda_rung_of_chapters_4_to_9_has_a_twin():
-    wanted = [r.name for r in LADDER if r.language == NUMBA_CUDA and 4 <= r.chapter <= 9]
+def test_every_rung_in_numba_cuda_has_a_twin():
+    wanted = [r.name for r in LADDER if r.language == NUMBA_CUDA]
     assert [twin.rung.name for twin in TWINS] == wanted
-    assert {path.stem for path in twins.FOLDER.glob("*.cu")} == set(MODULES)
+    assert {path.stem for path in twins.FOLDER.glob("*.cu")} == {*MODULES, "sum_parts"}
     assert len({twin.name for twin in TWINS}) == len(TWINS)
     assert not any(twin.name in {r.name for r in LADDER} for twin in TWINS)
     assert twin_of("triton_best") is None and twin_of(rung("cuda_best")) is BY_NAME["cuda_best"]
@@ -113,6 +119,13 @@ def test_a_twin_follows_the_rung_to_the_kernel_that_fits():
         (launch,) = withheld.of(twin.matmul, *operands(twin, (64, 63, 62), "float32"))
         assert launch.kernel.name == "cuda_thread_tile_2d_kernel"
         assert len(twin.texts()) == 2
+    twin = BY_NAME["cuda_split_k"]
+    options = {"setting": SETTING, "splits": 3}
+    launches = withheld.of(twin.matmul, *operands(twin, (9, 6, 70), "float32"), **options)
+    assert [each.kernel.name for each in launches] == ["cuda_split_k_kernel", "sum_parts_kernel"]
+    assert launches[0].arguments[3:] == (9, 6, 70, 3, 8, 1)
+    assert launches[1].arguments[2:] == (9, 6, 70, 3, 8)
+    assert len(twin.texts()) == 2
     twin = BY_NAME["cuda_article"]
     (launch,) = withheld.of(twin.matmul, *operands(twin, (5, 6, 7), "float32"))
     assert launch.arguments[3:] == (5, 6, 7)
@@ -125,8 +138,8 @@ def test_a_twin_follows_the_rung_to_the_kernel_that_fits():
 )  # fmt: skip
 def test_rung_and_twin_have_the_same_shared_memory_and_widths_of_loads(name):
     twin = BY_NAME[name]
-    (theirs,) = compiled_by(NUMBA_CUDA, twin.rung.matmul, twin)
-    (ours,) = compiled_by(CUDA_CPP, twin.matmul, twin)
+    theirs, *_ = compiled_by(NUMBA_CUDA, twin.rung.matmul, twin)
+    ours, *_ = compiled_by(CUDA_CPP, twin.matmul, twin)
     assert ours.shared_bytes == theirs.shared_bytes
     assert ours.spilled_bytes == theirs.spilled_bytes == 0
     for kind in ("shared loads of 16 bytes", "global loads of 16 bytes", "asynchronous copies"):

@@ -7,7 +7,8 @@
 
 Such a file is complete: nvcc compiles it as it stands. Before NVRTC does, the type after
 `using T =` and the values of constants are replaced by those of a launch. A kernel takes pointers
-to dense matrices, then the ints M, N and K, then other numbers, such as alpha.
+to dense matrices, then the ints M, N and K, then for a tensor of several matrices their number and
+the length of a row, then other numbers, such as alpha.
 
 Nothing says `__restrict__`: a kernel in Numba cannot, and these load from A and B before they store
 to C. int32 is compiled as `unsigned int`, whose sums and products wrap around by definition.
@@ -173,7 +174,7 @@ def twin(launch: withheld.Withheld, text: str) -> CppKernel:
 
 
 def arguments(launch: withheld.Withheld, m: int, n: int, k: int) -> tuple:
-    """Return what the twin of a Numba launch takes: its tensors, M, N and K, and its numbers.
+    """Return what the twin of a Numba launch takes: its tensors, sizes from M, N and K on, numbers.
 
     A Numba kernel's own ints are sizes, which M, N and K replace. Raises ValueError for a tensor
     that is not dense, quoting its strides, and for sizes from LARGEST on.
@@ -189,7 +190,8 @@ def arguments(launch: withheld.Withheld, m: int, n: int, k: int) -> tuple:
         if size >= LARGEST:
             raise ValueError(f"a kernel in CUDA C++ takes sizes below {LARGEST}, got {name}={size}")
     numbers = [x for x in launch.arguments if not hasattr(x, "data_ptr") and type(x) is not int]
-    return (*tensors, *map(np.int32, (m, n, k)), *numbers)
+    more = [size for x in tensors if x.ndim == 3 for size in (x.shape[0], x.shape[2])]
+    return (*tensors, *map(np.int32, (m, n, k, *more)), *numbers)
 
 
 def launch(kernel: CppKernel, grid: tuple, block: tuple, *arguments: Any) -> None:
