@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from stand_in_gpu import stand_in_gpu
+from twins_on_cpu import launcher
 
 from tiled_matmul.__main__ import main
 from tiled_matmul.check import run_checked
@@ -148,27 +149,41 @@ def test_rung_and_twin_have_the_same_shared_memory_and_widths_of_loads(name):
     assert ours.count(kind, "whole") == theirs.count(kind, "whole")
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", BY_NAME)
-def test_a_twin_is_right(name):
-    twin = BY_NAME[name]
+def check_products(twin):
+    """Check a twin's products: ragged, in all dtypes, with options, and from odd addresses."""
     for dtype, shape in itertools.product(twin.dtypes, SHAPES):
         a, b = operands(twin, shape, dtype, Problem(*shape, dtype).kind)
         run_checked(twin.matmul, a, b)
         run_checked(twin.matmul, a, b)  # by the plan
-    for options in OPTIONS.get(name, ()):
-        for shape in SHAPES:
-            run_checked(twin.matmul, *operands(twin, shape, "float32"), **options)
+    for options, shape in itertools.product(OPTIONS.get(twin.rung.name, ()), SHAPES):
+        run_checked(twin.matmul, *operands(twin, shape, "float32"), **options)
+    if twin.layout == "nn":
+        given = operands(twin, (36, 40, 44), "float32")
+        run_checked(
+            twin.matmul, *(torch.cat([x[0, :1], x.flatten()])[1:].view(x.shape) for x in given)
+        )
+    if twin.rung.name == "cuda_split_k":
+        for shape, padded in itertools.product([(70, 301, 100), (33, 64, 47)], (None, True)):
+            given = operands(twin, shape, "float32")
+            run_checked(twin.matmul, *given, setting=SETTING, splits=3, padded=padded)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_twin_is_right(name):
+    twin = BY_NAME[name]
+    check_products(twin)
     a, b = operands(twin, (40, 32, 24), "float32")
     assert torch.equal(twin.matmul(a, b), twin.rung.matmul(a, b))
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", ["cuda_vectorised", "cuda_unrolled", "cuda_async", "cuda_best"])
-def test_operands_that_begin_anywhere_are_multiplied(name):
-    a, b = operands(BY_NAME[name], (36, 40, 44), "float32")
-    shifted = [torch.cat([x.new_zeros(1), x.flatten()])[1:].view(x.shape) for x in (a, b)]
-    run_checked(BY_NAME[name].matmul, *shifted)
+@pytest.mark.long
+@pytest.mark.skipif(select().on_gpu, reason="a GPU is here")
+@pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_twin_compiled_for_the_cpu_is_right(name, monkeypatch, tmp_path):
+    monkeypatch.setattr(cuda_cpp, "launch", launcher(tmp_path))
+    check_products(BY_NAME[name])
 
 
 def refusal(matmul, *args, **options):
