@@ -1,7 +1,9 @@
 """The twins of the rungs in CUDA C++: complete, the same in structure, right, and refused alike."""
 
+import ctypes
 import itertools
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -226,6 +228,17 @@ def test_matrices_that_are_not_dense_and_sizes_beyond_an_int_are_refused():
     with pytest.raises(ValueError, match=f"below {2**31 - 2**16}, got K={2**31}"):
         cuda_cpp.arguments(launch, 4, 4, 2**31)
     assert cuda_cpp.arguments(launch, 4, 5, 6)[3:] == (np.int32(4), np.int32(5), np.int32(6))
+
+
+def test_a_launch_passes_addresses_ints_and_an_alpha_of_the_type_of_c():
+    a, b = operands(BY_NAME["cuda_best"], (4, 8, 4), "float32")
+    code = SimpleNamespace(function=None, module=None, gpu=0)
+    (launch,) = withheld.of(BY_NAME["cuda_best"].matmul, a, b)
+    made = cuda_cpp.PlainLaunch(code, launch.grid, launch.block, launch.arguments)
+    assert made.slots == [0, 1, 2]
+    kinds = [ctypes.c_int64] * 3 + [ctypes.c_int] * 3 + [ctypes.c_float]
+    assert [type(value) for value in made.values] == kinds
+    assert [value.value for value in made.values[3:]] == [4, 8, 4, 1]
 
 
 TEXT = "using T = float;\nconstexpr int A = 2, B = A * 2;  // both\nconstexpr bool C = true;\n"

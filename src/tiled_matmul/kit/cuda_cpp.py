@@ -27,6 +27,7 @@ import numpy as np
 
 from tiled_matmul.kit import plans, withheld
 from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.machine_code import Code, Launch
 from tiled_matmul.microscope.cuda.kernel import watched
 
 TYPES = {"float32": "float", "float64": "double", "int32": "unsigned int"}
@@ -194,6 +195,16 @@ def arguments(launch: withheld.Withheld, m: int, n: int, k: int) -> tuple:
     return (*tensors, *map(np.int32, (m, n, k, *more)), *numbers)
 
 
+class PlainLaunch(Launch):
+    """A launch of a kernel in C++, which receives of a tensor its address alone."""
+
+    def __init__(self, code: Code, grid: tuple, block: tuple, arguments: Sequence) -> None:
+        tensors = [hasattr(x, "data_ptr") for x in arguments]
+        pairs = zip(arguments, tensors, strict=True)
+        super().__init__(code, grid, block, [np.int64(0) if is_one else x for x, is_one in pairs])
+        self.slots = [number for number, is_one in enumerate(tensors) if is_one]
+
+
 def launch(kernel: CppKernel, grid: tuple, block: tuple, *arguments: Any) -> None:
     """Launch a kernel on torch tensors and numpy numbers, on torch's current stream.
 
@@ -208,8 +219,6 @@ def launch(kernel: CppKernel, grid: tuple, block: tuple, *arguments: Any) -> Non
         raise ValueError(f"{kernel.name} in CUDA C++ runs on the GPU, where nothing traces it")
     import torch
 
-    from tiled_matmul.kit.machine_code import PlainLaunch
-
     made = PlainLaunch(_code(kernel, torch.cuda.current_device()), grid, block, arguments)
     addresses = [x.data_ptr() for x in arguments if hasattr(x, "data_ptr")]
     made.begin(addresses, torch.cuda.current_stream().cuda_stream)
@@ -220,8 +229,6 @@ def launch(kernel: CppKernel, grid: tuple, block: tuple, *arguments: Any) -> Non
 def _code(kernel: CppKernel, gpu: int) -> Any:
     """Return a kernel's code on a GPU, which is the current one."""
     import torch
-
-    from tiled_matmul.kit.machine_code import Code
 
     return Code(kernel.cubin(torch.cuda.get_device_capability(gpu)), gpu)
 
