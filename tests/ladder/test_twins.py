@@ -1,12 +1,15 @@
 """The twins of the rungs in CUDA C++: complete, the same in structure, right, and refused alike."""
 
+import ctypes
 import itertools
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from stand_in_gpu import stand_in_gpu
+from twins_on_cpu import launcher
 
 from tiled_matmul.__main__ import main
 from tiled_matmul.check import run_checked
@@ -26,7 +29,13 @@ BY_NAME = {twin.rung.name: twin for twin in TWINS}
 MODULES = {twin.rung.module: twin for twin in TWINS}
 PLACE = "cuda" if select().on_gpu else "cpu"
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)]
-ASYNC = {"cuda_tile_hand", "cuda_tile_view", "cuda_async", "cuda_best"}  # from 8.0 on
+ASYNC = {
+    "cuda_tile_hand",
+    "cuda_tile_view",
+    "cuda_async",
+    "cuda_best",
+    "cuda_split_k",
+}  # from 8.0 on
 SETTING = Setting(64, 128, 8, 32, 64, 8, 8, 128)
 OPTIONS = {
     "cuda_naive": ({"block": (32, 8)}, {"block": (1, 1)}),
@@ -39,6 +48,7 @@ OPTIONS = {
     "cuda_tile_hand": ({"tile": 16},),
     "cuda_tile_view": ({"tile": 16},),
     "cuda_best": ({"setting": SETTING},),
+    "cuda_split_k": ({"setting": SETTING}, {"setting": SETTING, "padded": True}),
 }
 SHAPES = [(1, 1, 1), (3, 5, 7), (33, 65, 17), (130, 72, 44), (132, 260, 20), (129, 140, 1)]
 needs_nvrtc = pytest.mark.skipif(bool(cuda_cpp.missing()), reason="no NVRTC")
@@ -50,19 +60,18 @@ def operands(twin, shape, dtype, kind="integers"):
 
 
 def kernel_of(twin, dtype="float32", size=512, **options):
-    """Return the CppKernel that a twin launches."""
-    (launch,) = withheld.of(twin.matmul, *operands(twin, (size,) * 3, dtype), **options)
-    return launch.kernel
+    """Return the CppKernel that a twin launches first."""
+    return withheld.of(twin.matmul, *operands(twin, (size,) * 3, dtype), **options)[0].kernel
 
 
 def compiled_by(language, matmul, twin, size=256):
     return language.compiled(matmul, *operands(twin, (size,) * 3, "float32"), (9, 0))
 
 
-def test_every_numba_cuda_rung_of_chapters_4_to_9_has_a_twin():
-    wanted = [r.name for r in LADDER if r.language == NUMBA_CUDA and 4 <= r.chapter <= 9]
+def test_every_rung_in_numba_cuda_has_a_twin():
+    wanted = [r.name for r in LADDER if r.language == NUMBA_CUDA]
     assert [twin.rung.name for twin in TWINS] == wanted
-    assert {path.stem for path in twins.FOLDER.glob("*.cu")} == set(MODULES)
+    assert {path.stem for path in twins.FOLDER.glob("*.cu")} == {*MODULES, "sum_parts"}
     assert len({twin.name for twin in TWINS}) == len(TWINS)
     assert not any(twin.name in {r.name for r in LADDER} for twin in TWINS)
     assert twin_of("triton_best") is None and twin_of(rung("cuda_best")) is BY_NAME["cuda_best"]
@@ -113,6 +122,13 @@ def test_a_twin_follows_the_rung_to_the_kernel_that_fits():
         (launch,) = withheld.of(twin.matmul, *operands(twin, (64, 63, 62), "float32"))
         assert launch.kernel.name == "cuda_thread_tile_2d_kernel"
         assert len(twin.texts()) == 2
+    twin = BY_NAME["cuda_split_k"]
+    options = {"setting": SETTING, "splits": 3}
+    launches = withheld.of(twin.matmul, *operands(twin, (9, 6, 70), "float32"), **options)
+    assert [each.kernel.name for each in launches] == ["cuda_split_k_kernel", "sum_parts_kernel"]
+    assert launches[0].arguments[3:] == (9, 6, 70, 3, 8, 1)
+    assert launches[1].arguments[2:] == (9, 6, 70, 3, 8)
+    assert len(twin.texts()) == 2
     twin = BY_NAME["cuda_article"]
     (launch,) = withheld.of(twin.matmul, *operands(twin, (5, 6, 7), "float32"))
     assert launch.arguments[3:] == (5, 6, 7)
@@ -125,8 +141,8 @@ def test_a_twin_follows_the_rung_to_the_kernel_that_fits():
 )  # fmt: skip
 def test_rung_and_twin_have_the_same_shared_memory_and_widths_of_loads(name):
     twin = BY_NAME[name]
-    (theirs,) = compiled_by(NUMBA_CUDA, twin.rung.matmul, twin)
-    (ours,) = compiled_by(CUDA_CPP, twin.matmul, twin)
+    theirs, *_ = compiled_by(NUMBA_CUDA, twin.rung.matmul, twin)
+    ours, *_ = compiled_by(CUDA_CPP, twin.matmul, twin)
     assert ours.shared_bytes == theirs.shared_bytes
     assert ours.spilled_bytes == theirs.spilled_bytes == 0
     for kind in ("shared loads of 16 bytes", "global loads of 16 bytes", "asynchronous copies"):
@@ -135,27 +151,41 @@ def test_rung_and_twin_have_the_same_shared_memory_and_widths_of_loads(name):
     assert ours.count(kind, "whole") == theirs.count(kind, "whole")
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", BY_NAME)
-def test_a_twin_is_right(name):
-    twin = BY_NAME[name]
+def check_products(twin):
+    """Check a twin's products: ragged, in all dtypes, with options, and from odd addresses."""
     for dtype, shape in itertools.product(twin.dtypes, SHAPES):
         a, b = operands(twin, shape, dtype, Problem(*shape, dtype).kind)
         run_checked(twin.matmul, a, b)
         run_checked(twin.matmul, a, b)  # by the plan
-    for options in OPTIONS.get(name, ()):
-        for shape in SHAPES:
-            run_checked(twin.matmul, *operands(twin, shape, "float32"), **options)
+    for options, shape in itertools.product(OPTIONS.get(twin.rung.name, ()), SHAPES):
+        run_checked(twin.matmul, *operands(twin, shape, "float32"), **options)
+    if twin.layout == "nn":
+        given = operands(twin, (36, 40, 44), "float32")
+        run_checked(
+            twin.matmul, *(torch.cat([x[0, :1], x.flatten()])[1:].view(x.shape) for x in given)
+        )
+    if twin.rung.name == "cuda_split_k":
+        for shape, padded in itertools.product([(70, 301, 100), (33, 64, 47)], (None, True)):
+            given = operands(twin, shape, "float32")
+            run_checked(twin.matmul, *given, setting=SETTING, splits=3, padded=padded)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_twin_is_right(name):
+    twin = BY_NAME[name]
+    check_products(twin)
     a, b = operands(twin, (40, 32, 24), "float32")
     assert torch.equal(twin.matmul(a, b), twin.rung.matmul(a, b))
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", ["cuda_vectorised", "cuda_unrolled", "cuda_async", "cuda_best"])
-def test_operands_that_begin_anywhere_are_multiplied(name):
-    a, b = operands(BY_NAME[name], (36, 40, 44), "float32")
-    shifted = [torch.cat([x.new_zeros(1), x.flatten()])[1:].view(x.shape) for x in (a, b)]
-    run_checked(BY_NAME[name].matmul, *shifted)
+@pytest.mark.long
+@pytest.mark.skipif(select().on_gpu, reason="a GPU is here")
+@pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_twin_compiled_for_the_cpu_is_right(name, monkeypatch, tmp_path):
+    monkeypatch.setattr(cuda_cpp, "launch", launcher(tmp_path))
+    check_products(BY_NAME[name])
 
 
 def refusal(matmul, *args, **options):
@@ -198,6 +228,17 @@ def test_matrices_that_are_not_dense_and_sizes_beyond_an_int_are_refused():
     with pytest.raises(ValueError, match=f"below {2**31 - 2**16}, got K={2**31}"):
         cuda_cpp.arguments(launch, 4, 4, 2**31)
     assert cuda_cpp.arguments(launch, 4, 5, 6)[3:] == (np.int32(4), np.int32(5), np.int32(6))
+
+
+def test_a_launch_passes_addresses_ints_and_an_alpha_of_the_type_of_c():
+    a, b = operands(BY_NAME["cuda_best"], (4, 8, 4), "float32")
+    code = SimpleNamespace(function=None, module=None, gpu=0)
+    (launch,) = withheld.of(BY_NAME["cuda_best"].matmul, a, b)
+    made = cuda_cpp.PlainLaunch(code, launch.grid, launch.block, launch.arguments)
+    assert made.slots == [0, 1, 2]
+    kinds = [ctypes.c_int64] * 3 + [ctypes.c_int] * 3 + [ctypes.c_float]
+    assert [type(value) for value in made.values] == kinds
+    assert [value.value for value in made.values[3:]] == [4, 8, 4, 1]
 
 
 TEXT = "using T = float;\nconstexpr int A = 2, B = A * 2;  // both\nconstexpr bool C = true;\n"

@@ -7,7 +7,8 @@
 
 Such a file is complete: nvcc compiles it as it stands. Before NVRTC does, the type after
 `using T =` and the values of constants are replaced by those of a launch. A kernel takes pointers
-to dense matrices, then the ints M, N and K, then other numbers, such as alpha.
+to dense matrices, then the ints M, N and K, then for a tensor of several matrices their number and
+the length of a row, then other numbers, such as alpha.
 
 Nothing says `__restrict__`: a kernel in Numba cannot, and these load from A and B before they store
 to C. int32 is compiled as `unsigned int`, whose sums and products wrap around by definition.
@@ -26,6 +27,7 @@ import numpy as np
 
 from tiled_matmul.kit import plans, withheld
 from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.machine_code import Code, Launch
 from tiled_matmul.microscope.cuda.kernel import watched
 
 TYPES = {"float32": "float", "float64": "double", "int32": "unsigned int"}
@@ -173,7 +175,7 @@ def twin(launch: withheld.Withheld, text: str) -> CppKernel:
 
 
 def arguments(launch: withheld.Withheld, m: int, n: int, k: int) -> tuple:
-    """Return what the twin of a Numba launch takes: its tensors, M, N and K, and its numbers.
+    """Return what the twin of a Numba launch takes: its tensors, sizes from M, N and K on, numbers.
 
     A Numba kernel's own ints are sizes, which M, N and K replace. Raises ValueError for a tensor
     that is not dense, quoting its strides, and for sizes from LARGEST on.
@@ -189,7 +191,18 @@ def arguments(launch: withheld.Withheld, m: int, n: int, k: int) -> tuple:
         if size >= LARGEST:
             raise ValueError(f"a kernel in CUDA C++ takes sizes below {LARGEST}, got {name}={size}")
     numbers = [x for x in launch.arguments if not hasattr(x, "data_ptr") and type(x) is not int]
-    return (*tensors, *map(np.int32, (m, n, k)), *numbers)
+    more = [size for x in tensors if x.ndim == 3 for size in (x.shape[0], x.shape[2])]
+    return (*tensors, *map(np.int32, (m, n, k, *more)), *numbers)
+
+
+class PlainLaunch(Launch):
+    """A launch of a kernel in C++, which receives of a tensor its address alone."""
+
+    def __init__(self, code: Code, grid: tuple, block: tuple, arguments: Sequence) -> None:
+        tensors = [hasattr(x, "data_ptr") for x in arguments]
+        pairs = zip(arguments, tensors, strict=True)
+        super().__init__(code, grid, block, [np.int64(0) if is_one else x for x, is_one in pairs])
+        self.slots = [number for number, is_one in enumerate(tensors) if is_one]
 
 
 def launch(kernel: CppKernel, grid: tuple, block: tuple, *arguments: Any) -> None:
@@ -206,8 +219,6 @@ def launch(kernel: CppKernel, grid: tuple, block: tuple, *arguments: Any) -> Non
         raise ValueError(f"{kernel.name} in CUDA C++ runs on the GPU, where nothing traces it")
     import torch
 
-    from tiled_matmul.kit.machine_code import PlainLaunch
-
     made = PlainLaunch(_code(kernel, torch.cuda.current_device()), grid, block, arguments)
     addresses = [x.data_ptr() for x in arguments if hasattr(x, "data_ptr")]
     made.begin(addresses, torch.cuda.current_stream().cuda_stream)
@@ -218,8 +229,6 @@ def launch(kernel: CppKernel, grid: tuple, block: tuple, *arguments: Any) -> Non
 def _code(kernel: CppKernel, gpu: int) -> Any:
     """Return a kernel's code on a GPU, which is the current one."""
     import torch
-
-    from tiled_matmul.kit.machine_code import Code
 
     return Code(kernel.cubin(torch.cuda.get_device_capability(gpu)), gpu)
 

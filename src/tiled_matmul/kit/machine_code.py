@@ -112,19 +112,15 @@ class Launch:
         self.values: list = []
         self.slots: list[int] = []
         for x in arguments:
-            if hasattr(x, "data_ptr"):
-                self.add(x)
-            else:
+            if not hasattr(x, "data_ptr"):
                 self.values.append(_number(x))
+                continue
+            step = x.element_size()
+            strides = [step * stride for stride in x.stride()]
+            self.slots.append(len(self.values) + 4)
+            numbers = (0, 0, x.numel(), step, 0, *x.shape, *strides)
+            self.values += map(ctypes.c_int64, numbers)
         self.places = [ctypes.addressof(value) for value in self.values]
-
-    def add(self, tensor: Any) -> None:
-        """Append what the kernel receives for a tensor, and the slot of its address."""
-        step = tensor.element_size()
-        strides = [step * stride for stride in tensor.stride()]
-        self.slots.append(len(self.values) + 4)
-        numbers = (0, 0, tensor.numel(), step, 0, *tensor.shape, *strides)
-        self.values += map(ctypes.c_int64, numbers)
 
     def begin(self, addresses: Sequence[int], stream: int) -> None:
         """Launch with these addresses, on a stream of the current GPU."""
@@ -149,14 +145,6 @@ class Launch:
             begin([tensors[number].data_ptr() for number in numbers], stream)
 
         return step
-
-
-class PlainLaunch(Launch):
-    """A launch of a kernel in C++, which receives of a tensor its address alone."""
-
-    def add(self, tensor: Any) -> None:
-        self.slots.append(len(self.values))
-        self.values.append(ctypes.c_int64(0))
 
 
 def _number(x: Any) -> Any:

@@ -232,10 +232,7 @@ LAYER: tuple[Rung, ...] = (
             dtype="bfloat16"),
 )
 # fmt: on
-TWINNED = range(4, 10)  # the chapters on Numba CUDA
-TWINS: tuple[Twin, ...] = tuple(
-    Twin(each) for each in LADDER if each.language == NUMBA_CUDA and each.chapter in TWINNED
-)
+TWINS: tuple[Twin, ...] = tuple(Twin(each) for each in LADDER if each.language == NUMBA_CUDA)
 
 
 def twin_of(rung: Rung | str) -> Twin | None:

@@ -180,7 +180,7 @@ def of_rung(rung: Any, host: bool = False, sources: Sources | None = None) -> st
     That of a Twin is of its rung, and of the texts in CUDA C++ that it may launch.
     """
     if hasattr(rung, "texts"):
-        compiler = (sources or _here()).reached([COMPILER], () if host else HOST_ONLY)
+        compiler = (sources or _here()).reached([COMPILER], HOST_ONLY)
         return digest([of_rung(rung.rung, host, sources), *rung.texts(), *compiler])
     home, _, kernel = (rung.kernel_name or f"{rung.module}_kernel").rpartition(".")
     starts = [(f"ladder.{rung.module}", LAUNCHER), (f"ladder.{home or rung.module}", kernel)]

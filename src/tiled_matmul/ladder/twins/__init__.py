@@ -1,4 +1,4 @@
-"""Run: the rungs of chapters 4 to 9 once more, in CUDA C++: what the language costs or saves.
+"""Run: the rungs in Numba CUDA once more, in CUDA C++: what the language costs or saves.
 
 A twin is a file here for each kernel of the ladder, line by line the same algorithm: the same
 mapping of threads, guards, tiles in shared memory and widths of loads, and `#pragma unroll` where
@@ -18,6 +18,7 @@ from typing import Any
 from tiled_matmul.languages import CUDA_CPP, Language
 
 FOLDER = Path(__file__).parent
+KERNEL = re.compile(r"^def (\w+)_kernel\(", re.M)
 IMPORT = re.compile(r"^from tiled_matmul\.ladder(?:\.(\w+))? import (\w+)$", re.M)
 
 
@@ -83,9 +84,11 @@ class Twin:
         A rung whose module imports that of another launches the other's kernel where its own does
         not fit.
         """
-        imported = IMPORT.findall(self.rung.source.read_text(encoding="utf-8"))
-        modules = [self.rung.module, *(module or names for module, names in imported)]
-        return [text_of(module) for module in modules]
+        own = self.rung.source
+        imported = IMPORT.findall(own.read_text(encoding="utf-8"))
+        below = [next(own.parent.glob(f"ch*_{module or name}.py")) for module, name in imported]
+        files = [path.read_text(encoding="utf-8") for path in (own, *below)]
+        return [text_of(kernel) for file in files for kernel in KERNEL.findall(file)]
 
     @property
     def available(self) -> bool:
@@ -105,11 +108,11 @@ def name_of(rung: str) -> str:
     return f"{rung} in {CUDA_CPP.title}"
 
 
-def text_of(module: str) -> str:
-    """Return the text of the twin of a module's kernel. Raises ValueError if there is none."""
-    path = FOLDER / f"{module}.cu"
+def text_of(kernel: str) -> str:
+    """Return the text of a kernel, whose name is without "_kernel". Raises ValueError for none."""
+    path = FOLDER / f"{kernel}.cu"
     if not path.is_file():
-        raise ValueError(f"{module} has no twin in {CUDA_CPP.title}: {path} is missing")
+        raise ValueError(f"{kernel} has no twin in {CUDA_CPP.title}: {path} is missing")
     return path.read_text(encoding="utf-8")
 
 
@@ -125,8 +128,8 @@ def _multiply(rung: Any, a: Any, b: Any, out: Any = None, **options: Any) -> Any
         out = rung.matmul(a, b, out, **options)
     sizes = a.shape[0], b.shape[1], a.shape[1]
     for each in launches:
-        module = each.kernel.py_func.__module__.rpartition(".")[2]
-        kernel = cuda_cpp.twin(each, text_of(module))
+        name = each.kernel.py_func.__name__.removesuffix("_kernel")
+        kernel = cuda_cpp.twin(each, text_of(name))
         given = cuda_cpp.arguments(each, *sizes)
         cuda_cpp.launch(kernel, each.grid, each.block, *given)
     return out
