@@ -176,7 +176,7 @@ def test_it_compiles_without_a_gpu_and_keeps_its_sums_in_registers(cc, wide):
     for each in made.values():
         assert each.spilled_bytes <= (0 if wide == 4 else 96), each
         if wide == 4 and cc == (9, 0):  # where the settings were measured
-            assert each.same_bank == 0, each
+            assert each.same_bank <= 1, each
 
 
 @pytest.mark.gpu

@@ -6,9 +6,9 @@ import linecache
 from importlib import import_module
 
 import pytest
-from numba import cuda
 
-from tiled_matmul.kit.unroll import unroll, unrolled
+from tiled_matmul.kit.constants import compiled_as
+from tiled_matmul.kit.unroll import unroll
 from tiled_matmul.ladder import LADDER
 from tiled_matmul.languages import NUMBA_CUDA
 from tiled_matmul.microscope.cuda import watch
@@ -64,7 +64,7 @@ def without(kernel, number):
     space = {**written.__globals__, "unroll": unroll}
     exec(compile("".join(lines), file, "exec"), space)
     made = space[written.__name__]
-    return cuda.jit(unrolled(made) if written is not kernel.py_func else made)
+    return compiled_as(kernel, made)
 
 
 def planted():

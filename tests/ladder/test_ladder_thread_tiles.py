@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numba import int32, int64, uint32
 
 from tiled_matmul.check import MatmulError, run_checked
 from tiled_matmul.kit.backend import select
@@ -78,12 +77,6 @@ def test_all_tiles_of_a_thread_give_the_same_product(size):
     rows, columns = size
     a, b = inputs("67x70x9")
     run_checked(cuda_thread_tile_2d.matmul, a, b, rows=rows, columns=columns)
-
-
-@pytest.mark.parametrize("index", [int64, int32, uint32])
-@pytest.mark.sample(4)
-def test_all_index_types_give_the_same_product(index):
-    run_checked(cuda_thread_tile_2d.matmul, *inputs("7x9x5"), index=index)
 
 
 @pytest.mark.parametrize(

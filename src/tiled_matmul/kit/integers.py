@@ -73,19 +73,18 @@ def _whole(typingctx, number):
 
 
 @intrinsic
-def _size(typingctx, array, axis):
-    """Return array.shape[axis], a constant: in 32 bits if the array has several axes."""
-    if not isinstance(axis, types.IntegerLiteral):
-        raise TypingError(f"an axis is a constant, got {axis}")
-    to = types.uint32 if array.ndim > 1 else types.uint64
+def _size(typingctx, shape, axis):
+    """Return shape[axis], for a constant axis: in 32 bits if there are several axes."""
+    if not isinstance(shape, types.BaseTuple) or not isinstance(axis, types.IntegerLiteral):
+        raise TypingError(f"a size is shape[axis], with a constant axis, got {shape} and {axis}")
+    to = types.uint32 if len(shape) > 1 else types.uint64
     number = axis.literal_value
 
     def generate(context, builder, signature, arguments):
-        view = context.make_array(array)(context, builder, arguments[0])
-        size = cgutils.unpack_tuple(builder, view.shape, array.ndim)[number]
-        return builder.trunc(size, I32) if array.ndim > 1 else size
+        size = builder.extract_value(arguments[0], number)
+        return context.cast(builder, size, shape[number], to)
 
-    return to(array, axis), generate
+    return to(shape, axis), generate
 
 
 def _in_32_bits(operation: Callable, instruction: str, flags: tuple[str, ...] | None) -> Callable:
@@ -171,7 +170,7 @@ class _Writer(ast.NodeTransformer):
         if isinstance(of, ast.Subscript) and getattr(of.value, "attr", "") in ("shape", "strides"):
             if of.value.attr == "strides" or not isinstance(of.slice, ast.Constant):
                 return node
-            return ast.copy_location(_call("_size", of.value.value, of.slice), node)
+            return ast.copy_location(_call("_size", of.value, of.slice), node)
         if number is None and not isinstance(of, ast.Attribute):
             return ast.copy_location(_call("_whole", self.visit(node.args[0])), node)
         if number is not None and number > MAX_SIZE:

@@ -14,6 +14,7 @@ from tiled_matmul.kit.intrinsics import commit_copies, wait_copies
 from tiled_matmul.kit.launch import covering_grid, launch, need_capability
 from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.tile_view import copy_tile_async, tile
+from tiled_matmul.kit.unsigned import unsigned
 
 TILE = 32
 DTYPES = ("float32", "float64", "int32")
@@ -21,6 +22,7 @@ MAX_TILE = 32  # TILE² threads are a block
 
 
 @cuda.jit
+@unsigned
 def cuda_tile_view_kernel(a, b, c):
     a_tile = cuda.shared.array((TILE, TILE), a.dtype)
     b_tile = cuda.shared.array((TILE, TILE), b.dtype)
