@@ -184,7 +184,7 @@ def roofline(
     flat = model.peak_tflops(peak)
     ax.text(right, flat * 1.15, f"{flat:.3g} TFLOP/s", ha="right", va="bottom")
     slope = f"{peak.bandwidth_gbps / 1000:.3g} TB/s"
-    ax.text(0.85, 1.25 * model.attainable_tflops(1, peak), slope, ha="right", va="bottom")
+    ax.text(4.2, 1.25 * model.attainable_tflops(5, peak), slope, ha="right", va="bottom")
     above = []
     for (name, low, high, tflops), color in zip(spans, (style.A, style.B, style.C), strict=False):
         ax.plot([low, high], [tflops, tflops], color=color, lw=1.2, ls=":")
