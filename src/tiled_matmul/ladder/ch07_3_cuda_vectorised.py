@@ -46,7 +46,7 @@ def cuda_vectorised_kernel(a, b, c):
             acc[i, j] = zero
     for start in range(0, K, TILE_K):
         a_four, b_four = (zero, zero, zero, zero), (zero, zero, zero, zero)
-        if top + a_row < M and start + a_col < K:  # K is a multiple of 4: all of the four, or none
+        if top + a_row < M and start + a_col < K:  # K is a multiple of 4: all or none
             a_four = load4(a, (top + a_row, start + a_col))
         if start + b_row < K and left + b_col < N:
             b_four = load4(b, (start + b_row, left + b_col))
