@@ -148,9 +148,9 @@ def test_a_multiply_add_of_the_simple_kernels_takes_few_instructions():
     }
     of = found({name: (kernel, *made) for name, kernel in kernels.items()})
     each = {name: one.inner.total() / one.count("multiply-adds") for name, one in of.items()}
-    # 2 loads, an IMAD.WIDE, an FFMA, and the loop: CUDA C has 4.38, 3.75 and 2.85.
+    # 2 loads, an IMAD.WIDE, an FFMA, and the loop: CUDA C has 4.38, 3.75 and 2.94.
     assert each["naive"] < 4.5 and each["coalesced"] < 4.5 and each["edited"] < 4.5
-    assert each["shared 16"] < 4.0 and each["shared 32"] < 3.2
+    assert each["shared 16"] < 4.2 and each["shared 32"] < 3.3
     assert each["signed"] > 20
     one = of["coalesced"]
     assert one.count("multiply-adds") == 16 and one.inner["IMAD.WIDE"] == 16

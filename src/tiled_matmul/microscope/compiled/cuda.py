@@ -415,7 +415,7 @@ def read(name: str, cc: tuple[int, int], usage: str, listing: str) -> Compiled:
             loops.append((int(target[1], 16), address))
 
     def within(loop: tuple[int, int]) -> Counter:
-        return Counter(opcode for address, opcode, _ in lines if loop[0] <= address <= loop[1])
+        return Counter(_name(*line) for at, *line in lines if loop[0] <= at <= loop[1])
 
     def products(loop: tuple[int, int]) -> int:
         return sum(n for o, n in within(loop).items() if re.match(OPCODES["multiply-adds"], o))
@@ -434,9 +434,14 @@ def read(name: str, cc: tuple[int, int], usage: str, listing: str) -> Compiled:
         same_bank = sum(each.waits for each in register_operands(loop))
         outer = [o for o in loops if o[0] <= best[0] and best[1] <= o[1]]
         around = within(max(outer, key=lambda o: o[1] - o[0])) - inner
-    whole = Counter(opcode for _, opcode, _ in lines)
+    whole = Counter(_name(*line) for _, *line in lines)
     own = max(0, shared - (SYSTEM_SHARED if cc >= (9, 0) else 0))
     return Compiled(name, cc, registers, stack + local, own, whole, inner, around, same_bank, loop)
+
+
+def _name(opcode: str, operands: str) -> str:
+    """Return the name of an instruction: one that adds a constant to 0 · 0 moves it."""
+    return "MOV" if opcode.startswith("HFMA2") and "-RZ, RZ" in operands else opcode
 
 
 OPERAND = re.compile(r"[-|~!]*R(\d+)\|?(\.reuse)?$")
