@@ -298,6 +298,18 @@ def test_a_text_that_is_missing_or_lacks_a_constant_is_a_fault(tmp_path, monkeyp
     fingerprint.of.cache_clear()
 
 
+def test_the_text_of_a_twin_can_be_edited():
+    twin = BY_NAME["cuda_coalesced"]
+    given = operands(twin, (4, 4, 4), "float32")
+    (launch,) = withheld.of(twins.edited(twin, ("(int k", "(long k"), ("k++", "++k")), *given)
+    assert launch.kernel.text == twin.text.replace("(int k", "(long k").replace("k++", "++k")
+    assert launch.arguments[:2] == given and launch.arguments[3:] == (4, 4, 4)
+    (launch,) = withheld.of(twin.matmul, *given)
+    assert launch.kernel.text == twin.text
+    with pytest.raises(ValueError, match="'long' is not in the text of cuda_coalesced in CUDA C"):
+        twins.edited(twin, ("long", "int"))
+
+
 @needs_nvrtc
 def test_what_nvrtc_rejects_is_told_with_its_log():
     kernel = kernel_of(BY_NAME["cuda_naive"])
