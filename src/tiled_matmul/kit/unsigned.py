@@ -16,8 +16,9 @@ CUDA C with `unsigned int`:
 * Integer constants, thread and block indices, the ends of a `range` or `unroll` and the sizes of an
   array with several axes have 32 bits and no sign. So has what `+`, `-`, `*`, `//` and `%` make of
   two of them.
-* A sum or a product must stay below 2³², and each size of an array with several axes below 2³¹. A
-  launch checks the sizes; nothing checks the sums. A difference below zero wraps around.
+* A sum or a product must stay below 2³¹, which the compiler takes for granted, as in C with `int`;
+  a difference below zero wraps around modulo 2³². Nothing checks them.
+* Each size of an array with several axes must be below 2³¹. `kit.launch.launch` checks that.
 * `for k in range(…)` is compiled as a loop that counts, as C's `for (k = 0; k < n; k++)` is.
 
 Wider numbers stay wide: an array's `.size`, the size of an array with one axis, an integer argument
@@ -25,8 +26,8 @@ and an element of an array with more than 32 bits make a result of 64 bits. An a
 so a matrix may have more than 2³¹ elements. Types do not change of shapes of shared and local
 arrays, of constants that are a whole index or argument, and of exponents.
 
-The interpreter runs the kernel as written, with integers that have no sign and 64 bits, so a sum
-beyond 2³² wraps around on a GPU only. How the compiler gets these integers: `kit.integers`.
+The interpreter runs the kernel as written, with integers that have no sign and 64 bits, so it does
+not show a sum that is too large. How the compiler gets these integers: `kit.integers`.
 """
 
 from __future__ import annotations
