@@ -10,8 +10,8 @@
 
 Numba computes indices with Python's integers: 64 bits and a sign. A negative index counts from the
 end, so Numba tests the sign of each index. And `for k in range(…)` runs Python's iterator, through
-which the compiler does not see how k grows. Under `@unsigned` a kernel means what it would mean in
-CUDA C with `unsigned int`:
+which the compiler does not see how k grows. Under `@unsigned` the integers of a kernel are as in
+CUDA C:
 
 * Integer constants, thread and block indices, the ends of a `range` or `unroll` and the sizes of an
   array with several axes have 32 bits and no sign. So has what `+`, `-`, `*`, `//` and `%` make of
