@@ -32,7 +32,7 @@ NAMES = {
     "measure.claims": "claim claims_table",
     "measure.sizes": "compare measure",
     "measure.under_load": "under_load",
-    "microscope.compiled.cuda": "Compiled register_operands try_compiled",
+    "microscope.compiled.cuda": "Compiled NoCompiler register_operands try_compiled",
     "microscope.compiled.lines": "by_line",
     "microscope.compiled.triton": "NotCompiled tile_codes",
     "microscope.cuda": "trace watch",

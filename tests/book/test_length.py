@@ -27,6 +27,7 @@ def page(*parts):
 
 JITTED = "import torch\n\n@cuda.jit(fastmath=True)\ndef f(a):\n\n    a[0] = 1\n\nf[1, 1](a)"
 LISTING = shown("- a\n\n+ b", '<div class="highlight"><pre>- a</pre></div>')
+FOLDED = shown("x" * 99, f"<details><summary>A twin</summary>{LISTING.data['text/html']}</details>")
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,7 @@ LISTING = shown("- a\n\n+ b", '<div class="highlight"><pre>- a</pre></div>')
         (code("changes(f, g)", outputs=[LISTING]), 3, 2),
         (code("changes(f, g)", "hide-input", outputs=[LISTING]), 2, 2),
         (code("changes(f, g)", "hide-output", outputs=[LISTING]), 1, 0),
+        (code("show_twin(f)", outputs=[FOLDED]), 1, 0),
     ],
 )
 def test_lines_of_code_that_one_sees_and_those_that_teach(cell, lines, teaching):
@@ -67,7 +69,7 @@ def test_verdicts_and_the_longest_line():
     one, [two] = claim_output(), claim_output()
     kind = next(kind for kind in two.data if "claim" in kind)
     two.data[kind] = [two.data[kind]] * 2
-    counted = page(code("x" * 70, outputs=one), code("y", outputs=[two]))
+    counted = page(code("x" * 70, outputs=[*one, FOLDED]), code("y", outputs=[two]))
     assert (counted.verdicts, counted.longest) == (3, 70)
 
 

@@ -230,6 +230,22 @@ def test_matrices_that_are_not_dense_and_sizes_beyond_an_int_are_refused():
     assert cuda_cpp.arguments(launch, 4, 5, 6)[3:] == (np.int32(4), np.int32(5), np.int32(6))
 
 
+def test_a_matrix_with_more_elements_than_an_int_counts_is_refused():
+    (launch,) = withheld.of(
+        rung("cuda_naive").matmul, *operands(twin_of("cuda_naive"), (4,) * 3, "float32")
+    )
+    for number, shape in enumerate([(2**16, 2**15), (2**10, 2**21 + 1), (2**16, 2**16)]):
+        tensors = [torch.empty(4, 4, device="meta") for _ in "abc"]
+        tensors[number] = torch.empty(shape, device="meta")
+        with pytest.raises(
+            ValueError, match=r"fewer than 2³¹ .* got shape \({}, {}\)".format(*shape)
+        ):
+            cuda_cpp.arguments(launch._replace(arguments=tuple(tensors)), 4, 4, 4)
+    most = torch.empty(2**31 - 1, 1, device="meta")
+    fits = launch._replace(arguments=(most, tensors[0], most))
+    assert cuda_cpp.arguments(fits, 4, 4, 4)[0] is most
+
+
 def test_a_launch_passes_addresses_ints_and_an_alpha_of_the_type_of_c():
     a, b = operands(BY_NAME["cuda_best"], (4, 8, 4), "float32")
     code = SimpleNamespace(function=None, module=None, gpu=0)
@@ -280,6 +296,18 @@ def test_a_text_that_is_missing_or_lacks_a_constant_is_a_fault(tmp_path, monkeyp
         twin.matmul(*given)
     monkeypatch.undo()
     fingerprint.of.cache_clear()
+
+
+def test_the_text_of_a_twin_can_be_edited():
+    twin = BY_NAME["cuda_coalesced"]
+    given = operands(twin, (4, 4, 4), "float32")
+    (launch,) = withheld.of(twins.edited(twin, ("(int k", "(long k"), ("k++", "++k")), *given)
+    assert launch.kernel.text == twin.text.replace("(int k", "(long k").replace("k++", "++k")
+    assert launch.arguments[:2] == given and launch.arguments[3:] == (4, 4, 4)
+    (launch,) = withheld.of(twin.matmul, *given)
+    assert launch.kernel.text == twin.text
+    with pytest.raises(ValueError, match="'long' is not in the text of cuda_coalesced in CUDA C"):
+        twins.edited(twin, ("long", "int"))
 
 
 @needs_nvrtc

@@ -1,5 +1,7 @@
 """plots/loops.py and plots/rates.py: what the figures say is what the data say."""
 
+import html
+import re
 from dataclasses import replace
 
 import pytest
@@ -102,3 +104,37 @@ def test_the_roofs_of_a_core_are_named_with_each_program():
     points = {"sum": (1 / 12, 2.5), "BLAS": (85.0, 100.0)}
     alt = loops.cpu_roofs(160, 30, 1.5, points, "BLAS is near the peak").alt
     assert alt.startswith("BLAS is near the peak.") and "sum: 2.5 GFLOP/s; BLAS: 100" in alt
+
+
+def pairs(**shares):
+    """Return records of rungs of 10 ms and of their twins, at these shares of the twin's speed."""
+    library = replace(record("cublas", time_ms=1.0), baseline="cublas")
+    rungs = [replace(record(rung), baseline="cublas") for rung in shares]
+    twins = [
+        replace(record(f"{rung} in CUDA C++", time_ms=10 * share), baseline="cublas")
+        for rung, share in shares.items()
+    ]
+    return [library, *rungs, *twins]
+
+
+def test_rungs_are_drawn_against_their_twins():
+    records = pairs(cuda_naive=1.0, cuda_coalesced=0.8, cuda_best=1.05)
+    figure = rates.against_twins([*records, replace(record("triton_best"), baseline="cublas")])
+    assert figure.alt.startswith(
+        "In Numba, kernels reach 80% to 105% of their speed in CUDA C++, half of them 100% or more."
+    )
+    assert "one thread per element, x is the column 80%; the best found 105%." in figure.alt
+    bar = r'<path d="M (\S+) \S+ L (\S+) [^"]*"[^>]* style="fill: #\w+; opacity: 0.45'
+    widths = [float(right) - float(left) for left, right in re.findall(bar, figure.svg)]
+    assert [width / widths[0] for width in widths] == pytest.approx([1, 0.8, 1.05], rel=1e-4)
+    assert rates.against_twins(records, "Level").alt.startswith("Level. ")
+    assert "share of the twin's speed, 64³, float32" in html.unescape(figure.svg)
+
+
+def test_twins_are_compared_in_one_run_only():
+    records = pairs(cuda_naive=1.0)
+    for other in ({"date": "2026-01-01T00:00:00+00:00"}, {"dtype": "float64"}, {"gpu": "another"}):
+        with pytest.raises(ValueError, match="in one run of one problem"):
+            rates.against_twins([*records[:-1], replace(records[-1], **other)])
+    with pytest.raises(ValueError, match="no rung is there with its twin"):
+        rates.against_twins(records[:-1])

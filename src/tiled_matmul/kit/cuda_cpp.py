@@ -8,7 +8,8 @@
 Such a file is complete: nvcc compiles it as it stands. Before NVRTC does, the type after
 `using T =` and the values of constants are replaced by those of a launch. A kernel takes pointers
 to dense matrices, then the ints M, N and K, then for a tensor of several matrices their number and
-the length of a row, then other numbers, such as alpha.
+the length of a row, then other numbers, such as alpha. It counts elements in `int`, as most kernels
+in CUDA C++ do, so no tensor may have 2³¹ elements or more; `arguments` refuses them.
 
 Nothing says `__restrict__`: a kernel in Numba cannot, and these load from A and B before they store
 to C. int32 is compiled as `unsigned int`, whose sums and products wrap around by definition.
@@ -35,6 +36,7 @@ TYPE = re.compile(r"^using T = [^;]+;", re.M)
 CONSTANTS = re.compile(r"^constexpr (?:int|bool) ([^;]+);", re.M)
 CONSTANT = re.compile(r"(\w+) = ([^,;]+)")
 LARGEST = 2**31 - 2**16  # of M, N and K: a kernel adds a tile or two to them, as ints
+MOST_ELEMENTS = 2**31 - 1  # of a tensor: an int holds the place of each
 
 
 class NotCompiled(RuntimeError):
@@ -178,7 +180,8 @@ def arguments(launch: withheld.Withheld, m: int, n: int, k: int) -> tuple:
     """Return what the twin of a Numba launch takes: its tensors, sizes from M, N and K on, numbers.
 
     A Numba kernel's own ints are sizes, which M, N and K replace. Raises ValueError for a tensor
-    that is not dense, quoting its strides, and for sizes from LARGEST on.
+    that is not dense, quoting its strides, for one with more than MOST_ELEMENTS elements, quoting
+    its shape, and for sizes from LARGEST on.
     """
     tensors = [x for x in launch.arguments if hasattr(x, "data_ptr")]
     for x in tensors:
@@ -186,6 +189,11 @@ def arguments(launch: withheld.Withheld, m: int, n: int, k: int) -> tuple:
             raise ValueError(
                 f"a kernel in CUDA C++ takes dense matrices, got shape {tuple(x.shape)} with "
                 f"strides {tuple(x.stride())}; copy it first"
+            )
+        if x.numel() > MOST_ELEMENTS:
+            raise ValueError(
+                "a kernel in CUDA C++ counts elements in int and takes fewer than 2³¹ of them, got "
+                f"shape {tuple(x.shape)} with {x.numel():,}; the kernel in Numba takes more"
             )
     for name, size in (("M", m), ("N", n), ("K", k)):
         if size >= LARGEST:

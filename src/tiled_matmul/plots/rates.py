@@ -1,19 +1,22 @@
-"""Figures of measured rates, from records of `bench`: the ladder, and rates against size."""
+"""Figures of measured rates, from records of `bench`: the ladder, rates by size, two languages."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 from math import log10
+from statistics import median
 from typing import Any
 
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from tiled_matmul.ladder import LADDER
 from tiled_matmul.measure.results import Record
+from tiled_matmul.measure.rungs import shares
 from tiled_matmul.plots import style
 
 LIBRARIES = {"numpy": "NumPy's BLAS", "cublas": "cuBLAS"}
+TWIN_ROW = 0.26  # inches
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
 
 
@@ -100,6 +103,41 @@ def rates_by_size(records: Sequence[Record], finding: str) -> style.Figure:
         for rung, line in lines.items()
     )
     return style.conclude(fig, finding, f"{ends}.")
+
+
+@style.styled
+def against_twins(records: Sequence[Record], finding: str | None = None) -> style.Figure:
+    """Draw a bar for each rung: its speed as a share of that of the same kernel in CUDA C++.
+
+    `records` are of one run, as `bench` returns them for rungs and their twins; those without the
+    other are left out. A tick on every bar marks the twin's speed. `finding` is the title; by
+    default it names the lowest, the highest and the median share. Raises ValueError for records of
+    several problems or machines, and without a pair.
+    """
+    if len({(r.m, r.n, r.k, r.dtype, r.gpu, r.date) for r in records}) > 1:
+        raise ValueError("a rung and its twin are compared in one run of one problem, got several")
+    found = shares(records)
+    if not found:
+        raise ValueError("no rung is there with its twin in CUDA C++")
+    fig, ax = style.draw(0.9 + TWIN_ROW * len(found))
+    reach = max(1.0, *found.values()) * 1.01
+    spoken = []
+    for line, (rung, share) in enumerate(found.items()):
+        ax.barh(line, share, 0.8, color=style.A, alpha=0.45)
+        ax.vlines(1, line - 0.4, line + 0.4, color=style.C, lw=2)
+        name, text = title_of(rung), f"{share:.0%}"
+        ax.text(0.01 * reach, line, name, va="center")
+        ax.text(reach * 1.13, line, text, va="center", ha="right", fontweight="bold")
+        spoken.append(f"{name} {text}")
+    ax.set(xlim=(0, reach * 1.13), ylim=(len(found) - 0.4, -0.6), yticks=[])
+    where = f"{size_text(records[0])}, {records[0].dtype}"
+    style.share_axis(ax, reach, f"share of the twin's speed, {where}")
+    low, high, middle = min(found.values()), max(found.values()), median(found.values())
+    title = finding or (
+        f"In Numba, kernels reach {low:.0%} to {high:.0%} of their speed in CUDA C++, "
+        f"half of them {middle:.0%} or more"
+    )
+    return style.conclude(fig, title, f"{'; '.join(spoken)}.")
 
 
 def title_of(rung: str) -> str:

@@ -9,9 +9,9 @@ chooses kernel, grid, block and constants, and the twin's code runs in their pla
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +116,31 @@ def text_of(kernel: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _multiply(rung: Any, a: Any, b: Any, out: Any = None, **options: Any) -> Any:
+def edited(twin: Twin, *changes: tuple[str, str]) -> Callable:
+    """Return the launcher of a twin whose texts have `new` in place of `old`, for each pair.
+
+    Raises ValueError for an `old` that no text of the twin has.
+    """
+    for old, _ in changes:
+        if not any(old in text for text in twin.texts()):
+            raise ValueError(f"{old!r} is not in the text of {twin.name}")
+    return partial(_multiply, twin.rung, changes=changes)
+
+
+def _multiply(
+    rung: Any,
+    a: Any,
+    b: Any,
+    out: Any = None,
+    *,
+    changes: Sequence[tuple[str, str]] = (),
+    **options: Any,
+) -> Any:
     """Return a (M, K) · b (K, N) as (M, N), by the kernels that `rung` would launch, in CUDA C++.
 
-    Raises TypeError or ValueError as the rung's launcher, `cuda_cpp.twin`, `cuda_cpp.arguments` and
-    `cuda_cpp.launch` do, and ModuleNotFoundError without NVRTC.
+    Their texts have each pair of `changes` replaced. Raises TypeError or ValueError as the rung's
+    launcher, `cuda_cpp.twin`, `cuda_cpp.arguments` and `cuda_cpp.launch` do, and
+    ModuleNotFoundError without NVRTC.
     """
     from tiled_matmul.kit import cuda_cpp, withheld  # import torch
 
@@ -129,7 +149,8 @@ def _multiply(rung: Any, a: Any, b: Any, out: Any = None, **options: Any) -> Any
     sizes = a.shape[0], b.shape[1], a.shape[1]
     for each in launches:
         name = each.kernel.py_func.__name__.removesuffix("_kernel")
-        kernel = cuda_cpp.twin(each, text_of(name))
+        text = reduce(lambda text, pair: text.replace(*pair), changes, text_of(name))
+        kernel = cuda_cpp.twin(each, text)
         given = cuda_cpp.arguments(each, *sizes)
         cuda_cpp.launch(kernel, each.grid, each.block, *given)
     return out

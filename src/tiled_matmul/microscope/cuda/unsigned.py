@@ -1,7 +1,8 @@
 """Insert the casts of `kit.unsigned` into the syntax tree of a kernel with unsigned integers.
 
-`source.read` does this for every marked function, so that the compiler and the interpreter get the
-same tree. A cast keeps the original node, for messages.
+`source.read` does this for every marked function. The interpreter runs this tree; for the compiler,
+`kit.integers` then writes the casts as operations on 32 bits. A cast keeps the original node, for
+messages and for that.
 """
 
 from __future__ import annotations
