@@ -37,7 +37,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-MAX_SIZE = 2**31 - 1  # of an array with several axes, along each of them
+MAX_SIZE = 2**31 - 2**16  # of an array with several axes, along each: a kernel adds a tile to it
 I32, I64 = ir.IntType(32), ir.IntType(64)
 NO_OVERFLOW = ("nsw", "nuw")
 
