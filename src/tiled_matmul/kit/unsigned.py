@@ -18,7 +18,8 @@ CUDA C:
   two of them.
 * A sum or a product must stay below 2³¹, which the compiler takes for granted, as in C with `int`;
   a difference below zero wraps around modulo 2³². Nothing checks them.
-* Each size of an array with several axes must be below 2³¹, by a tile or two. `kit.launch.launch` checks that.
+* Each size of an array with several axes must be below 2³¹ by a tile or two, which
+  `kit.launch.launch` checks.
 * `for k in range(…)` is compiled as a loop that counts, as C's `for (k = 0; k < n; k++)` is.
 
 Wider numbers stay wide: an array's `.size`, the size of an array with one axis, an integer argument
