@@ -13,7 +13,7 @@ NAMES = {
     "source_size traced whole_numbers",
     "check": "MatmulError assert_matmul diagnose gamma run_checked",
     "explore": "explore",
-    "kit": "specialise",
+    "kit": "cuda_cpp specialise",
     "kit.constants": "with_constants",
     "kit.float8": "dequantised quantised",
     "kit.intrinsics": "commit_copies copy_async copy_async4 load4 store4 wait_copies",

@@ -88,6 +88,28 @@ def test_an_edit_during_the_run_is_kept(tmp_path, no_setup):
     assert path.read_text().endswith("\n ")
 
 
+def test_only_what_is_the_same_everywhere_is_refreshed(tmp_path, no_setup, monkeypatch, capsys):
+    machine = dict.fromkeys(STAMP_KEYS, "known")
+    monkeypatch.setattr(run, "QUESTION", f"import json\nprint(json.dumps({machine!r}))")
+    record = tmp_path / "record.txt"
+    record.write_text("1")
+    reading = f"print(open({str(record)!r}).read())"
+    path = save(small(f"# NBVAL_CHECK_OUTPUT\n{reading}", reading, "# NBVAL_CHECK_OUTPUT\n'x'"),
+                tmp_path / "a.ipynb")  # fmt: skip
+    assert command("run", "--checked", path) == 1  # it was never run
+    assert "no stamp" in capsys.readouterr().err
+    run.run(path)
+    assert run.refresh(path) == []
+    record.write_text("2")
+    before = read(path)
+    assert command("run", "--checked", path) == 0
+    assert "cells 2 refreshed" in capsys.readouterr().out
+    after = read(path)
+    assert [cell.outputs[0].get("text") for cell in after.cells[1:]] == ["2\n", "1\n", None]
+    assert after.metadata == before.metadata
+    assert after.cells[3] == before.cells[3]
+
+
 def test_run_wants_paths_or_all(capsys):
     assert command("run") == 2
     assert command("run", "--all", "x.ipynb") == 2

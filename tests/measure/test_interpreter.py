@@ -23,6 +23,6 @@ def test_the_record_keeps_the_promise():
 
 
 def test_what_the_process_says_is_shown(monkeypatch):
-    monkeypatch.setattr(interpreter, "PROCESS", "raise SystemExit('no such kernel')")
+    monkeypatch.setattr(interpreter, "COURSE", "raise SystemExit('no such kernel')")
     with pytest.raises(RuntimeError, match="the interpreter was not timed: no such kernel"):
         list(interpreter.times(16))

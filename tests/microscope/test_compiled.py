@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 
 import pytest
-from numba import cuda, float32, int64, types
+from numba import cuda, float32, types
 
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.ladder import cuda_thread_tile_1d, cuda_thread_tile_2d, cuda_vectorised
@@ -163,7 +163,6 @@ def tiles():
         {
             "1d": (cuda_thread_tile_1d.cuda_thread_tile_1d_kernel, *MATRICES),
             "2d": (cuda_thread_tile_2d.kernel(), *MATRICES),
-            "signed": (cuda_thread_tile_2d.kernel(index=int64), *MATRICES),
             "16×16": (cuda_thread_tile_2d.kernel(16, 16), *MATRICES),
         }
     )
@@ -205,18 +204,13 @@ def test_8x8_tiles_stay_in_registers_and_load_by_fours(made, tiles):
     vectorised = made["vectorised"]
     for found in (tiles["2d"], vectorised):
         assert 64 < found.registers <= 128 and not found.spilled_bytes, found
-        assert found.count("multiply-adds") == 64
+        steps, rest = divmod(found.count("multiply-adds"), 64)  # the loop over k is unrolled
+        assert steps and not rest
         loads = found.count("shared loads"), found.count("shared loads of 16 bytes")
-        assert loads == (4, 4)
+        assert loads == (4 * steps, 4 * steps)
     assert vectorised.count("global loads of 16 bytes", "around") == 2
     assert tiles["2d"].count("global loads", "around") == 8
     assert vectorised.slots(512) < tiles["2d"].slots(512) < tiles["1d"].slots(64)
-
-
-@pytest.mark.long
-def test_a_signed_index_shows(tiles):
-    assert tiles["signed"].count("shared loads") > tiles["2d"].count("shared loads")
-    assert tiles["signed"].slots(512, "integer") > tiles["2d"].slots(512, "integer")
 
 
 def spills(found):

@@ -5,6 +5,7 @@ from tiled_matmul.models.roofline import (
     attainable_tflops,
     floors_ms,
     issue_attainable_tflops,
+    lines_attainable_tflops,
     ridge,
     shared_attainable_tflops,
     shared_bandwidth_gbps,
@@ -79,9 +80,18 @@ def test_two_instructions_a_multiply_add_halve_the_roof_where_each_has_a_lane():
     assert issue_attainable_tflops(4, peak, (8, 0)) == 30
 
 
+def test_a_line_a_cycle_feeds_one_multiply_add_of_a_warp():
+    # At 128 lanes, a multiprocessor could do four of them in that cycle.
+    peak = Peak("made up", 60, 1, 1, 1, 100, "nowhere")
+    assert lines_attainable_tflops(3, peak, (9, 0)) == pytest.approx(5)
+    assert lines_attainable_tflops(3, peak, (8, 0)) == pytest.approx(10)
+    assert lines_attainable_tflops(0.1, peak, (9, 0)) == 60
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
+        (lines_attainable_tflops, (0, None, (9, 0)), "must be positive, got 0"),
         (shared_attainable_tflops, (0, None, (9, 0)), "must be positive, got 0"),
         (shared_ridge, ((6, 0),), r"how many lanes \(6, 0\) has"),
         (issue_attainable_tflops, (0.5, None, (9, 0)), "one instruction at least, got 0.5"),

@@ -60,8 +60,9 @@ def test_roofline_says_who_is_above_it(tflops, title):
     assert title in svg
 
 
-def test_time_against_sectors_names_the_cost():
-    asked = {"x is the column, 16×16": 4, "x is the row, 32×8": 32}
-    times = {"x is the column, 16×16": 2.0, "x is the row, 32×8": 5.0}
-    assert grid.time_against_sectors(asked, times).alt.startswith("8 times the sectors, 2.5 times")
-    assert "as many times the time" in grid.time_against_sectors(asked, None).alt
+def test_time_against_lines_names_the_cost():
+    lines = {"x is the column, 16×16": 4, "x is the row, 32×8": 32}
+    times = {"x is the column, 16×16": 2.0, "x is the row, 32×8": 25.0}
+    figure = grid.time_against_lines(lines, 0.5, times)
+    assert figure.alt.startswith("8 times the lines, 12.5 times the time")
+    assert "a line a cycle" in grid.time_against_lines(lines, 0.5, None).alt

@@ -30,7 +30,7 @@ def tiled():
 
 def test_staging_counts_what_the_thread_does(tiled):
     alt = shared.staging(tiled, thread=5).alt
-    assert alt.startswith("Each thread fetches 2 elements for all, and reads 6")
+    assert alt.startswith("Each thread stages 2 elements for its block, and reads 6")
     assert "thread (2, 1) stores" in alt and "row 1 of A's tile and column 2 of B's" in alt
     assert "Each element is read 3 times" in alt
 

@@ -35,6 +35,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     run.add_argument("--all", action="store_true", help="run every chapter, in the book's order")
     run.add_argument(
+        "--checked",
+        action="store_true",
+        help="store only outputs that are the same everywhere, such as tables of records, and no "
+        "stamp; needs no GPU",
+    )
+    run.add_argument(
         "--timeout",
         type=_seconds,
         default=CELL_TIMEOUT,
@@ -109,7 +115,7 @@ def sync_command(args: argparse.Namespace) -> int:
 
 def run_command(args: argparse.Namespace) -> int:
     from tiled_matmul.book.files import chapters
-    from tiled_matmul.book.run import RunError, run
+    from tiled_matmul.book.run import RunError, refresh, run
 
     if bool(args.paths) == args.all:
         return _usage_error("give either notebooks or --all")
@@ -122,6 +128,11 @@ def run_command(args: argparse.Namespace) -> int:
                 print(f"{path.name}: cell {cell} of {cells} ", end=end, file=sys.stderr, flush=True)
 
             try:
+                if args.checked:
+                    cells = refresh(path, timeout=args.timeout, on_progress=progress)
+                    named = ", ".join(map(str, cells))
+                    print(f"{path}: {f'cells {named} refreshed' if cells else 'was current'}")
+                    continue
                 notes = run(path, timeout=args.timeout, on_progress=progress)
             except RunError as error:
                 failed = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Callable
@@ -17,7 +18,8 @@ from tiled_matmul.book.files import (
     parse_notebook,
     read_text,
 )
-from tiled_matmul.book.generated import PACKAGES
+from tiled_matmul.book.generated import PACKAGES, stamp_fault
+from tiled_matmul.book.markers import is_checked
 from tiled_matmul.files import replace_text
 
 CELL_TIMEOUT = 900
@@ -50,13 +52,78 @@ def run(
     cell the file is replaced. Raises RunError if a cell fails, and NotebookError if the file is not
     a notebook; the file is then unchanged.
     """
-    from nbclient.exceptions import CellControlSignal, CellTimeoutError, DeadKernelError
-    from nbformat.v4 import new_code_cell
-
     before = read_text(path)
     notebook = parse_notebook(before, path, upgrade=True)
     synchronise(notebook, path, root)
-    code = [(i, cell) for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    machine, seconds = _execute(notebook, path, timeout, on_progress)
+    notebook.metadata.setdefault("tiled_matmul", {})["stamp"] = {
+        **machine,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 1),
+        "code_hash": code_hash(notebook),
+    }
+    _replace(path, before, notebook)
+    return list(_notes(_code(notebook), path, machine))
+
+
+def refresh(
+    path: Path,
+    *,
+    timeout: int = CELL_TIMEOUT,
+    on_progress: Callable[[int, int], None] = lambda cell, cells: None,
+) -> list[int]:
+    """Run the notebook at `path` and store what must be the same everywhere; return those cells.
+
+    These are the outputs of the cells that begin with `# NBVAL_CHECK_OUTPUT`, and differ from the
+    stored ones: after another measurement, tables that are made of records. All else stays as it
+    was, the stamp too, so this needs no GPU. Numbers count from 1. Raises RunError if a cell fails
+    or if the stamp does not fit the code, and NotebookError if the file is not a notebook; the file
+    is then unchanged.
+    """
+    before = read_text(path)
+    notebook = parse_notebook(before, path, upgrade=True)
+    if fault := stamp_fault(notebook):
+        raise RunError(f"{path}: {fault}")
+    again = copy.deepcopy(notebook)
+    _execute(again, path, timeout, on_progress)
+    changed = []
+    for index, cell in _code(notebook):
+        made = again.cells[index].outputs
+        if not is_checked(cell.source) or _comparable(cell.outputs) == _comparable(made):
+            continue
+        for output in made:
+            if "execution_count" in output:
+                output.execution_count = cell.execution_count
+        cell.outputs = made
+        changed.append(index + 1)
+    if changed:
+        _replace(path, before, notebook)
+    return changed
+
+
+def _comparable(outputs: list) -> list:
+    """Return outputs without their numbers of execution."""
+    return [{name: part for name, part in x.items() if name != "execution_count"} for x in outputs]
+
+
+def _code(notebook: Any) -> list[tuple[int, Any]]:
+    return [(i, cell) for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+
+
+def _replace(path: Path, before: str, notebook: Any) -> None:
+    if read_text(path) != before:
+        raise RunError(f"{path}: the file was changed during the run; its outputs were dropped")
+    replace_text(path, notebook_text(notebook))
+
+
+def _execute(
+    notebook: Any, path: Path, timeout: int, on_progress: Callable[[int, int], None]
+) -> tuple[dict, float]:
+    """Run the cells of a notebook; return what `this_machine` says there, and the seconds."""
+    from nbclient.exceptions import CellControlSignal, CellTimeoutError, DeadKernelError
+    from nbformat.v4 import new_code_cell
+
+    code = _code(notebook)
     for _, cell in code:
         cell.outputs, cell.execution_count = [], None
         cell.metadata.pop("execution", None)
@@ -80,17 +147,8 @@ def run(
             raise RunError(f"{path}: cell {index + 1}: the kernel died") from None
         except CellControlSignal as error:
             raise RunError(f"{path}: cell {index + 1}: {brief(error)}") from None
-    machine = json.loads("".join(o.text for o in question.outputs if o.get("name") == "stdout"))
-    notebook.metadata.setdefault("tiled_matmul", {})["stamp"] = {
-        **machine,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(seconds, 1),
-        "code_hash": code_hash(notebook),
-    }
-    if read_text(path) != before:
-        raise RunError(f"{path}: the file was changed during the run; its outputs were dropped")
-    replace_text(path, notebook_text(notebook))
-    return list(_notes(code, path, machine))
+    text = "".join(o.text for o in question.outputs if o.get("name") == "stdout")
+    return json.loads(text), seconds
 
 
 def client_of(notebook: Any, path: Path, timeout: int) -> Any:

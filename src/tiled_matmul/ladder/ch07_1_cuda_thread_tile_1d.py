@@ -2,10 +2,10 @@
 
 A thread owns ROWS elements of C, one below the other, and a warp 32 columns of them. What changed
 from shared tiles: for each k a thread loads one element of B and ROWS of A and does ROWS
-multiplications with them, so it asks shared memory for (1 + ROWS)/ROWS elements a multiplication
-in place of 2. A's tile is stored transposed, so that the ROWS elements lie side by side and come
-in loads of 16 bytes; its rows are padded by 4 elements, so that storing it meets no bank conflict.
-Indices have no sign: Numba need not test each one for Python's counting from the end.
+multiply-adds with them. So it loads (1 + ROWS)/ROWS elements from shared memory for each
+multiply-add, in place of 2. A's tile is stored transposed, so that the ROWS elements lie side by
+side and come in loads of 16 bytes. Its rows are padded by 4 elements, so that storing it has no
+bank conflicts.
 Source: Volkov & Demmel (2008); Boehm, How to Optimize a CUDA Matmul Kernel (2022), kernel 4.
 """
 
@@ -33,7 +33,7 @@ def cuda_thread_tile_1d_kernel(a, b, c):
     top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
     t = cuda.threadIdx.x
     row, col = t // TILE_N * ROWS, t % TILE_N  # of C, in the block's tile
-    a_row, a_col = t // TILE_K, t % TILE_K  # of A's tile: what this thread fetches
+    a_row, a_col = t // TILE_K, t % TILE_K  # of A's tile: what this thread loads
     b_row, b_col = t // TILE_N, t % TILE_N
     zero = c.dtype.type(0)
     for i in range(ROWS):

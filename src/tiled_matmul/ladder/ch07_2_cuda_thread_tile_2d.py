@@ -2,11 +2,11 @@
 
 A thread owns ROWS × COLUMNS elements of C, in quads of 4×4 that lie 64 apart; 16 × 16 threads are a
 block. What changed from the rung below: for each k a thread loads ROWS elements of A *and* COLUMNS
-of B into registers and multiplies each with each, so with 8 and 8 it asks shared memory for 1/4 of
-an element a multiplication. Four neighbours come in one load of 16 bytes, which the compiler finds
-by itself in both tiles because indices have no sign, rows begin at multiples of 16 bytes, and A is
-stored transposed. The quads lie apart so that neighbouring threads read neighbouring quads: no
-bank conflict.
+of B into registers and multiplies each with each. With 8 and 8 it loads 1/4 of an element from
+shared memory for each multiply-add. Four neighbours come in one load of 16 bytes, which the
+compiler finds by itself in both tiles, because rows begin at multiples of 16 bytes and A is stored
+transposed. The quads lie apart so that neighbouring threads read neighbouring quads, without bank
+conflicts.
 Source: Volkov & Demmel (2008); Boehm, How to Optimize a CUDA Matmul Kernel (2022), kernel 5; the
 quads as in CUTLASS (Kerr et al., 2017).
 """
@@ -44,7 +44,7 @@ def cuda_thread_tile_2d_kernel(a, b, c):
         for j in range(COLUMNS):
             acc[i, j] = zero
     for start in range(0, K, TILE_K):
-        for n in range(TILE_M // 32):  # fetch: 256 threads are 32 rows of 8
+        for n in range(TILE_M // 32):  # 256 threads load 32 rows of 8
             i, k = t // 8 + n * 32, t % 8
             in_a = top + i < M and start + k < K
             a_tile[k, i] = a[top + i, start + k] if in_a else zero

@@ -1,11 +1,11 @@
 """Four elements in one instruction, on every way: to and from global memory, and from shared.
 
-A thread owns 8×8 elements of C in four quads, as in the rung below. What changed: where the rung
-below sent for four elements of each tile in four loads, one load of 16 bytes fetches them; shared
-memory is read by the quad, which the compiler did by itself but need not have done; C is written
-by the row of a quad. Such a load has to begin at a multiple of 16 bytes. So this kernel runs where
-K and N are multiples of 4 and all three matrices begin there, as torch's own allocations do; for
-anything else the launcher takes the rung below.
+A thread owns 8×8 elements of C in four quads, as in the rung below. What changed: a thread loads
+its four elements of each tile from global memory in one load of 16 bytes, in place of four loads.
+The source loads shared memory by the quad, which the compiler did by itself for the rung below, and
+stores C by the row of a quad. Such a load has to begin at a multiple of 16 bytes. So this kernel
+runs where K and N are multiples of 4 and all three matrices begin there, as torch's own allocations
+do. For anything else the launcher takes the rung below.
 Source: NVIDIA, PTX ISA, "ld" and "st" with .v4; Boehm, How to Optimize a CUDA Matmul Kernel (2022),
 kernel 6.
 """
@@ -21,7 +21,7 @@ from tiled_matmul.kit.unsigned import unsigned
 from tiled_matmul.ladder.cuda_thread_tile_2d import cuda_thread_tile_2d_kernel
 
 TILE_M, TILE_N, TILE_K = 128, 128, 8
-THREADS = 256  # 16 × 16 threads with 8 × 8 elements each; each fetches one four of each tile
+THREADS = 256  # 16 × 16 threads with 8 × 8 elements each; each loads one four of each tile
 A_ROW = TILE_M + 4
 DTYPES = ("float32", "float64", "int32")
 
@@ -38,7 +38,7 @@ def cuda_vectorised_kernel(a, b, c):
     top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
     t = cuda.threadIdx.x
     row, col = t // 16 * 4, t % 16 * 4  # of the thread's first quad
-    a_row, a_col = t // 2, t % 2 * 4  # of the four that it fetches of A
+    a_row, a_col = t // 2, t % 2 * 4  # of the four that it loads of A
     b_row, b_col = t // 32, t % 32 * 4
     zero = c.dtype.type(0)
     for i in range(8):
@@ -46,7 +46,7 @@ def cuda_vectorised_kernel(a, b, c):
             acc[i, j] = zero
     for start in range(0, K, TILE_K):
         a_four, b_four = (zero, zero, zero, zero), (zero, zero, zero, zero)
-        if top + a_row < M and start + a_col < K:  # K is a multiple of 4: all of the four, or none
+        if top + a_row < M and start + a_col < K:  # K is a multiple of 4: all or none
             a_four = load4(a, (top + a_row, start + a_col))
         if start + b_row < K and left + b_col < N:
             b_four = load4(b, (start + b_row, left + b_col))

@@ -34,16 +34,16 @@ def cuda_double_buffer_kernel(a, b, c):
     acc = cuda.local.array((8, 8), c.dtype)
     a_part = cuda.local.array(8, a.dtype)
     b_part = cuda.local.array(8, b.dtype)
-    M = c.shape[0]
+    M, N = c.shape
     K = a.size // M
-    N = b.size // K
+    B_ROW = b.size // K
     top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
     t = cuda.threadIdx.x
     row, col = t // 16 * 4, t % 16 * 4  # of the thread's first quad
     a_row, a_col = t // 2, t % 2 * 4  # of the four that it fetches of A
     b_row, b_col = t // 32, t % 32 * 4
     a_from = min(top + a_row, M - 1) * K + a_col
-    b_from = b_row * N + min(left + b_col, N - 4)
+    b_from = b_row * B_ROW + min(left + b_col, N - 4)
     zero = c.dtype.type(0)
     for i in range(8):
         for j in range(8):
@@ -55,7 +55,7 @@ def cuda_double_buffer_kernel(a, b, c):
     if b_row < at:
         b_four = load4(b, b_from)
     a_from += at
-    b_from += at * N
+    b_from += at * B_ROW
     now = 0
     while True:
         store4(a_part, 0, a_four)
@@ -81,7 +81,7 @@ def cuda_double_buffer_kernel(a, b, c):
         now = 1 - now
         at += TILE_K
         a_from += TILE_K
-        b_from += TILE_K * N
+        b_from += TILE_K * B_ROW
     for i in range(8):
         y = top + row + i % 4 + i // 4 * (TILE_M // 2)
         for j in range(8):

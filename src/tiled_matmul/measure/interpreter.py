@@ -1,18 +1,19 @@
 """The interpreter for Numba kernels beside Numba's own simulator, on one kernel.
 
 A tiled float32 product of n × n matrices with blocks of 16 × 16. Numba's simulator runs once,
-because a run takes a minute. The interpreter runs three times without recording and three times
-with it (a trace and all findings), before and after. The order is fixed, the inputs are random, and
-each product is checked. Numba's simulator has to be asked for before Numba is imported, and its
-`cuda` taken before this package is, so a process of its own does this.
+because a run takes a minute, in a process of its own. The interpreter runs four times without
+recording and four times with it (a trace and all findings), in turn. The inputs are random, and
+each product is checked.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -23,12 +24,24 @@ from tiled_matmul.measure.spent import CLOCK, spending
 from tiled_matmul.measure.suite import Job, Suite
 
 TILE, EDGE = 16, 128
-TURNS = 3
-PROCESS = """
-import json, sys
+TURNS = 2
+# Numba's simulator is timed in a process that does not import the course: with it, kernels run in
+# the course's interpreter, also those that were decorated before.
+NUMBA = """
+import json, sys, time
+from typing import Any
+import numpy as np
 from numba import cuda, float32
+TILE = {tile}
+{functions}
+edge = int(sys.argv[1])
+launch = cuda.jit(product)[(edge // TILE,) * 2, (TILE, TILE)]
+print(json.dumps({{"numba": [seconds_of(launch, *operands(edge))]}}))
+"""
+COURSE = """
+import json, sys
 from tiled_matmul.measure import interpreter
-print(json.dumps(interpreter.seconds_of(int(sys.argv[1]), cuda, float32)))
+print(json.dumps(interpreter.turns_of(int(sys.argv[1]))))
 """
 WAYS = ("launch", "trace", "numba")
 
@@ -54,45 +67,58 @@ def product_on(cuda: Any, float32: Any) -> Any:
     return product
 
 
-def seconds_of(edge: int, cuda: Any, float32: Any) -> dict[str, list[float]]:
-    """Return the seconds of each run, by way, with the `cuda` of Numba's simulator."""
+def operands(edge: int) -> tuple:
+    """Return A, B and a C without numbers, of edge × edge elements."""
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal((edge, edge)).astype(np.float32) for _ in range(2))
+    return a, b, np.full_like(a, np.nan)
+
+
+def seconds_of(work: Any, a: Any, b: Any, c: Any) -> float:
+    """Return the seconds of `work(a, b, c)` in this process, whatever else the machine does."""
+    start = time.process_time()
+    work(a, b, c)
+    seconds = time.process_time() - start
+    np.testing.assert_allclose(c, a @ b, rtol=1e-3, atol=1e-3)
+    return seconds
+
+
+def turns_of(edge: int) -> dict[str, list[float]]:
+    """Return the seconds of the course's launches and traces, in turn."""
+    from numba import cuda, float32
+
     from tiled_matmul.microscope.cuda import trace
     from tiled_matmul.microscope.cuda.kernel import run
 
-    product = product_on(cuda, float32)
-    random = np.random.default_rng(0)
-    a, b = (random.standard_normal((edge, edge)).astype(np.float32) for _ in range(2))
-    grid, block = (edge // TILE,) * 2, (TILE, TILE)
-    simulated = cuda.jit(product)
+    launch = product_on(cuda, float32), (edge // TILE,) * 2, (TILE, TILE)
     works = {
-        "launch": lambda c: run(product, grid, block, a, b, c),
-        "trace": lambda c: trace(product, grid, block, a, b, c).findings,
-        "numba": lambda c: simulated[grid, block](a, b, c),
+        "launch": lambda *arrays: run(*launch, *arrays),
+        "trace": lambda *arrays: trace(*launch, *arrays).findings,
     }
     times: dict[str, list[float]] = {name: [] for name in works}
-    turns = ["launch", "trace"] * (TURNS // 2 + 1)
-    for name in (*turns, "numba", *reversed(turns)):
-        c = np.full_like(a, np.nan)
-        start = time.process_time()  # of this process, whatever else the machine does
-        works[name](c)
-        times[name].append(time.process_time() - start)
-        np.testing.assert_allclose(c, a @ b, rtol=1e-3, atol=1e-3)
+    for name in (*works, *reversed(works)) * TURNS:
+        times[name].append(seconds_of(works[name], *operands(edge)))
     return times
 
 
 def times(edge: int = EDGE) -> Iterator[tuple[dict, dict]]:
     """Yield the seconds of each way. Raises RuntimeError with what the process printed."""
     environment = {"TILED_MATMUL_BACKEND": "simulator", "NUMBA_ENABLE_CUDASIM": "1"}
-    with spending(CLOCK):
-        done = subprocess.run(
-            [sys.executable, "-c", PROCESS, str(edge)],
-            env=os.environ | environment,
-            capture_output=True,
-            text=True,
-        )
-    if done.returncode:
-        raise RuntimeError(f"the interpreter was not timed: {done.stdout}{done.stderr}")
-    taken = json.loads(done.stdout.splitlines()[-1])
+    inner = inspect.getsource(product_on).partition("    def ")
+    kernel = textwrap.dedent("".join(inner[1:]).replace("return product", ""))  # of globals
+    functions = "\n".join([kernel, *map(inspect.getsource, (operands, seconds_of))])
+    taken: dict[str, list[float]] = {}
+    for program in (COURSE, NUMBA.format(tile=TILE, functions=functions)):
+        with spending(CLOCK):
+            done = subprocess.run(
+                [sys.executable, "-c", program, str(edge)],
+                env=os.environ | environment,
+                capture_output=True,
+                text=True,
+            )
+        if done.returncode:
+            raise RuntimeError(f"the interpreter was not timed: {done.stdout}{done.stderr}")
+        taken |= json.loads(done.stdout.splitlines()[-1])
     for way in WAYS:
         yield {"way": way, "n": edge, "tile": TILE}, {"seconds": taken[way]}
 

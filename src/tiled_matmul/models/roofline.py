@@ -20,6 +20,7 @@ LANES = {
     **dict.fromkeys(((7, 0), (7, 5), (8, 0)), 64),
     **dict.fromkeys(((8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)), 128),
 }
+WARP = 32  # lanes
 ISSUED_A_CLOCK = 4 * 32  # thread instructions: four schedulers issue one warp instruction each
 # FLOPs of a multiprocessor's tensor cores in a clock, dense, 16-bit floats, by compute capability:
 # R. Crovella's account in "How to calculate the Tensor Core FP16 performance of H100?", NVIDIA
@@ -116,6 +117,20 @@ def issue_attainable_tflops(slots: float, peak: Peak, cc: tuple[int, int]) -> fl
         raise ValueError(f"a multiply-add is one instruction at least, got {slots!r}")
     shared_ridge(cc)
     return peak.fp32_tflops * min(1.0, ISSUED_A_CLOCK / LANES[cc] / slots)
+
+
+def lines_attainable_tflops(lines: float, peak: Peak, cc: tuple[int, int]) -> float:
+    """Return the roof, in 10¹² FLOP/s, of a float32 kernel, set by the lines that its loads use.
+
+    For each multiply-add of its lanes, a warp loads from `lines` lines of the level-1 cache, which
+    serves one of them in a cycle: so it is if the lanes' elements lie at the same place in their
+    lines, or all in one line. Source: NVIDIA, Nsight Compute, on wavefronts of L1TEX; the counters
+    of `cuda_naive`. Raises ValueError as `shared_ridge`, and unless `lines` is positive.
+    """
+    if not lines > 0:
+        raise ValueError(f"the lines of a step must be positive, got {lines!r}")
+    shared_ridge(cc)
+    return peak.fp32_tflops * min(1.0, WARP / LANES[cc] / lines)
 
 
 class StepClocks(NamedTuple):

@@ -135,36 +135,34 @@ def _lit(request: Any, shown: int) -> dict:
 
 
 @style.styled
-def time_against_sectors(
-    asked: Mapping[str, int], times_ms: Mapping[str, float] | None
+def time_against_lines(
+    lines: Mapping[str, int], line_ms: float, times_ms: Mapping[str, float] | None
 ) -> style.Figure:
-    """Draw the time of some launches against the sectors that a warp loads in each step.
+    """Draw the time of some launches against the cache lines that a warp loads from in each step.
 
-    `asked` maps a launch to its sectors, `times_ms` maps the same names to times. Without a clock
-    it is None, and only two predictions are drawn: without a cache, and with a perfect cache.
+    `lines` maps a launch to its lines, `times_ms` maps the same names to times; without a clock it
+    is None. `line_ms` is the time of a launch with one line in each step, at a line a cycle: the
+    slope of the dashed line.
     """
     fig, ax = style.draw(2.9)
-    fewest, most = min(asked.values()), max(asked.values())
-    ax.plot([fewest, most], [1, most / fewest], ls="--", color=style.FAULT, lw=1.2)
-    ax.plot([fewest, most], [1, 1], ls="--", color=style.MUTED, lw=1.2)
-    ax.text(0.8 * most, 0.86 * most / fewest, "no cache", ha="right")
-    ax.text(most, 1.15, "perfect cache", ha="right", va="bottom")
+    fewest, most = min(lines.values()), max(lines.values())
+    ax.plot([0, most], [0, most * line_ms], ls="--", color=style.MUTED, lw=1.2)
+    ax.text(0.75 * most, 0.66 * most * line_ms, "a line a cycle", va="top")
     growth = most / fewest
-    title = f"If no cache helped, {growth:.3g} times the sectors would cost as many times the time"
+    title = f"At a line a cycle, {growth:.3g} times the lines take as many times the time"
     if times_ms is not None:
-        base = min(time for name, time in times_ms.items() if asked[name] == fewest)
-        relative = {name: time / base for name, time in times_ms.items()}
-        for name, ratio in relative.items():
+        for name, time in times_ms.items():
             marker, color = ("s", style.A) if "row" in name else ("o", style.B)
-            ax.plot(asked[name], ratio, marker, color=color, ms=7, mec="none")
-        slowest = max(ratio for name, ratio in relative.items() if asked[name] == most)
-        title = f"{growth:.3g} times the sectors, {slowest:.2g} times the time"
+            ax.plot(lines[name], time, marker, color=color, ms=7, mec="none")
+        longest = max(time for name, time in times_ms.items() if lines[name] == most)
+        least = min(time for name, time in times_ms.items() if lines[name] == fewest)
+        title = f"{growth:.3g} times the lines, {longest / least:.3g} times the time"
         ax.plot([], [], ls="none", marker="s", color=style.A, label="x is the row")
         ax.plot([], [], ls="none", marker="o", color=style.B, label="x is the column")
         ax.legend(loc="upper left", handletextpad=0.2)
-    ax.set(xlim=(0, most + 2), xlabel="sectors that a warp loads at each k")
-    ax.set(ylim=(0, None), ylabel="time (fewest sectors = 1)")
-    return style.conclude(fig, title, "Time against sectors, between two dashed predictions.")
+    ax.set(xlim=(0, most + 2), xlabel="cache lines that a warp loads from at each k")
+    ax.set(ylim=(0, None), ylabel="time (ms)")
+    return style.conclude(fig, title, "Time against cache lines; a dashed line is a line a cycle.")
 
 
 @style.styled
@@ -186,7 +184,7 @@ def roofline(
     flat = model.peak_tflops(peak)
     ax.text(right, flat * 1.15, f"{flat:.3g} TFLOP/s", ha="right", va="bottom")
     slope = f"{peak.bandwidth_gbps / 1000:.3g} TB/s"
-    ax.text(0.85, 1.25 * model.attainable_tflops(1, peak), slope, ha="right", va="bottom")
+    ax.text(4.2, 1.25 * model.attainable_tflops(5, peak), slope, ha="right", va="bottom")
     above = []
     for (name, low, high, tflops), color in zip(spans, (style.A, style.B, style.C), strict=False):
         ax.plot([low, high], [tflops, tflops], color=color, lw=1.2, ls=":")

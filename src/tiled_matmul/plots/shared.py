@@ -47,7 +47,7 @@ def staging(t: Any, thread: int, block: tuple[int, ...] = (0, 0)) -> style.Figur
         ax.text(0, 1.15, f"the thread\n{verb} {count}", va="top", fontsize=8)
     often = sum(len(part) for part in loads) // sum(len(set(part)) for part in loads)
     finding = (
-        f"Each thread fetches {len(stored[0]) + len(stored[1])} elements for all, "
+        f"Each thread stages {len(stored[0]) + len(stored[1])} elements for its block, "
         f"and reads {sum(map(len, read))}"
     )
     return style.conclude(
@@ -134,7 +134,7 @@ def speedups(
     top = max([most for _, (_, most) in expected] + [max(line.values()) for line in lines.values()])
     ax.axhline(1, color=style.INK, lw=0.8)
     ax.set(xscale="log", xlim=(edges[0] / 1.3, edges[-1] * 1.3))
-    ax.set(ylim=(0, 1.08 * top), ylabel="times faster than a thread\nan element")
+    ax.set(ylim=(0, 1.08 * top), ylabel="times as fast as the\nkernel without tiles")
     style.edge_axis(ax, edges, "edge N of the matrices")
     finding = "What the benchmark page expects; no clock here to check it"
     if inside:
