@@ -11,8 +11,8 @@ from tiled_matmul.plots import banks, style
 from tiled_matmul.problem import Problem
 
 NAMES = ("nothing", "loading", "banks", "both")
-SECTORS = dict(zip(NAMES, (32, 8, 32, 8), strict=True))
-WAVEFRONTS = dict(zip(NAMES, (96, 82, 36, 36), strict=True))
+GLOBAL = dict(zip(NAMES, (4, 0.5, 4, 0.5), strict=True))
+SHARED = dict(zip(NAMES, (6, 5, 2, 2), strict=True))
 
 
 def column(pad, dtype="float32", tile=32, array="a_tile"):
@@ -54,28 +54,21 @@ def test_what_is_no_shared_request_is_refused(columns):
         banks.bank_maps([other], ["one"], 32)
 
 
-def test_without_a_clock_the_two_predictions_stand_alone():
-    figure = banks.halves(SECTORS, WAVEFRONTS, None)
-    assert figure.alt.startswith("Two counts, two predictions.")
-    assert "nothing: sectors 4, wavefronts 2.67;" in figure.alt and "time" not in figure.alt
+def test_without_a_clock_the_predictions_stand_alone():
+    figure = banks.pipe_bars(GLOBAL, SHARED, None)
+    assert figure.alt.startswith("Two faults, one pipe.")
+    assert "nothing: global 4 ms, shared 6 ms;" in figure.alt and "measured" not in figure.alt
+    assert ">10</text>" in figure.svg
 
 
-@pytest.mark.parametrize(
-    ("times", "finding"),
-    [
-        ((30, 25, 10, 10), "The time is nearer to the wavefronts"),
-        ((40, 11, 39, 10), "The time is nearer to the sectors"),
-        ((33, 25, 15, 10), "The time follows neither count alone"),
-        ((10, 10, 10, 10), "The time follows neither count alone"),
-    ],
-)
-def test_the_title_says_which_count_the_time_follows(times, finding):
-    given = dict(zip(NAMES, times, strict=True))
-    figure = banks.halves(SECTORS, WAVEFRONTS, given)
-    assert figure.alt.startswith(finding)
-    assert f"{times[0] / times[-1]:.2f}" in figure.svg
+def test_the_title_says_how_much_of_the_time_the_pipe_explains():
+    times = dict(zip(NAMES, (12.5, 6.5, 6.25, 3), strict=True))
+    figure = banks.pipe_bars(GLOBAL, SHARED, times)
+    assert figure.alt.startswith("The pipe is busy for 80% to 96% of the time.")
+    assert "banks: global 4 ms, shared 2 ms, measured 6.25 ms;" in figure.alt
+    assert ">6.25</text>" in figure.svg
 
 
 def test_variants_that_differ_are_refused():
     with pytest.raises(ValueError, match="the variants differ: .*'nothing'.*'both'"):
-        banks.halves(SECTORS, WAVEFRONTS, {"both": 1.0})
+        banks.pipe_bars(GLOBAL, SHARED, {"both": 1.0})

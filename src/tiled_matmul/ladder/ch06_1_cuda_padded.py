@@ -1,9 +1,9 @@
 """Shared tiles whose rows are padded by one element; x is the row, as in the article.
 
 A thread owns C[top + x, left + y]. In shared memory, lanes that differ in x read down a column,
-which without the padding lies in one bank. Loading is dealt out apart from computing: along the
-rows of A and B, so that a warp asks for neighbours. `PAD = 0` and `COALESCED = False` take the two
-remedies back, one by one; both taken back is the mapping of the article.
+which is in a single bank unless the rows are padded. A thread does not load the elements that it
+computes: a warp loads along the rows of A and B, so that neighbours load neighbours. `PAD = 0` and
+`COALESCED = False` undo the two remedies, one at a time; without both the mapping is the article's.
 Source: NVIDIA, CUDA C++ Best Practices Guide, "Shared Memory in Matrix Multiplication (C=AAT)".
 """
 

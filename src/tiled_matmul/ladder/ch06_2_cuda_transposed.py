@@ -1,8 +1,9 @@
 """Operands that lie in memory column by column: Aᵀ·B, A·Bᵀ and Aᵀ·Bᵀ, loaded by neighbours.
 
-A thread owns C[top + y, left + x], as in the shared tiles. What changed is who loads what: x runs
-along the axis that is contiguous in memory, whichever that is. A tile that is read transposed is
-stored transposed, so the loop over k stays as it was; padded rows spread that store over the banks.
+A thread owns C[top + y, left + x], as in the shared tiles. What changed is which thread loads which
+element: x runs along the axis that is contiguous in memory. For every layout, a tile is stored in
+the same orientation, so the loop over k stays as it was; padded rows spread a store down a column
+over the banks.
 Source: NVIDIA, CUDA C++ Best Practices Guide, "Shared Memory in Matrix Multiplication (C=AAT)".
 """
 

@@ -1,4 +1,4 @@
-"""Figures of chapter 6: the banks of a warp's words, and the gain from each fix."""
+"""Figures of chapter 6: the banks of a warp's words, and what each fix saves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tiled_matmul.microscope.table import plural
 from tiled_matmul.plots import microscope, style
 from tiled_matmul.plots.microscope import ROW_BYTES
 
-MARKS = (("only sectors counted", style.A, "s"), ("only wavefronts counted", style.B, "D"))
+LABELS = ("pipe: global memory", "pipe: shared memory")
 
 
 @style.styled
@@ -73,69 +73,47 @@ def _size(request: Any) -> int:
 
 
 @style.styled
-def halves(
-    sectors: Mapping[str, float],
-    wavefronts: Mapping[str, float],
+def pipe_bars(
+    global_ms: Mapping[str, float],
+    shared_ms: Mapping[str, float],
     times_ms: Mapping[str, float] | None,
 ) -> style.Figure:
-    """Draw the cost of each variant of a kernel, as two counts predict it and as measured.
+    """Draw how long the pipe to both memories is busy in each variant, and the measured times.
 
-    The three arguments map the same names to numbers. Each number is drawn as a multiple of that
-    for the last name, the variant in which everything is fixed. `times_ms` is None without a
-    clock. Raises ValueError if the names differ.
+    The arguments map the same names to milliseconds: of wavefronts of global memory, of wavefronts
+    of shared memory, and of the whole kernel. `times_ms` is None without a clock. Raises ValueError
+    if the names differ.
     """
-    series = [sectors, wavefronts, *([times_ms] if times_ms is not None else [])]
-    names = list(sectors)
+    series = [global_ms, shared_ms, *([times_ms] if times_ms is not None else [])]
+    names = list(global_ms)
     if any(list(each) != names for each in series):
         raise ValueError(f"the variants differ: {', '.join(str(list(each)) for each in series)}")
-    fig, ax = style.draw(1.1 + 0.42 * len(names))
-    relative = [{name: each[name] / each[names[-1]] for name in names} for each in series]
+    fig, ax = style.draw(1.2 + 0.36 * len(names))
+    busy = {name: global_ms[name] + shared_ms[name] for name in names}
     for line, name in enumerate(names):
-        values = [each[name] for each in relative]
-        ax.hlines(line, min(values), max(values), color=style.MUTED, lw=1, alpha=0.6)
-        for value, (_, color, marker) in zip(values, MARKS, strict=False):
-            ax.plot(value, line, marker, mfc="none", mec=color, mew=1.5, ms=7)
+        parts = ((global_ms[name], 0.0, style.A), (shared_ms[name], global_ms[name], style.B))
+        for (length, left, color), label in zip(parts, LABELS, strict=True):
+            ax.barh(line, length, left=left, height=0.5, color=color, label=None if line else label)
+        reach = busy[name]
         if times_ms is not None:
-            ax.plot(values[-1], line, ls="none", marker="o", color=style.INK, ms=7)
-            text = f"{values[-1]:.2f}"
-            style.note(ax, text, (values[-1], line), (0, -7), ha="center", va="top", fontsize=8)
-    for label, color, marker in MARKS:
-        ax.plot([], [], marker, mfc="none", mec=color, mew=1.5, label=label)
-    if times_ms is not None:
-        ax.plot([], [], "o", color=style.INK, label="time")
-    every = [value for each in relative for value in each.values()]
-    least, most = min(every), max(every)
-    ax.set(xscale="log", xlim=(least / 1.25, most * 1.3), ylim=(len(names) - 0.4, -0.6))
-    ax.set_xticks([tick for tick in (1, 2, 4, 8, 16, 32) if tick <= most * 1.3])
-    style.plain_numbers(ax.xaxis)
+            label = None if line else "measured time"
+            ax.plot(times_ms[name], line, ls="none", marker="|", mew=2, ms=14, color=style.INK,
+                    label=label)  # fmt: skip
+            reach = max(reach, times_ms[name])
+        shown = busy[name] if times_ms is None else times_ms[name]
+        style.note(ax, f"{shown:.3g}", (reach, line), (5, 0), va="center", fontsize=8)
+    reach = max(max(each.values()) for each in (busy, *series))
+    ax.set(xlim=(0, reach * 1.12), ylim=(len(names) - 0.5, -0.5), xlabel="milliseconds")
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(f"times as much as “{names[-1]}”, logarithmic")
-    fig.legend(loc="outside lower center", ncols=2, fontsize=8, handletextpad=0.2)
-    title = "Two counts, two predictions"
+    fig.legend(loc="outside lower center", ncols=3, fontsize=8, handletextpad=0.4)
+    title = "Two faults, one pipe"
     if times_ms is not None:
-        nearer = _nearer(*relative)
-        title = "The time follows neither count alone"
-        if nearer:
-            title = f"The time is nearer to the {nearer}, throughout"
-    counted = dict(zip(("sectors", "wavefronts", "time"), relative, strict=False))
-    lines = "; ".join(
-        f"{name}: " + ", ".join(f"{what} {each[name]:.3g}" for what, each in counted.items())
+        shares = [busy[name] / times_ms[name] for name in names]
+        title = f"The pipe is busy for {min(shares):.0%} to {max(shares):.0%} of the time"
+    words = "; ".join(
+        f"{name}: global {global_ms[name]:.3g} ms, shared {shared_ms[name]:.3g} ms"
+        + ("" if times_ms is None else f", measured {times_ms[name]:.3g} ms")
         for name in names
     )
-    return style.conclude(fig, title, f"Relative to “{names[-1]}”: {lines}.")
-
-
-def _nearer(sectors: Mapping, wavefronts: Mapping, times: Mapping) -> str:
-    """Return the count that is nearer to the time in every variant, or "" if it varies.
-
-    Distances are those on a logarithmic axis.
-    """
-    nearer = {
-        "sectors"
-        if abs(math.log(sectors[name] / time)) <= abs(math.log(wavefronts[name] / time))
-        else "wavefronts"
-        for name, time in times.items()
-        if sectors[name] != wavefronts[name]
-    }
-    return nearer.pop() if len(nearer) == 1 else ""
+    return style.conclude(fig, title, f"{words}.")
