@@ -28,6 +28,8 @@ def page(*parts):
 JITTED = "import torch\n\n@cuda.jit(fastmath=True)\ndef f(a):\n\n    a[0] = 1\n\nf[1, 1](a)"
 LISTING = shown("- a\n\n+ b", '<div class="highlight"><pre>- a</pre></div>')
 
+FOLDED_OUT = shown("+ b", f"<details>{LISTING.data['text/html']}</details>")
+
 
 @pytest.mark.parametrize(
     "cell, lines, teaching",
@@ -41,6 +43,7 @@ LISTING = shown("- a\n\n+ b", '<div class="highlight"><pre>- a</pre></div>')
         (code("changes(f, g)", outputs=[LISTING]), 3, 2),
         (code("changes(f, g)", "hide-input", outputs=[LISTING]), 2, 2),
         (code("changes(f, g)", "hide-output", outputs=[LISTING]), 1, 0),
+        (code("show_twin(f)", "hide-input", outputs=[FOLDED_OUT]), 0, 0),
     ],
 )
 def test_lines_of_code_that_one_sees_and_those_that_teach(cell, lines, teaching):

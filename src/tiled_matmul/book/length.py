@@ -93,6 +93,8 @@ def measured(notebook: Any) -> Length:
         for output in cell.outputs:
             data = output.get("data", {})
             text = output.get("text", data.get("text/plain", ""))
+            if data.get("text/html", "").startswith("<details>"):
+                continue  # a listing that the reader folds out
             if HIGHLIGHTED.search(data.get("text/html", "")):
                 shown = [line for line in text.splitlines() if line.strip()]
                 code += shown
