@@ -1,11 +1,9 @@
 """Asynchronous copies: tiles bypass the registers, and two of them are in flight.
 
 A thread owns 8×8 elements of C in four quads, in warp tiles, as in the rung below. What changed: a
-thread starts copies and does not wait for them. With three buffers, two tiles can be in flight
-while a third is multiplied. A is copied element by element, because it is transposed on the way; B
-is copied in fours, and if its rows do not begin at multiples of 16 bytes, the launcher first copies
-it to rows that do. The tiles change as well: half as high, for 128 threads with more registers
-each, and twice as deep.
+thread starts copies and does not wait for them, and the third buffer is multiplied meanwhile. A is
+transposed on the way, so copied by the element. B is copied in fours; the launcher aligns its rows.
+Tiles are half as high, for 128 threads with more registers each, and twice as deep.
 Source: NVIDIA, PTX ISA, "cp.async"; CUTLASS, multistage mainloop (2020).
 """
 
