@@ -34,7 +34,7 @@ FOLDED_OUT = shown("+ b", f"<details>{LISTING.data['text/html']}</details>")
 @pytest.mark.parametrize(
     "cell, lines, teaching",
     [
-        (code(cells.kernel_source(KERNEL)), 10, 10),
+        (code(cells.kernel_source(KERNEL)), 11, 11),
         (code(JITTED), 5, 3),
         (code("# NBVAL_CHECK_OUTPUT\nx = 1"), 1, 0),
         (code("x = 1", "lesson"), 1, 1),
