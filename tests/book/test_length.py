@@ -43,6 +43,7 @@ FOLDED = shown("x" * 99, f"<details><summary>A twin</summary>{LISTING.data['text
         (code("changes(f, g)", "hide-input", outputs=[LISTING]), 2, 2),
         (code("changes(f, g)", "hide-output", outputs=[LISTING]), 1, 0),
         (code("show_twin(f)", outputs=[FOLDED]), 1, 0),
+        (code("show_twin(f)", "hide-input", outputs=[FOLDED]), 0, 0),
     ],
 )
 def test_lines_of_code_that_one_sees_and_those_that_teach(cell, lines, teaching):

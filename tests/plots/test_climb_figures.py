@@ -67,6 +67,12 @@ def test_another_counter_can_explain_a_step():
     assert "registers per thread: 32 → 32" in figure.alt
 
 
+def test_a_step_can_have_another_title():
+    figure = climb.climb(RECORDS, counted(), titles={"cuda_shared_32": "two changes"})
+    assert "two changes 16%" in figure.alt
+    assert "shared tiles of 32×32" not in figure.svg
+
+
 def test_a_rung_without_counters_has_its_bar():
     figure = climb.climb([*RECORDS, record("cuda_puzzle", 0.01)], counted())
     assert "the puzzle" in figure.alt

@@ -1,8 +1,8 @@
-"""Asynchronous copies, with every index written out: the twin of `cuda_tile_view`.
+"""Asynchronous copies, with every index written out.
 
-A thread owns C[row, col]; x is the column. What changed from the shared tiles: each thread begins
-two copies from global to shared memory, which go past its registers, and waits for them. Where the
-matrix ends, nothing is read and a zero is written.
+A thread owns C[row, col]; x is the column. What changed from the shared tiles: each thread starts
+two copies from global to shared memory that bypass its registers, and waits for them at once, so
+nothing overlaps yet. Beyond the edge of a matrix nothing is read and a zero is written.
 Source: NVIDIA, CUDA C++ Programming Guide, "Asynchronous Data Copies"; PTX ISA, "cp.async".
 """
 

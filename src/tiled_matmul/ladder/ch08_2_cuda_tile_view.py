@@ -1,8 +1,7 @@
-"""Tile views: "take this tile, copy it, wait, multiply", and not one index into a or b.
+"""Tile views: "take this tile, copy it, wait, multiply", without an index into a or b.
 
-A thread owns C[row, col] of its block's tile; x is the column. What changed from the shared tiles:
-the copies are asynchronous, from global to shared memory past the registers, and `tile(…)[i, j]`
-does the arithmetic of corners and edges. `cuda_tile_hand` has that arithmetic written out.
+A thread owns C[row, col] of its block's tile; x is the column. What changed from `cuda_tile_hand`:
+`tile(…)[i, j]` computes the corners and edges of a tile, and one call copies it.
 Source: Modular, Mojo GPU puzzles, "Tiled matrix multiplication", the idiomatic version.
 """
 

@@ -1,12 +1,10 @@
-"""Two buffers and one barrier: the next tile is on its way while this one is multiplied.
+"""Two buffers and one barrier: the next tile is loaded while this one is multiplied.
 
 A thread owns 8×8 elements of C in four quads, as in the rung below. What changed: the loads of the
-next tile are begun before the multiplications of this one and wait in registers until those are
-done; then they are stored to the other of two buffers. Nobody reads there, so of the two barriers a
-tile only one is left. The piece of K that fills no whole tile comes first and threads beyond an
-edge fetch the last row or column again, which is never stored: so the loop guards nothing, and what
-a thread fetches next it finds by adding to an offset, in A and B flat. It takes two steps of k a
-turn, and C is stored by the element.
+next tile start before the multiplications of this one, and their values wait in registers. Then
+they are stored into the other of two buffers, which no thread is reading, so one barrier for each
+tile is enough. The loop has no guards: only the first tile of K can be partial, and threads beyond
+an edge load the last row or column again, whose products are never stored.
 Sources: NVIDIA, CUTLASS (Kerr et al., 2017), "software pipelining"; Boehm (2022), kernel 11.
 """
 
@@ -40,7 +38,7 @@ def cuda_double_buffer_kernel(a, b, c):
     top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
     t = cuda.threadIdx.x
     row, col = t // 16 * 4, t % 16 * 4  # of the thread's first quad
-    a_row, a_col = t // 2, t % 2 * 4  # of the four that it fetches of A
+    a_row, a_col = t // 2, t % 2 * 4  # of the four that it loads of A
     b_row, b_col = t // 32, t % 32 * 4
     a_from = min(top + a_row, M - 1) * K + a_col
     b_from = b_row * B_ROW + min(left + b_col, N - 4)
@@ -63,7 +61,7 @@ def cuda_double_buffer_kernel(a, b, c):
             a_tile[now, a_col + n, a_row] = a_part[n]
         store4(b_tile, (now, b_row, b_col), b_four)
         cuda.syncthreads()
-        if at < K:  # the next tile sets out
+        if at < K:  # load the next tile
             a_four = load4(a, a_from)
             b_four = load4(b, b_from)
         for turn in range(TILE_K // 2):

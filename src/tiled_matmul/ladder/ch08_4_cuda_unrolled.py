@@ -1,12 +1,9 @@
-"""The loop over k unrolled: eight steps in a row, nothing counted and nothing jumped.
+"""The loop over k unrolled, and the products in another order.
 
-A thread owns 8×8 elements of C in four quads, as in the rung below. What changed: the compiler gets
-all eight steps of a tile in a row. Each knows its k, so the addresses in shared memory become
-constants in the instructions, and the loads of one step may begin among the multiplications of the
-step before. And those go down one column of the thread's tile and up the next: at each turn of the
-way an operand is there from the instruction before. A multiply-add with all three operands in one
-of the two banks of the register file has to wait; in this order the compiler gives out the
-registers so that hardly any does, in rows it does not.
+A thread owns 8×8 elements of C in four quads, as in the rung below. What changed: the compiler
+unrolls the eight steps of a tile. Each knows its k, so addresses in shared memory are constants,
+and the loads of one step can start among the multiplications of the step before. The products go
+down one column of the thread's tile and up the next, so each shares an operand with the one before.
 Sources: Gray, maxas (2014), on register banks and the reuse of operands; Jia et al. (2018).
 """
 
@@ -42,7 +39,7 @@ def cuda_unrolled_kernel(a, b, c):
     top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
     t = cuda.threadIdx.x
     row, col = t // 16 * 4, t % 16 * 4  # of the thread's first quad
-    a_row, a_col = t // 2, t % 2 * 4  # of the four that it fetches of A
+    a_row, a_col = t // 2, t % 2 * 4  # of the four that it loads of A
     b_row, b_col = t // 32, t % 32 * 4
     a_from = min(top + a_row, M - 1) * K + a_col
     b_from = b_row * B_ROW + min(left + b_col, N - 4)
@@ -65,7 +62,7 @@ def cuda_unrolled_kernel(a, b, c):
             a_tile[now, a_col + n, a_row] = a_part[n]
         store4(b_tile, (now, b_row, b_col), b_four)
         cuda.syncthreads()
-        if at < K:  # the next tile sets out
+        if at < K:  # load the next tile
             a_four = load4(a, a_from)
             b_four = load4(b, b_from)
         for k in unroll(TILE_K):

@@ -1,9 +1,9 @@
-"""A compact tile for each warp: 32×64 elements of C, so that its threads ask for the same things.
+"""A compact tile for each warp: 32×64 elements of C, so that its threads load the same elements.
 
 A thread owns 8×8 elements of C in four quads, as in the rung below. What changed: which ones. In
-the rung below a warp is two rows of sixteen threads and reads 16 elements of A and 128 of B in each
-step. Here it is four rows of eight: 32 of A and 64 of B, a third fewer elements, though no
-wavefront fewer.
+the rung below, a warp is two rows of sixteen threads and loads 16 elements of A and 128 of B in
+each step. Here it is four rows of eight: 32 of A and 64 of B, a third fewer elements in as many
+wavefronts.
 Source: NVIDIA, CUTLASS (Kerr et al., 2017), "warp tile"; Boehm (2022), kernel 10.
 """
 
@@ -44,7 +44,7 @@ def cuda_warp_tiles_kernel(a, b, c):
     warp_col = warp % (TILE_N // WARP_N) * WARP_N
     row = warp_row + lane // 8 * 4  # of the thread's first quad
     col = warp_col + lane % 8 * 4
-    a_row, a_col = t // 2, t % 2 * 4  # of the four that it fetches of A
+    a_row, a_col = t // 2, t % 2 * 4  # of the four that it loads of A
     b_row, b_col = t // 32, t % 32 * 4
     a_from = min(top + a_row, M - 1) * K + a_col
     b_from = b_row * B_ROW + min(left + b_col, N - 4)
@@ -67,7 +67,7 @@ def cuda_warp_tiles_kernel(a, b, c):
             a_tile[now, a_col + n, a_row] = a_part[n]
         store4(b_tile, (now, b_row, b_col), b_four)
         cuda.syncthreads()
-        if at < K:  # the next tile sets out
+        if at < K:  # load the next tile
             a_four = load4(a, a_from)
             b_four = load4(b, b_from)
         for k in unroll(TILE_K):

@@ -1,12 +1,9 @@
-"""Asynchronous copies: tiles go to shared memory past the registers, two of them ahead.
+"""Asynchronous copies: tiles bypass the registers, and two of them are in flight.
 
 A thread owns 8×8 elements of C in four quads, in warp tiles, as in the rung below. What changed: a
-thread begins copies and goes on; nothing waits in its registers. There are three buffers, so that
-two tiles can be under way while a third is multiplied. A is copied by the element, because it is
-transposed on the way; B by fours, and where its rows do not begin at multiples of 16 bytes the
-launcher first copies it to rows that do. The edges are as in the rung below, but the copy itself
-fills up with zeros what K does not. A tile is half as high, for 128 threads with more registers
-each, and twice as deep.
+thread starts copies and does not wait for them, and the third buffer is multiplied meanwhile. A is
+transposed on the way, so copied by the element. B is copied in fours; the launcher aligns its rows.
+Tiles are half as high, for 128 threads with more registers each, and twice as deep.
 Source: NVIDIA, PTX ISA, "cp.async"; CUTLASS, multistage mainloop (2020).
 """
 
@@ -77,7 +74,13 @@ def cuda_async_kernel(a, b, c):
             copy_async(a_tile, (fill, a_col, target), a, a_from[s] + at, there)
         for s in range(B_COPIES):
             target, source = b_row + B_STEP * s, b_from + B_STEP * s * B_ROW
-            copy_async4(b_tile, (fill, target, b_col), b, source, 4 if at + target < end else 0)
+            copy_async4(
+                b_tile,
+                (fill, target, b_col),
+                b,
+                source,
+                4 if at + target < end else 0,
+            )
         commit_copies()
         at += size
         b_from += size * B_ROW

@@ -1,14 +1,14 @@
-"""The best found: what the rungs below taught, and what only counters and a search could tell.
+"""The best found: two sets of fragments, larger tiles, and C stored in fours.
 
 A thread owns ROWS×COLUMNS elements of C in quads, in warp tiles, and tiles are copied
 asynchronously, as in the rung below; two buffers are enough. What changed:
 
-- The fragments of A and B for the next k are loaded while this k is multiplied, also from one tile
-  to the next: `use` and `fill` change places before the last k of a tile.
-- The multiplications run down a column and up the next, so that each shares a factor with the one
-  before, which the register file then need not deliver again.
-- The tiles: of a block, a warp and a thread, found by search, three settings for problems of three
-  sizes. C is scaled by `alpha`, as in `cuda_double_buffer`.
+- The fragments of A and B for the next k are loaded while this k is multiplied, also across tiles:
+  `use` and `fill` swap before the last k of a tile.
+- The tiles of a block, a warp and a thread come from a search: three settings, and a rule that
+  picks one by the shape.
+- C is stored in fours where its rows allow it, and multiplied by `alpha` before: the products are
+  new numbers, so the sums need not be kept in groups of four registers.
 
 Sources: NVIDIA, CUTLASS (Kerr et al., 2017); Gray, maxas (2014), on operand reuse.
 """
@@ -61,7 +61,7 @@ def cuda_best_kernel(a, b, c, alpha):
     B_ROW = b.size // K
     top, left = cuda.blockIdx.y * TILE_M, cuda.blockIdx.x * TILE_N
     t = cuda.threadIdx.x
-    # What the thread copies: elements of A at (a_k, a_m + …), fours of B at (b_k + …, b_n).
+    # What it copies: elements of A at (a_k, a_m + …), fours of B at (b_k + …, b_n).
     a_k, a_m = t % TILE_K, t // TILE_K
     b_k, b_n = t * 4 // TILE_N, t * 4 % TILE_N
     for s in range(A_COPIES):

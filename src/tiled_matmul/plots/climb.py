@@ -79,14 +79,15 @@ def climb(
     records: Sequence[Record],
     counters: LadderCounters,
     explained_by: Mapping[str, str] = MappingProxyType({}),
+    titles: Mapping[str, str] = MappingProxyType({}),
 ) -> style.Figure:
     """Draw each record as a bar, its length the share of cuBLAS, a counter written on it.
 
     `records` are of one problem, in the order of the climb; the baseline may be among them, and
     ticks mark its rate. A rung shows its counter before (in the record above) and after.
-    `explained_by` overrides EXPLAINED_BY for some rungs. Raises ValueError without a rung, for
-    records of several problems or of another machine than the counters, and for a counter that is
-    not in WORDS or was not counted.
+    `explained_by` overrides EXPLAINED_BY for some rungs, and `titles` what a rung is called. Raises
+    ValueError without a rung, for records of several problems or of another machine than the
+    counters, and for a counter that is not in WORDS or was not counted.
     """
     climbed = [record for record in records if record.rung != record.baseline]
     if not climbed:
@@ -107,7 +108,7 @@ def climb(
         ax.barh(line + 0.2, record.ratio, BAR, color=color, alpha=0.45)
         # Beside the bars only, so that no text is crossed out.
         ax.vlines(1, line + 0.2 - BAR / 2, line + 0.2 + BAR / 2, color=style.C, lw=2)
-        name = title_of(record.rung)
+        name = titles.get(record.rung, title_of(record.rung))
         share = f"{100 * record.ratio:.3g}%"
         ax.text(0, line - 0.05, name, va="bottom", fontweight="bold")
         ax.text(reach, line - 0.05, share, va="bottom", ha="right")
