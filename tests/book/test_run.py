@@ -94,20 +94,25 @@ def test_only_what_is_the_same_everywhere_is_refreshed(tmp_path, no_setup, monke
     record = tmp_path / "record.txt"
     record.write_text("1")
     reading = f"print(open({str(record)!r}).read())"
-    path = save(small(f"# NBVAL_CHECK_OUTPUT\n{reading}", reading, "# NBVAL_CHECK_OUTPUT\n'x'"),
-                tmp_path / "a.ipynb")  # fmt: skip
+    number = f"open({str(record)!r}).read()"
+    warning = f"import sys\nprint({number})\nif {number} != '1':\n    sys.stderr.write('!')"
+    made = small(f"# NBVAL_CHECK_OUTPUT\n{reading}", reading, reading, "'x'", warning)
+    made.cells[3].metadata["tags"] = ["nbval-ignore-output"]
+    path = save(made, tmp_path / "a.ipynb")
     assert command("run", "--checked", path) == 1  # it was never run
     assert "no stamp" in capsys.readouterr().err
     run.run(path)
-    assert run.refresh(path) == []
+    assert run.refresh(path) == ([], [])
     record.write_text("2")
     before = read(path)
     assert command("run", "--checked", path) == 0
-    assert "cells 2 refreshed" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "cells 2, 3 refreshed" in said.out and "cell 6 differs" in said.err
     after = read(path)
-    assert [cell.outputs[0].get("text") for cell in after.cells[1:]] == ["2\n", "1\n", None]
+    texts = [cell.outputs[0].get("text") for cell in after.cells[1:]]
+    assert texts == ["2\n", "2\n", "1\n", None, "1\n"]
     assert after.metadata == before.metadata
-    assert after.cells[3] == before.cells[3]
+    assert after.cells[4:] == before.cells[4:]
 
 
 def test_run_wants_paths_or_all(capsys):

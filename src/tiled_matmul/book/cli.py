@@ -37,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     run.add_argument(
         "--checked",
         action="store_true",
-        help="store only outputs that are the same everywhere, such as tables of records, and no "
+        help="store only outputs that strict nbval compares, such as tables of records, and no "
         "stamp; needs no GPU",
     )
     run.add_argument(
@@ -129,9 +129,11 @@ def run_command(args: argparse.Namespace) -> int:
 
             try:
                 if args.checked:
-                    cells = refresh(path, timeout=args.timeout, on_progress=progress)
-                    named = ", ".join(map(str, cells))
-                    print(f"{path}: {f'cells {named} refreshed' if cells else 'was current'}")
+                    stored, left = refresh(path, timeout=args.timeout, on_progress=progress)
+                    named = ", ".join(map(str, stored))
+                    print(f"{path}: {f'cells {named} refreshed' if stored else 'was current'}")
+                    for cell in left:
+                        print(f"note: cell {cell} differs, with warnings: left", file=sys.stderr)
                     continue
                 notes = run(path, timeout=args.timeout, on_progress=progress)
             except RunError as error:

@@ -19,7 +19,7 @@ from tiled_matmul.book.files import (
     read_text,
 )
 from tiled_matmul.book.generated import PACKAGES, stamp_fault
-from tiled_matmul.book.markers import is_checked
+from tiled_matmul.book.markers import IGNORE, is_checked
 from tiled_matmul.files import replace_text
 
 CELL_TIMEOUT = 900
@@ -71,14 +71,15 @@ def refresh(
     *,
     timeout: int = CELL_TIMEOUT,
     on_progress: Callable[[int, int], None] = lambda cell, cells: None,
-) -> list[int]:
-    """Run the notebook at `path` and store what must be the same everywhere; return those cells.
+) -> tuple[list[int], list[int]]:
+    """Run the notebook at `path` and store what must be the same everywhere.
 
-    These are the outputs of the cells that begin with `# NBVAL_CHECK_OUTPUT`, and differ from the
-    stored ones: after another measurement, tables that are made of records. All else stays as it
-    was, the stamp too, so this needs no GPU. Numbers count from 1. Raises RunError if a cell fails
-    or if the stamp does not fit the code, and NotebookError if the file is not a notebook; the file
-    is then unchanged.
+    These are the outputs that strict nbval compares: after another measurement, tables and
+    sentences that are made of records. All else stays as it was, the stamp too, so this needs no
+    GPU. An output with warnings or errors of this machine is not stored. Returns the numbers, from
+    1 on, of the cells with new outputs, and of those that differ and were not stored. Raises
+    RunError if a cell fails or if the stamp does not fit the code, and NotebookError if the file is
+    not a notebook; the file is then unchanged.
     """
     before = read_text(path)
     notebook = parse_notebook(before, path, upgrade=True)
@@ -86,10 +87,14 @@ def refresh(
         raise RunError(f"{path}: {fault}")
     again = copy.deepcopy(notebook)
     _execute(again, path, timeout, on_progress)
-    changed = []
+    changed, left = [], []
     for index, cell in _code(notebook):
         made = again.cells[index].outputs
-        if not is_checked(cell.source) or _comparable(cell.outputs) == _comparable(made):
+        compared = is_checked(cell.source) or IGNORE not in cell.metadata.get("tags", [])
+        if not compared or _comparable(cell.outputs) == _comparable(made):
+            continue
+        if any(output.get("name") == "stderr" for output in made):
+            left.append(index + 1)
             continue
         for output in made:
             if "execution_count" in output:
@@ -98,7 +103,7 @@ def refresh(
         changed.append(index + 1)
     if changed:
         _replace(path, before, notebook)
-    return changed
+    return changed, left
 
 
 def _comparable(outputs: list) -> list:
