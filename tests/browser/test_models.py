@@ -20,7 +20,7 @@ from tiled_matmul.kit.variants import without
 from tiled_matmul.ladder import cuda_shared_tiles
 from tiled_matmul.machine import device
 from tiled_matmul.microscope.cuda import hardware, trace
-from tiled_matmul.models import cache, fragments, many, occupancy, ring, roofline
+from tiled_matmul.models import cache, distributed, fragments, occupancy, ring, roofline
 from tiled_matmul.models.occupancy import WARP
 from tiled_matmul.models.program_order import Setting, traffic
 from tiled_matmul.models.waves import Waves
@@ -474,15 +474,15 @@ def test_ranks_hold_receive_and_compute_what_the_model_says(models):
     for one, got in zip(settings, results(models, "ranks", settings), strict=True):
         cut, p, rank, *sizes = one.values()
         try:
-            wanted = [asdict(step) for step in many.steps(cut, *sizes, p, rank)]
+            wanted = [asdict(step) for step in distributed.steps(cut, *sizes, p, rank)]
         except ValueError as error:
             assert got == str(error), one
             continue
         assert got["steps"] == lists(wanted), one
-        parts = [map(asdict, many.parts(cut, *sizes, p, each)) for each in range(p)]
+        parts = [map(asdict, distributed.parts(cut, *sizes, p, each)) for each in range(p)]
         assert got["parts"] == [lists([*each]) for each in parts], one
-        assert got["held"] == pytest.approx(many.held(cut, *sizes, p)), one
-        assert got["received"] == pytest.approx(many.received(cut, *sizes, p)), one
+        assert got["held"] == pytest.approx(distributed.held(cut, *sizes, p)), one
+        assert got["received"] == pytest.approx(distributed.received(cut, *sizes, p)), one
         made += 1
     assert 2000 < made < len(settings)
 
