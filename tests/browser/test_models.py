@@ -469,7 +469,7 @@ def test_ranks_hold_receive_and_compute_what_the_model_says(models):
         fits = draw.random() < 0.8
         sizes = {axis: draw.randint(1, 40) * (p if fits else 1) for axis in "MNK"}
         rank = draw.randrange(p if draw.random() < 0.9 else 16)
-        settings.append({"cut": draw.choice([*many.AXES]), "ranks": p, "rank": rank} | sizes)
+        settings.append({"cut": draw.choice([*distributed.AXES]), "ranks": p, "rank": rank} | sizes)
     made = 0
     for one, got in zip(settings, results(models, "ranks", settings), strict=True):
         cut, p, rank, *sizes = one.values()
