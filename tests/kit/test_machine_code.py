@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from tiled_matmul.dispatch.settings import SETTINGS
+from tiled_matmul.dispatch.splits import SETTINGS
 from tiled_matmul.kit import machine_code
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.ladder import cuda_best, cuda_unrolled

@@ -14,11 +14,12 @@ from tiled_matmul.ladder import (
     cuda_async,
     cuda_best,
     cuda_double_buffer,
+    cuda_split_k,
     cuda_unrolled,
     cuda_warp_tiles,
 )
 from tiled_matmul.ladder.cuda_async import rows_of_fours
-from tiled_matmul.ladder.cuda_best import SETTINGS, Setting, pick
+from tiled_matmul.ladder.cuda_best import SETTINGS, Job, Setting, pick
 from tiled_matmul.ladder.cuda_vectorised import fours
 from tiled_matmul.microscope.cuda import watch
 from tiled_matmul.problem import Problem
@@ -30,7 +31,7 @@ BUFFERS = {
     "cuda_warp_tiles": cuda_warp_tiles,
 }
 RUNGS = {**BUFFERS, "cuda_async": cuda_async, "cuda_best": cuda_best}
-LARGE, MIDDLE, SMALL = SETTINGS
+LARGE, MIDDLE, SMALL = SETTINGS[:3]
 TINY = Setting(32, 32, 8, 16, 32, 4, 4, max_registers=128)  # two warps, for the microscope
 
 every_setting = pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: f"{s.tile_m}x{s.tile_n}")
@@ -130,42 +131,43 @@ def test_a_setting_of_another_type_is_refused(setting):
 
 
 @pytest.mark.parametrize(
-    ("m", "n", "multiprocessors", "setting"),
+    ("m", "n", "k", "multiprocessors", "even", "kernel", "setting"),
     [
-        # 512 blocks in 4 turns of 128·256 elements, and 2048 in 16 of 64·128: as many, so the
-        # first. 8192 in 63 of 32·64·1.4 are more.
-        (4096, 4096, 132, LARGE),
-        # 32 blocks in one turn: 32768. 128 in one: 8192. 512 in four of 2867: 11469.
-        (1024, 1024, 132, MIDDLE),
-        # One turn each, so the smallest block.
-        (512, 512, 132, SMALL),
-        (1, 1, 132, SMALL),
-        # 16 multiprocessors: 2·32768 and 8·8192 are equal again, 32·2867 is more.
-        (1024, 1024, 16, LARGE),
-        # 32768, 2·8192 and 8·2867.
-        (512, 512, 16, MIDDLE),
-        # One multiprocessor does all blocks in turn. One column too many doubles what the first
-        # does: 2·32768, against 6·8192 and 20·2867.
-        (128, 256, 1, LARGE),
-        (128, 257, 1, MIDDLE),
-        # 32768, 2·8192 and 3·2867.
-        (65, 64, 1, SMALL),
+        # 512 blocks for 132 multiprocessors, and for 16.
+        (4096, 4096, 4096, 132, True, "cuda_best_kernel", LARGE),
+        (1024, 1024, 4096, 16, True, "cuda_best_kernel", LARGE),
+        (64, 64, 64, 132, True, "cuda_best_kernel", SMALL),
+        # Few tiles for so many multiprocessors: K is split.
+        (256, 256, 16384, 132, True, "cuda_split_k_kernel", MIDDLE),
+        (1024, 1024, 1024, 132, True, "cuda_split_k_kernel", MIDDLE),
+        # Rows without aligned fours.
+        (4096, 4093, 4096, 132, False, "cuda_split_k_kernel", LARGE),
     ],
 )
-def test_the_busiest_multiprocessor_has_the_least_to_do(m, n, multiprocessors, setting):
-    assert pick(m, n, multiprocessors) is setting
+def test_the_kernel_and_its_tiles_fit_the_shape(
+    m, n, k, multiprocessors, even, kernel, setting, monkeypatch
+):
+    for module in (cuda_best, cuda_split_k):
+        monkeypatch.setattr(module, "multiprocessors", lambda: multiprocessors)
+    assert pick(Job(m, n, k, multiprocessors, even)).setting is setting
+    launches = launch.launched(cuda_best.matmul, torch.empty(m, k), torch.empty(k, n))
+    first = launches[0][0].py_func
+    first = getattr(first, "as_written", first)
+    tile = first.__globals__["TILE_M"], first.__globals__["TILE_N"]
+    assert (first.__name__, tile) == (kernel, (setting.tile_m, setting.tile_n))
 
 
 def test_the_launcher_asks_how_many_multiprocessors_there_are(monkeypatch):
     assert select().on_gpu or launch.multiprocessors() == 132
     launched = []
     monkeypatch.setattr(cuda_best, "launch", lambda kernel, *rest: launched.append(rest[:2]))
-    a, b = inputs("33x128x1")
+    a, b = inputs("132x512x1")
     for count in (132, 1):
         monkeypatch.setattr(cuda_best, "multiprocessors", lambda count=count: count)
         cuda_best.matmul(a, b)
-    assert (pick(33, 128, 132), pick(33, 128, 1)) == (SMALL, MIDDLE)
-    assert launched == [((2, 2), (SMALL.threads, 1)), ((1, 1), (MIDDLE.threads, 1))]
+    picked = [pick(Job(132, 512, 1, count)).setting for count in (132, 1)]
+    assert picked[0] is not picked[1]
+    assert [threads for _, threads in launched] == [(each.threads, 1) for each in picked]
 
 
 # Rows of fours
@@ -364,14 +366,15 @@ def test_tiles_that_do_not_change_places_give_another_product():
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
-    ("name", "limit"),
+    ("name", "limit", "wrong"),
     [
-        *((name, limit) for name in BUFFERS for limit in ("M - 1", "N - 4")),
-        ("cuda_async", "B_ROW - 4"),
-        ("cuda_best", "M - 1"),
-        ("cuda_best", "B_ROW - 4"),
+        *((name, limit, "(1 << 40)") for name in BUFFERS for limit in ("M - 1", "N - 4")),
+        ("cuda_async", "max(M,", "max(1 << 40,"),
+        ("cuda_async", "max(B_ROW,", "max(1 << 40,"),
+        ("cuda_best", "max(M,", "max(1 << 40,"),
+        ("cuda_best", "max(B_ROW,", "max(1 << 40,"),
     ],
 )
-def test_an_edge_that_is_not_clamped_is_read_beyond(name, limit):
-    variant = edited(kernel(name), limit, "(1 << 40)")
+def test_an_edge_that_is_not_looked_at_is_read_beyond(name, limit, wrong):
+    variant = edited(kernel(name), limit, wrong)
     assert looked_at(name, variant, 1)[0] == {"out of bounds"}

@@ -1,7 +1,7 @@
-"""Settings of `cuda_split_k`, and the rule that picks one and the number of parts of K.
+"""Settings of `cuda_best` and `cuda_split_k`, and the rule that picks one and the parts of K.
 
-A few tiles are enough: a large one, one for C of few rows, one for C of few columns, and small ones
-for small C. What each costs was fitted to times of 240 drawn products on an H200.
+A few tiles are enough: large ones for large C, small ones for small C, and some for C of few rows
+or few columns. What each costs was fitted to times of 120 drawn products on an H200.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from tiled_matmul.kit.settings import Setting, cover
-from tiled_matmul.models.waves import side_by_side
 
 # Of an H200: bytes in a microsecond that a product reads and writes at most; microseconds of the
 # second kernel, and bytes of parts in a microsecond that are written and read again; the same of a
 # copy of B.
-BYTES_A_US, SECOND_US, PARTS_A_US, COPY_US, COPIED_A_US = 3.0e6, 2.5, 3.0e6, 3.0, 1.5e6
+BYTES_A_US, SECOND_US, PARTS_A_US, COPY_US, COPIED_A_US = 3.0e6, 2.0, 5.9e6, 1.4, 2.5e6
 MOST_SPLITS = 64
 
 
@@ -47,13 +46,17 @@ class Split:
 class Pace:
     """Microseconds on an H200: of a block's start and end, of a tile along K, and of its share.
 
-    A tile takes `latency`, or `share` for each block that runs on the multiprocessor if that is
-    longer.
+    Alone on a multiprocessor, a block takes `latency` for a tile; where many blocks share it, each
+    adds `share`.
     """
 
     start: float
     latency: float
     share: float
+
+    def tile(self, blocks: int) -> float:
+        """Return the microseconds for a tile of each of so many blocks, side by side."""
+        return (self.latency**4 + (self.share * blocks) ** 4) ** 0.25
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,9 @@ class Costs:
         pace = self.fours if job.even or padded else self.singles
         blocks = cover(self.tiles(job) * splits, job.multiprocessors)
         steps = cover(cover(k, self.setting.tile_k), splits)
-        took = side_by_side(blocks, self.resident, pace.start, pace.latency, pace.share, steps)
+        laps, rest = divmod(blocks, self.resident)
+        took = laps * (pace.start + steps * pace.tile(self.resident))
+        took += pace.start + steps * pace.tile(rest) if rest else 0
         took = max(took, 4 * (m * k + k * n + m * n) / BYTES_A_US)
         if splits > 1 or padded:
             took += SECOND_US + 8 * splits * m * n / PARTS_A_US
@@ -95,40 +100,53 @@ COSTS = (
     Costs(
         Setting(128, 256, 8, 32, 128, 8, 16, max_registers=255),
         1,
-        Pace(4.31, 1.280, 0.939),
-        Pace(7.34, 1.531, 1.408),
+        Pace(4.30, 1.087, 1.081),
+        Pace(7.60, 1.118, 1.112),
     ),
     Costs(
         Setting(64, 128, 16, 32, 64, 8, 8, max_registers=168),
         3,
-        Pace(3.50, 0.803, 0.677),
-        Pace(6.31, 1.204, 0.830),
-    ),
-    Costs(
-        Setting(64, 64, 8, 32, 64, 8, 8, max_registers=144),
-        7,
-        Pace(3.39, 0.431, 0.195),
-        Pace(4.15, 0.621, 0.230),
+        Pace(2.73, 0.638, 0.676),
+        Pace(5.12, 0.819, 0.750),
     ),
     Costs(
         Setting(32, 64, 16, 16, 32, 4, 4, max_registers=80),
         6,
-        Pace(2.99, 0.333, 0.264),
-        Pace(4.15, 0.733, 0.304),
+        Pace(1.87, 0.347, 0.284),
+        Pace(2.55, 0.354, 0.306),
+    ),
+    Costs(
+        Setting(128, 128, 8, 32, 64, 8, 8, max_registers=128),
+        2,
+        Pace(2.58, 0.410, 0.695),
+        Pace(5.71, 0.020, 0.728),
+    ),
+    Costs(
+        Setting(64, 64, 16, 32, 64, 8, 8, max_registers=168),
+        6,
+        Pace(2.84, 0.784, 0.394),
+        Pace(5.65, 0.964, 0.461),
+    ),
+    Costs(
+        Setting(32, 128, 16, 16, 64, 4, 8, max_registers=128),
+        4,
+        Pace(2.04, 0.472, 0.418),
+        Pace(3.28, 0.536, 0.463),
+    ),
+    Costs(
+        Setting(128, 32, 16, 32, 32, 8, 4, max_registers=128),
+        4,
+        Pace(1.85, 0.719, 0.511),
+        Pace(3.15, 0.646, 0.534),
     ),
     Costs(
         Setting(64, 32, 16, 16, 32, 4, 4, max_registers=80),
         6,
-        Pace(2.88, 0.383, 0.304),
-        Pace(4.89, 0.519, 0.316),
-    ),
-    Costs(
-        Setting(64, 16, 16, 32, 16, 4, 4, max_registers=96),
-        10,
-        Pace(2.95, 0.466, 0.198),
-        Pace(4.15, 0.584, 0.214),
+        Pace(1.90, 0.441, 0.302),
+        Pace(2.56, 0.449, 0.326),
     ),
 )
+SETTINGS = tuple(costs.setting for costs in COSTS)
 
 
 @cache

@@ -11,10 +11,7 @@ from tiled_matmul.kit.launch import check_block
 
 @dataclass(frozen=True)
 class Setting:
-    """The tiles of a block, a warp and a thread, and the limit on registers per thread.
-
-    `weight` is the relative cost of an element of C when the GPU is full.
-    """
+    """The tiles of a block, a warp and a thread, and the limit on registers per thread."""
 
     tile_m: int
     tile_n: int
@@ -24,7 +21,6 @@ class Setting:
     rows: int
     columns: int
     max_registers: int
-    weight: float = 1.0
 
     @property
     def threads(self) -> int:
@@ -37,8 +33,7 @@ class Setting:
         TypeError or ValueError for sizes that are not positive ints.
         """
         for name, size in vars(self).items():
-            if name != "weight":
-                positive(name, size)
+            positive(name, size)
         lanes_m, lanes_n = self.warp_m // self.rows, self.warp_n // self.columns
         a_step, b_step = self.threads // self.tile_k, self.threads * 4 // self.tile_n
         fits = (

@@ -7,7 +7,7 @@ Tiles are half as high, for 128 threads with more registers each, and twice as d
 Source: NVIDIA, PTX ISA, "cp.async"; CUTLASS, multistage mainloop (2020).
 """
 
-from numba import cuda, uint64
+from numba import cuda
 
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.fours import rows_of_fours
@@ -44,7 +44,6 @@ def cuda_async_kernel(a, b, c):
     acc = cuda.local.array((8, 8), c.dtype)
     a_part = cuda.local.array(8, a.dtype)
     b_part = cuda.local.array(8, b.dtype)
-    a_from = cuda.local.array(A_COPIES, uint64)
     M, N = c.shape
     K = a.size // M
     B_ROW = b.size // K
@@ -58,9 +57,10 @@ def cuda_async_kernel(a, b, c):
     # What it copies: elements of A, A_STEP rows apart, and fours of B, B_STEP rows apart.
     a_row, a_col = t // TILE_K, t % TILE_K
     b_row, b_col = t // 32, t % 32 * 4
-    for s in range(A_COPIES):
-        a_from[s] = min(top + a_row + A_STEP * s, M - 1) * K + a_col
-    b_from = b_row * B_ROW + min(left + b_col, B_ROW - 4)
+    rows = max(M, top + a_row) - (top + a_row)  # of A from the thread's first on
+    columns = max(B_ROW, left + b_col) - (left + b_col)  # of B
+    a_from = (top + a_row) * K + a_col
+    b_from = b_row * B_ROW + left + b_col
     zero = c.dtype.type(0)
     for i in range(8):
         for j in range(8):
@@ -70,34 +70,33 @@ def cuda_async_kernel(a, b, c):
     for _ in range(STAGES - 1):  # the first tiles; the very first one may not be full
         end = min(at + size, K)
         for s in range(A_COPIES):
-            target, there = a_row + A_STEP * s, 1 if at + a_col < end else 0
-            copy_async(a_tile, (fill, a_col, target), a, a_from[s] + at, there)
+            target, source = a_row + A_STEP * s, a_from + A_STEP * s * K
+            there = 1 if at + a_col < end and A_STEP * s < rows else 0
+            copy_async(a_tile, (fill, a_col, target), a, source, there)
         for s in range(B_COPIES):
             target, source = b_row + B_STEP * s, b_from + B_STEP * s * B_ROW
-            copy_async4(
-                b_tile,
-                (fill, target, b_col),
-                b,
-                source,
-                4 if at + target < end else 0,
-            )
+            there = 4 if at + target < end and columns > 0 else 0
+            copy_async4(b_tile, (fill, target, b_col), b, source, there)
         commit_copies()
         at += size
+        a_from += size
         b_from += size * B_ROW
         size = TILE_K
         fill += 1
     while at < K + (STAGES - 1) * TILE_K:
         wait_copies(AHEAD)
         cuda.syncthreads()
-        there = 1 if at < K else 0
         for s in range(A_COPIES):
-            target = a_row + A_STEP * s
-            copy_async(a_tile, (fill, a_col, target), a, a_from[s] + at, there)
+            target, source = a_row + A_STEP * s, a_from + A_STEP * s * K
+            there = 1 if at < K and A_STEP * s < rows else 0
+            copy_async(a_tile, (fill, a_col, target), a, source, there)
+        there = 4 if at < K and columns > 0 else 0
         for s in range(B_COPIES):
             target, source = b_row + B_STEP * s, b_from + B_STEP * s * B_ROW
-            copy_async4(b_tile, (fill, target, b_col), b, source, 4 * there)
+            copy_async4(b_tile, (fill, target, b_col), b, source, there)
         commit_copies()
         at += TILE_K
+        a_from += TILE_K
         b_from += TILE_K * B_ROW
         for k in unroll(TILE_K):
             for h in range(2):

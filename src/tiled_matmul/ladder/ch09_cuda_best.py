@@ -5,18 +5,19 @@ asynchronously, as in the rung below; two buffers are enough. What changed:
 
 - The fragments of A and B for the next k are loaded while this k is multiplied, also across tiles:
   `use` and `fill` swap before the last k of a tile.
-- The tiles of a block, a warp and a thread come from a search: three settings, and a rule that
-  picks one by the shape.
+- The tiles of a block, a warp and a thread come from a search: a few settings, and a rule that
+  picks one by the shape. Where C has few tiles or rows without aligned fours, it hands the product
+  to `cuda_split_k`.
 - C is stored in fours where its rows allow it, and multiplied by `alpha` before: the products are
   new numbers, so the sums need not be kept in groups of four registers.
 
 Sources: NVIDIA, CUTLASS (Kerr et al., 2017); Gray, maxas (2014), on operand reuse.
 """
 
-from numba import cuda, uint64
+from numba import cuda
 
-from tiled_matmul.dispatch.settings import SETTINGS, pick  # noqa: F401  chapter 9 lists them
-from tiled_matmul.kit.arguments import tensor_operands
+from tiled_matmul.dispatch.splits import SETTINGS, Job, pick  # noqa: F401  chapter 9 lists them
+from tiled_matmul.kit.arguments import checked, tensor_operands
 from tiled_matmul.kit.constants import with_constants
 from tiled_matmul.kit.fours import fours, rows_of_fours
 from tiled_matmul.kit.intrinsics import (
@@ -32,6 +33,7 @@ from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.settings import Setting
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
+from tiled_matmul.ladder import rung
 
 TILE_M, TILE_N, TILE_K = 128, 256, 8  # of C for a block, and along K
 WARP_M, WARP_N = 32, 128  # of C for a warp
@@ -55,7 +57,6 @@ def cuda_best_kernel(a, b, c, alpha):
     acc = cuda.local.array((ROWS, COLUMNS), c.dtype)
     a_part = cuda.local.array((2, ROWS), a.dtype)
     b_part = cuda.local.array((2, COLUMNS), b.dtype)
-    a_from = cuda.local.array(A_COPIES, uint64)
     M, N = c.shape
     K = a.size // M
     B_ROW = b.size // K
@@ -64,9 +65,10 @@ def cuda_best_kernel(a, b, c, alpha):
     # What it copies: elements of A at (a_k, a_m + …), fours of B at (b_k + …, b_n).
     a_k, a_m = t % TILE_K, t // TILE_K
     b_k, b_n = t * 4 // TILE_N, t * 4 % TILE_N
-    for s in range(A_COPIES):
-        a_from[s] = min(top + a_m + s * A_STEP, M - 1) * K + a_k
-    b_from = b_k * B_ROW + min(left + b_n, B_ROW - 4)
+    rows = max(M, top + a_m) - (top + a_m)  # of A from the thread's first on
+    columns = max(B_ROW, left + b_n) - (left + b_n)  # of B
+    a_from = (top + a_m) * K + a_k
+    b_from = b_k * B_ROW + left + b_n
     # What it multiplies: quads of four from (m, n) on.
     warp, lane = t // 32, t % 32
     m = warp // WARPS_N * WARP_M + lane // LANES_N * 4
@@ -77,11 +79,12 @@ def cuda_best_kernel(a, b, c, alpha):
     use, fill = 0, 1
     at = (K - 1) % TILE_K + 1  # where the second tile begins
     for s in range(A_COPIES):
-        there = 1 if a_k < at else 0
-        copy_async(a_tile, (use, a_k, a_m + s * A_STEP), a, a_from[s], there)
+        there = 1 if a_k < at and s * A_STEP < rows else 0
+        copy_async(a_tile, (use, a_k, a_m + s * A_STEP), a, a_from + s * A_STEP * K, there)
     for s in range(B_COPIES):
         k, source = b_k + s * B_STEP, b_from + s * B_STEP * B_ROW
-        copy_async4(b_tile, (use, k, b_n), b, source, 4 if k < at else 0)
+        there = 4 if k < at and columns > 0 else 0
+        copy_async4(b_tile, (use, k, b_n), b, source, there)
     commit_copies()
     wait_copies(0)
     cuda.syncthreads()
@@ -93,6 +96,7 @@ def cuda_best_kernel(a, b, c, alpha):
         four = load4(b_tile, (use, 0, n + q * 4 * LANES_N))
         for e in range(4):
             b_part[0, q * 4 + e] = four[e]
+    a_from += at
     b_from += at * B_ROW
     while at < K + TILE_K:
         for k in unroll(TILE_K):
@@ -111,16 +115,18 @@ def cuda_best_kernel(a, b, c, alpha):
                 for e in range(4):
                     b_part[then, q * 4 + e] = four[e]
             if k == 0:
-                there = 1 if at < K else 0
                 for s in range(A_COPIES):
                     target = (fill, a_k, a_m + s * A_STEP)
-                    copy_async(a_tile, target, a, a_from[s] + at, there)
+                    there = 1 if at < K and s * A_STEP < rows else 0
+                    copy_async(a_tile, target, a, a_from + s * A_STEP * K, there)
+                there = 4 if at < K and columns > 0 else 0
                 for s in range(B_COPIES):
                     target = (fill, b_k + s * B_STEP, b_n)
                     source = b_from + s * B_STEP * B_ROW
-                    copy_async4(b_tile, target, b, source, 4 * there)
+                    copy_async4(b_tile, target, b, source, there)
                 commit_copies()
                 at += TILE_K
+                a_from += TILE_K
                 b_from += TILE_K * B_ROW
             for j in range(COLUMNS):
                 for step in range(ROWS):
@@ -145,14 +151,19 @@ def cuda_best_kernel(a, b, c, alpha):
 def matmul(a, b, out=None, setting=None):
     """Return a (M, K) · b (K, N) as (M, N). torch tensors, row-major, float32.
 
-    `setting` is a Setting; None picks one by the shape. Needs compute capability 8.0, and the
-    memory of `rows_of_fours(b)`. Raises TypeError or ValueError as `covering_grid`,
+    `setting` is a Setting, for this kernel; it then needs the memory of `rows_of_fours(b)`. None
+    lets `dispatch.splits.pick` decide, also whether `cuda_split_k` takes the product and its
+    memory. Needs compute capability 8.0. Raises TypeError or ValueError as `covering_grid`,
     `need_capability`, `Setting.constants` and `tensor_operands` do.
     """
     need_capability((8, 0), "asynchronous copies")
-    m, n, _, out = tensor_operands(a, b, out, DTYPES)
+    m, n, k, out = tensor_operands(a, b, out, DTYPES)
     if setting is None:
-        setting = pick(m, n, multiprocessors())
+        picked = pick(Job(m, n, k, multiprocessors(), fours(b)))
+        if picked.splits > 1 or not fours(b, out):
+            with checked():
+                return rung("cuda_split_k").matmul(a, b, out=out)
+        setting = picked.setting
     elif not isinstance(setting, Setting):
         raise TypeError(f"setting must be a Setting or None, got {setting!r}")
     constants = setting.constants(fours(out))

@@ -7,8 +7,6 @@ A block owns a tile of C and one part of K; blockIdx.z is the part. What changed
 - Where rows of B do not consist of aligned fours, elements are copied one by one, or B is copied to
   such rows first, whichever takes less. Parts have such rows. To a C that has not, a warp stores by
   way of shared memory, so that its lanes store neighbours.
-- Rows of A past its end are not copied, instead of the last one again: a thread keeps one address,
-  not one for each row. With fewer registers in use, the compiler avoids the waits for banks.
 
 Source: NVIDIA, CUTLASS, "split-K", in parallel.
 """
@@ -72,7 +70,8 @@ def cuda_split_k_kernel(a, b, parts, alpha):
     b_k, b_n = t * WIDE // TILE_N, t * WIDE % TILE_N
     rows = max(M, top + a_m) - (top + a_m)  # of A from the thread's first on
     a_from = (top + a_m) * K + begin + a_k
-    b_from = (begin + b_k) * B_ROW + min(left + b_n, B_ROW - WIDE)
+    columns = max(B_ROW, left + b_n) - (left + b_n)  # of B from the thread's first on
+    b_from = (begin + b_k) * B_ROW + left + b_n
     # What it multiplies: quads of four from (m, n) on.
     warp, lane = t // 32, t % 32
     m = warp // WARPS_N * WARP_M + lane // LANES_N * 4
@@ -87,7 +86,7 @@ def cuda_split_k_kernel(a, b, parts, alpha):
         copy_async(a_tile, (use, a_k, a_m + s * A_STEP), a, a_from + s * A_STEP * K, there)
     for s in range(B_COPIES):
         k, source = b_k + s * B_STEP, b_from + s * B_STEP * B_ROW
-        there = 1 if k < first else 0
+        there = 1 if k < first and columns > 0 else 0
         if WIDE == 4:
             copy_async4(b_tile, (use, k, b_n), b, source, 4 * there)
         else:
@@ -123,11 +122,11 @@ def cuda_split_k_kernel(a, b, parts, alpha):
                 for e in range(4):
                     b_part[then, q * 4 + e] = four[e]
             if k == 0:
-                there = 1 if at < end else 0
                 for s in range(A_COPIES):
                     target = (fill, a_k, a_m + s * A_STEP)
-                    a_there = there if s * A_STEP < rows else 0
-                    copy_async(a_tile, target, a, a_from + s * A_STEP * K, a_there)
+                    there = 1 if at < end and s * A_STEP < rows else 0
+                    copy_async(a_tile, target, a, a_from + s * A_STEP * K, there)
+                there = 1 if at < end and columns > 0 else 0
                 for s in range(B_COPIES):
                     target = (fill, b_k + s * B_STEP, b_n)
                     source = b_from + s * B_STEP * B_ROW

@@ -34,7 +34,6 @@ extern "C" __global__ void cuda_async_kernel(const T* a, const T* b, T* c, int M
     __shared__ __align__(16) T b_tile[STAGES][TILE_K][TILE_N];
     T acc[8][8];
     Four a_part[2], b_part[2];
-    size_t a_from[A_COPIES];
     const int B_ROW = (N + 3) / 4 * 4;  // the launcher pads rows of B to fours
     const int top = blockIdx.y * TILE_M, left = blockIdx.x * TILE_N;
     const int t = threadIdx.x;
@@ -46,10 +45,10 @@ extern "C" __global__ void cuda_async_kernel(const T* a, const T* b, T* c, int M
     // What it copies: elements of A, A_STEP rows apart, and fours of B, B_STEP rows apart.
     const int a_row = t / TILE_K, a_col = t % TILE_K;
     const int b_row = t / 32, b_col = t % 32 * 4;
-    for (int s = 0; s < A_COPIES; s++) {
-        a_from[s] = size_t(min(top + a_row + A_STEP * s, M - 1)) * K + a_col;
-    }
-    size_t b_from = size_t(b_row) * B_ROW + min(left + b_col, B_ROW - 4);
+    const int rows = max(M - (top + a_row), 0);  // of A from the thread's first on
+    const int columns = max(B_ROW - (left + b_col), 0);  // of B
+    size_t a_from = size_t(top + a_row) * K + a_col;
+    size_t b_from = size_t(b_row) * B_ROW + left + b_col;
     for (int i = 0; i < 8; i++) {
         for (int j = 0; j < 8; j++) {
             acc[i][j] = 0;
@@ -61,15 +60,19 @@ extern "C" __global__ void cuda_async_kernel(const T* a, const T* b, T* c, int M
         const int end = min(at + size, K);
         for (int s = 0; s < A_COPIES; s++) {
             const int target = a_row + A_STEP * s;
-            copy_async(&a_tile[fill][a_col][target], &a[a_from[s] + at], at + a_col < end);
+            const size_t source = a_from + size_t(A_STEP * s) * K;
+            const bool there = at + a_col < end && A_STEP * s < rows;
+            copy_async(&a_tile[fill][a_col][target], &a[source], there);
         }
         for (int s = 0; s < B_COPIES; s++) {
             const int target = b_row + B_STEP * s;
             const size_t source = b_from + size_t(B_STEP * s) * B_ROW;
-            copy_async4(&b_tile[fill][target][b_col], &b[source], at + target < end);
+            const bool there = at + target < end && columns > 0;
+            copy_async4(&b_tile[fill][target][b_col], &b[source], there);
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
         at += size;
+        a_from += size;
         b_from += size_t(size) * B_ROW;
         size = TILE_K;
         fill++;
@@ -77,11 +80,12 @@ extern "C" __global__ void cuda_async_kernel(const T* a, const T* b, T* c, int M
     while (at < K + (STAGES - 1) * TILE_K) {
         asm volatile("cp.async.wait_group %0;" :: "n"(AHEAD) : "memory");
         __syncthreads();
-        const bool there = at < K;
         for (int s = 0; s < A_COPIES; s++) {
             const int target = a_row + A_STEP * s;
-            copy_async(&a_tile[fill][a_col][target], &a[a_from[s] + at], there);
+            const size_t source = a_from + size_t(A_STEP * s) * K;
+            copy_async(&a_tile[fill][a_col][target], &a[source], at < K && A_STEP * s < rows);
         }
+        const bool there = at < K && columns > 0;
         for (int s = 0; s < B_COPIES; s++) {
             const int target = b_row + B_STEP * s;
             const size_t source = b_from + size_t(B_STEP * s) * B_ROW;
@@ -89,6 +93,7 @@ extern "C" __global__ void cuda_async_kernel(const T* a, const T* b, T* c, int M
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
         at += TILE_K;
+        a_from += TILE_K;
         b_from += size_t(TILE_K) * B_ROW;
 #pragma unroll
         for (int k = 0; k < TILE_K; k++) {

@@ -38,17 +38,16 @@ extern "C" __global__ void cuda_best_kernel(
     __shared__ __align__(16) T a_tile[2][TILE_K][A_ROW];
     __shared__ __align__(16) T b_tile[2][TILE_K][TILE_N];
     Four acc[ROWS][COLUMNS / 4], a_part[2][ROWS / 4], b_part[2][COLUMNS / 4];
-    size_t a_from[A_COPIES];
     const int B_ROW = (N + 3) / 4 * 4;  // the launcher pads rows of B to fours
     const int top = blockIdx.y * TILE_M, left = blockIdx.x * TILE_N;
     const int t = threadIdx.x;
     // What the thread copies: elements of A at (a_k, a_m + …), fours of B at (b_k + …, b_n).
     const int a_k = t % TILE_K, a_m = t / TILE_K;
     const int b_k = t * 4 / TILE_N, b_n = t * 4 % TILE_N;
-    for (int s = 0; s < A_COPIES; s++) {
-        a_from[s] = size_t(min(top + a_m + s * A_STEP, M - 1)) * K + a_k;
-    }
-    size_t b_from = size_t(b_k) * B_ROW + min(left + b_n, B_ROW - 4);
+    const int rows = max(M - (top + a_m), 0);  // of A from the thread's first on
+    const int columns = max(B_ROW - (left + b_n), 0);  // of B
+    size_t a_from = size_t(top + a_m) * K + a_k;
+    size_t b_from = size_t(b_k) * B_ROW + left + b_n;
     // What it multiplies: quads of four from (m, n) on.
     const int warp = t / 32, lane = t % 32;
     const int m = warp / WARPS_N * WARP_M + lane / LANES_N * 4;
@@ -61,11 +60,14 @@ extern "C" __global__ void cuda_best_kernel(
     int use = 0, fill = 1;
     int at = (K - 1) % TILE_K + 1;  // where the second tile begins
     for (int s = 0; s < A_COPIES; s++) {
-        copy_async(&a_tile[use][a_k][a_m + s * A_STEP], &a[a_from[s]], a_k < at);
+        const size_t source = a_from + size_t(s * A_STEP) * K;
+        const bool there = a_k < at && s * A_STEP < rows;
+        copy_async(&a_tile[use][a_k][a_m + s * A_STEP], &a[source], there);
     }
     for (int s = 0; s < B_COPIES; s++) {
         const int k = b_k + s * B_STEP;
-        copy_async4(&b_tile[use][k][b_n], &b[b_from + size_t(s * B_STEP) * B_ROW], k < at);
+        const size_t source = b_from + size_t(s * B_STEP) * B_ROW;
+        copy_async4(&b_tile[use][k][b_n], &b[source], k < at && columns > 0);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
     asm volatile("cp.async.wait_group 0;" ::: "memory");
@@ -76,6 +78,7 @@ extern "C" __global__ void cuda_best_kernel(
     for (int q = 0; q < COLUMNS / 4; q++) {
         b_part[0][q] = load4(&b_tile[use][0][n + q * 4 * LANES_N]);
     }
+    a_from += at;
     b_from += size_t(at) * B_ROW;
     while (at < K + TILE_K) {
 #pragma unroll
@@ -96,16 +99,19 @@ extern "C" __global__ void cuda_best_kernel(
                 b_part[then][q] = load4(&b_tile[use][k_then][n + q * 4 * LANES_N]);
             }
             if (k == 0) {
-                const bool there = at < K;
                 for (int s = 0; s < A_COPIES; s++) {
-                    copy_async(&a_tile[fill][a_k][a_m + s * A_STEP], &a[a_from[s] + at], there);
+                    const size_t source = a_from + size_t(s * A_STEP) * K;
+                    const bool there = at < K && s * A_STEP < rows;
+                    copy_async(&a_tile[fill][a_k][a_m + s * A_STEP], &a[source], there);
                 }
+                const bool there = at < K && columns > 0;
                 for (int s = 0; s < B_COPIES; s++) {
                     const size_t source = b_from + size_t(s * B_STEP) * B_ROW;
                     copy_async4(&b_tile[fill][b_k + s * B_STEP][b_n], &b[source], there);
                 }
                 asm volatile("cp.async.commit_group;" ::: "memory");
                 at += TILE_K;
+                a_from += TILE_K;
                 b_from += size_t(TILE_K) * B_ROW;
             }
             for (int j = 0; j < COLUMNS; j++) {  // down one column, up the next

@@ -63,7 +63,8 @@ extern "C" __global__ void cuda_split_k_kernel(
     const int b_k = t * WIDE / TILE_N, b_n = t * WIDE % TILE_N;
     const int rows = max(M - (top + a_m), 0);  // of A from the thread's first on
     size_t a_from = size_t(top + a_m) * K + begin + a_k;
-    size_t b_from = size_t(begin + b_k) * B_ROW + min(left + b_n, B_ROW - WIDE);
+    const int columns = max(B_ROW - (left + b_n), 0);  // of B
+    size_t b_from = size_t(begin + b_k) * B_ROW + left + b_n;
     // What it multiplies: quads of four from (m, n) on.
     const int warp = t / 32, lane = t % 32;
     const int m = warp / WARPS_N * WARP_M + lane / LANES_N * 4;
@@ -82,7 +83,8 @@ extern "C" __global__ void cuda_split_k_kernel(
     }
     for (int s = 0; s < B_COPIES; s++) {
         const int k = b_k + s * B_STEP;
-        copy_wide(&b_tile[use][k][b_n], &b[b_from + size_t(s * B_STEP) * B_ROW], k < first);
+        const size_t source = b_from + size_t(s * B_STEP) * B_ROW;
+        copy_wide(&b_tile[use][k][b_n], &b[source], k < first && columns > 0);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
     asm volatile("cp.async.wait_group 0;" ::: "memory");
@@ -115,12 +117,12 @@ extern "C" __global__ void cuda_split_k_kernel(
                 b_part[then][q] = load4(&b_tile[use][k_then][n + q * 4 * LANES_N]);
             }
             if (k == 0) {
-                const bool there = at < end;
                 for (int s = 0; s < A_COPIES; s++) {
-                    const bool a_there = there && s * A_STEP < rows;
                     const size_t source = a_from + size_t(s * A_STEP) * K;
-                    copy_async(&a_tile[fill][a_k][a_m + s * A_STEP], &a[source], a_there);
+                    const bool there = at < end && s * A_STEP < rows;
+                    copy_async(&a_tile[fill][a_k][a_m + s * A_STEP], &a[source], there);
                 }
+                const bool there = at < end && columns > 0;
                 for (int s = 0; s < B_COPIES; s++) {
                     const size_t source = b_from + size_t(s * B_STEP) * B_ROW;
                     copy_wide(&b_tile[fill][b_k + s * B_STEP][b_n], &b[source], there);

@@ -33,6 +33,7 @@ FOLDER = "TILED_MATMUL_COMPILED"
 HOME = ROOT / "src" / "tiled_matmul"
 SOURCES = ("ladder", "kit", "machine", "microscope/compiled", "microscope/written.py")
 VARIABLES = ("CUDA", "NUMBA", "TRITON")
+WHICH_GPU = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")  # changes no code
 UNUSED_S = 7 * 24 * 3600
 
 
@@ -84,7 +85,11 @@ def circumstances(asked: bytes, tools: Iterable[str]) -> dict[str, Any]:
         "sources": {str(file): file.read_bytes() for file in sorted(files)},
         "packages": packages(),
         "tools": [(tool, state.st_size, state.st_mtime_ns) for tool, state in states],
-        "variables": {k: v for k, v in sorted(os.environ.items()) if k.startswith(VARIABLES)},
+        "variables": {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(VARIABLES) and name not in WHICH_GPU
+        },
         "python": (sys.version, sys.executable, platform.machine()),
     }
 
