@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
-from numba import cuda
+from numba import cuda, types
 
 from tiled_matmul.check import run_checked
 from tiled_matmul.kit import integers
@@ -217,3 +217,16 @@ def test_products_are_right(shape):
     m, n = shape
     a, b = torch.rand(m, 7, device=place), torch.rand(7, n, device=place)
     run_checked(cuda_coalesced.matmul, a, b)
+
+
+@unsigned
+def half_a_range(out, x):
+    for k in range(x):
+        out[k] = 1
+
+
+def test_a_float_is_no_end_of_a_range():
+    pytest.importorskip("cuda.bindings", reason="no compiler for CUDA without numba-cuda[cu13]")
+    job = cuda.jit(half_a_range), types.Array(types.float32, 1, "C"), types.float32
+    with pytest.raises(RuntimeError, match="the ends of a range are integers, got float32"):
+        compiled_all({"kernel": job}, (9, 0))

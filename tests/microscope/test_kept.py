@@ -36,6 +36,12 @@ def test_without_a_folder_everything_is_compiled(made, monkeypatch):
     assert made() and made()
 
 
+@pytest.mark.parametrize("name", kept.WHICH_GPU)
+def test_which_gpu_is_visible_changes_no_code(made, monkeypatch, name):
+    monkeypatch.setenv(name, "7")
+    assert not made()
+
+
 def change(monkeypatch, source):
     read = type(ROOT).read_bytes
 

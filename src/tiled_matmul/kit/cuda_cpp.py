@@ -28,7 +28,7 @@ import numpy as np
 
 from tiled_matmul.kit import plans, withheld
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.machine_code import Code, Launch
+from tiled_matmul.kit.machine_code import Code, Launch, answer
 from tiled_matmul.microscope.cuda.kernel import watched
 
 TYPES = {"float32": "float", "float64": "double", "int32": "unsigned int"}
@@ -61,7 +61,7 @@ def version() -> str:
     need()
     from cuda.bindings import nvrtc
 
-    return ".".join(map(str, _checked(nvrtc.nvrtcVersion())))
+    return ".".join(map(str, _nvrtc(nvrtc.nvrtcVersion())))
 
 
 def capabilities() -> tuple[int, ...]:
@@ -72,7 +72,7 @@ def capabilities() -> tuple[int, ...]:
     need()
     from cuda.bindings import nvrtc
 
-    return tuple(_checked(nvrtc.nvrtcGetSupportedArchs()))
+    return tuple(_nvrtc(nvrtc.nvrtcGetSupportedArchs()))
 
 
 def need() -> None:
@@ -140,16 +140,16 @@ class CppKernel:
         options = [f"-arch=sm_{cc[0]}{cc[1]}"]
         options += [f"-maxrregcount={self.max_registers}"] if self.max_registers else []
         file = f"{self.name}.cu".encode()
-        program = _checked(nvrtc.nvrtcCreateProgram(self.text.encode(), file, 0, [], []))
+        program = _nvrtc(nvrtc.nvrtcCreateProgram(self.text.encode(), file, 0, [], []))
         try:
             flags = [option.encode() for option in options]
             (error,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
             if int(error):
-                log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
-                _checked(nvrtc.nvrtcGetProgramLog(program, log))
+                log = b" " * _nvrtc(nvrtc.nvrtcGetProgramLogSize(program))
+                _nvrtc(nvrtc.nvrtcGetProgramLog(program, log))
                 raise NotCompiled(f"{self.name}: {log.decode().rstrip(chr(0)).strip()}")
-            code = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
-            _checked(nvrtc.nvrtcGetCUBIN(program, code))
+            code = b" " * _nvrtc(nvrtc.nvrtcGetCUBINSize(program))
+            _nvrtc(nvrtc.nvrtcGetCUBIN(program, code))
             return code
         finally:
             nvrtc.nvrtcDestroyProgram(program)
@@ -241,9 +241,5 @@ def _code(kernel: CppKernel, gpu: int) -> Any:
     return Code(kernel.cubin(torch.cuda.get_device_capability(gpu)), gpu)
 
 
-def _checked(result: Sequence) -> Any:
-    """Return what NVRTC returned. Raises RuntimeError for an error."""
-    error, *values = result
-    if int(error):
-        raise RuntimeError(f"NVRTC refused: {error.name}")
-    return values[0] if len(values) == 1 else tuple(values)
+def _nvrtc(result: tuple) -> Any:
+    return answer(result, "NVRTC")

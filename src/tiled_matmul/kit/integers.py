@@ -26,7 +26,6 @@ not, which `kit.launch.launch` checks. The interpreter runs the kernel as writte
 from __future__ import annotations
 
 import ast
-import builtins
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +35,8 @@ from numba import types, uint32
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
+
+from tiled_matmul.microscope.cuda.names import names_outside
 
 MAX_SIZE = 2**31 - 2**16  # of an array with several axes, along each: a kernel adds a tile to it
 I32, I64 = ir.IntType(32), ir.IntType(64)
@@ -63,6 +64,8 @@ def _argument(typingctx, thing):
 @intrinsic
 def _whole(typingctx, number):
     """Return `number` as an integer without a sign, in 32 bits if it has no more."""
+    if not isinstance(number, types.Integer | types.Boolean):
+        raise TypingError(f"the ends of a range are integers, got {number}")
     narrow = isinstance(number, types.Boolean) or number.bitwidth <= 32
     to = types.uint32 if narrow else types.uint64
 
@@ -151,11 +154,7 @@ class _Writer(ast.NodeTransformer):
 
     def __init__(self, function: Callable, unrolled: str) -> None:
         self.loops, self.unrolled = 0, unrolled
-        self.known = {**vars(builtins), **function.__globals__}
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        self.known |= {name: cell.cell_contents for name, cell in cells}
-        for name in function.__code__.co_varnames:
-            self.known.pop(name, None)
+        self.known = names_outside(function)
 
     def statements(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
         made = map(self.visit, nodes)

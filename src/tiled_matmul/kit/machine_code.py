@@ -95,8 +95,8 @@ class Code:
         from cuda.bindings import driver
 
         self.gpu = gpu
-        self.module = _checked(driver.cuModuleLoadData(code))
-        (self.function,) = _checked(driver.cuModuleEnumerateFunctions(1, self.module))
+        self.module = answer(driver.cuModuleLoadData(code))
+        (self.function,) = answer(driver.cuModuleEnumerateFunctions(1, self.module))
 
 
 class Launch:
@@ -134,7 +134,7 @@ class Launch:
             places[slot] = first + 8 * number
         parameters = (ctypes.c_void_p * len(places))(*places)
         rest = 0, stream, ctypes.addressof(parameters), 0
-        _checked(driver.cuLaunchKernel(self.function, *self.sizes, *rest))
+        answer(driver.cuLaunchKernel(self.function, *self.sizes, *rest))
 
     def noted(self, plan: plans.Plan, arguments: Sequence) -> Callable:
         """Return the step of a plan that launches again."""
@@ -156,9 +156,12 @@ def _number(x: Any) -> Any:
     raise TypeError(f"a kernel takes tensors and numbers, got {x!r}")
 
 
-def _checked(result: tuple) -> Any:
-    """Return what the driver returned. Raises RuntimeError for an error."""
+def answer(result: tuple, of: str = "the driver") -> Any:
+    """Return what a call of the driver, or of NVRTC, returned: a value, several, or None.
+
+    Raises RuntimeError for an error.
+    """
     error, *values = result
     if int(error):
-        raise RuntimeError(f"the driver refused: {error.name}")
-    return values[0] if values else None
+        raise RuntimeError(f"{of} refused: {error.name}")
+    return values[0] if len(values) == 1 else tuple(values) or None

@@ -17,7 +17,6 @@ The interpreter runs the kernel as written, with `range` for `unroll`.
 from __future__ import annotations
 
 import ast
-import builtins
 import copy
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +28,7 @@ from numba import types as numba_types
 from numba.extending import intrinsic
 
 from tiled_matmul.kit import integers
-from tiled_matmul.microscope.cuda.names import RANGES
+from tiled_matmul.microscope.cuda.names import RANGES, names_outside
 from tiled_matmul.microscope.cuda.source import Source, read
 from tiled_matmul.microscope.cuda.unsigned import cast_type, is_marked
 
@@ -104,11 +103,7 @@ class _Writer(ast.NodeTransformer):
     def __init__(self, function: Callable, source: Source) -> None:
         self.source = source
         self.loops = 0
-        self.known = {**vars(builtins), **cast_type(), **function.__globals__}
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        self.known |= {name: cell.cell_contents for name, cell in cells}
-        for name in function.__code__.co_varnames:
-            self.known.pop(name, None)
+        self.known = cast_type() | names_outside(function)
 
     def visit_For(self, node: ast.For) -> Any:  # noqa: N802
         if not isinstance(node.iter, ast.Call) or not self.is_unroll(node.iter.func):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 import types
 from collections.abc import Callable, Iterable
@@ -200,3 +201,15 @@ def functions() -> dict[Any, Callable]:
         if twin is not None and twin.nin == 1 and twin.nout == 1 and name not in NOT_OF_NUMPY:
             table[twin] = function
     return table
+
+
+def names_outside(function: Callable) -> dict[str, Any]:
+    """Return what names stand for that a function uses and does not define.
+
+    These are Python's own, its module's and those of functions around it.
+    """
+    code = function.__code__
+    known = {**vars(builtins), **function.__globals__}
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    known |= {name: cell.cell_contents for name, cell in cells}
+    return {name: value for name, value in known.items() if name not in code.co_varnames}

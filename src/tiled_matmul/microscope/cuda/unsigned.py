@@ -8,11 +8,10 @@ messages and for that.
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Callable
 from typing import Any
 
-from tiled_matmul.microscope.cuda.names import LANE_VALUES, RANGES
+from tiled_matmul.microscope.cuda.names import LANE_VALUES, RANGES, names_outside
 
 MARK = "has_unsigned_integers"
 CAST = "_uint64"  # the name of the type in a tree with casts
@@ -60,11 +59,8 @@ class _Writer(ast.NodeTransformer):
         from numba import cuda
 
         self.place, self.cuda = place, cuda
-        code = function.__code__
-        self.local = set(code.co_varnames)
-        self.known = {**vars(builtins), **function.__globals__}
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            self.known[name] = cell.cell_contents
+        self.local = set(function.__code__.co_varnames)
+        self.known = names_outside(function)
 
     def cast(self, node: ast.expr) -> ast.expr:
         if isinstance(node, ast.Call) and hasattr(node, "written"):
