@@ -33,7 +33,7 @@ from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.settings import Setting
 from tiled_matmul.kit.unroll import unroll, unrolled
 from tiled_matmul.kit.unsigned import unsigned
-from tiled_matmul.ladder import rung
+from tiled_matmul.ladder import cuda_split_k
 
 TILE_M, TILE_N, TILE_K = 128, 256, 8  # of C for a block, and along K
 WARP_M, WARP_N = 32, 128  # of C for a warp
@@ -162,7 +162,7 @@ def matmul(a, b, out=None, setting=None):
         picked = pick(Job(m, n, k, multiprocessors(), fours(b)))
         if picked.splits > 1 or not fours(b, out):
             with checked():
-                return rung("cuda_split_k").matmul(a, b, out=out)
+                return cuda_split_k.matmul(a, b, out=out)
         setting = picked.setting
     elif not isinstance(setting, Setting):
         raise TypeError(f"setting must be a Setting or None, got {setting!r}")

@@ -82,6 +82,7 @@ VARIANTS = {
         kernel, "ROWS - 1 - step if j % 2 else step", "step"
     ),
     "fragments in turn": _fragments_in_turn,
+    "C in singles": lambda kernel: edited(kernel, "if C_FOURS:", "if not C_FOURS:"),
     "lanes in columns": lambda kernel: edited(
         edited(kernel, "lane // LANES_N", "lane % LANES_M"),
         "lane % LANES_N",
