@@ -332,7 +332,7 @@ def test_all_six_orders_give_the_same_bits():
 
 # Lines of a rung's file: one screen. Two kernels alone are most of one.
 SCREEN = 115
-LONGER = {"cuda_async": 133, "cuda_best": 165, "triton_gluon": 189, "cuda_split_k": 221}
+LONGER = {"cuda_async": 133, "cuda_best": 173, "triton_gluon": 189, "cuda_split_k": 221}
 
 
 def too_long(lines: dict[str, int]) -> list[str]:
