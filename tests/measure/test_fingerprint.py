@@ -3,12 +3,13 @@
 import re
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from tiled_matmul.ladder import LADDER, LAYER, rung
+from tiled_matmul.ladder import LADDER, LAYER, rung, twin_of
 from tiled_matmul.measure import fingerprint
-from tiled_matmul.measure.fingerprint import PACKAGE, Sources, of, of_rung
+from tiled_matmul.measure.fingerprint import PACKAGE, Sources, of, of_rung, without_comments
 
 
 @pytest.fixture
@@ -146,6 +147,24 @@ def test_a_file_that_a_text_names_counts(tmp_path):
         (tmp_path / "kit" / "twin.cu").write_text(kernel)
         texts.append(write(tmp_path, kit__a=text).reached([("kit.a", "start")]))
     assert texts[0] != texts[1] and "twin.cu a = b;" in texts[0]
+
+
+def test_a_comment_in_cuda_cpp_does_not_count():
+    kernel = """// what it does
+__global__ void f(float* c) {  /* of C
+        all of it */
+    asm("bar.sync 0; // no comment here");
+    c[0] = '"' ? 1 : 2;  // "
+
+}
+"""
+    bare = '__global__ void f(float* c) {\nasm("bar.sync 0; // no comment here");\n'
+    assert without_comments(kernel) == bare + "c[0] = '\"' ? 1 : 2;\n}"
+    twin = twin_of(rung("cuda_tile_hand"))
+    texts = twin.texts()
+    changed = SimpleNamespace(rung=twin.rung, texts=lambda: ["// new\n" + x for x in texts])
+    other = SimpleNamespace(rung=twin.rung, texts=lambda: [x + "int y;" for x in texts])
+    assert of_rung(changed) == of_rung(twin) != of_rung(other)
 
 
 def test_a_kernel_that_is_not_there_has_no_fingerprint():

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 import symtable
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -36,6 +37,10 @@ HOST_ONLY = ("kit.arguments", "kit.backend", "kit.plans")
 BY_HOST = ", host"  # behind a rung's name: with HOST_ONLY
 DIGITS = 16
 LAUNCHER = "matmul"
+CPP = ".cu"
+CPP_PARTS = re.compile(  # comments, and literals, in which none begins
+    r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])+'", re.DOTALL
+)
 COMPILER = ("kit.cuda_cpp", "CppKernel")  # of twins: its options
 Place = tuple[str, str]  # a module, such as "kit.layouts", and a name in it
 
@@ -135,7 +140,8 @@ class Module:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
                 path = self.sources.paths[self.name].parent / node.value
                 if path.suffix != ".py" and "\0" not in node.value and path.is_file():
-                    yield f"{node.value} {path.read_text(encoding='utf-8')}"
+                    text = path.read_text(encoding="utf-8")
+                    yield f"{node.value} {without_comments(text) if path.suffix == CPP else text}"
 
     def _imports(self, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, Place]]:
         """Yield (name, place) of each import from a room that is followed."""
@@ -181,7 +187,8 @@ def of_rung(rung: Any, host: bool = False, sources: Sources | None = None) -> st
     """
     if hasattr(rung, "texts"):
         compiler = (sources or _here()).reached([COMPILER], HOST_ONLY)
-        return digest([of_rung(rung.rung, host, sources), *rung.texts(), *compiler])
+        texts = map(without_comments, rung.texts())
+        return digest([of_rung(rung.rung, host, sources), *texts, *compiler])
     home, _, kernel = (rung.kernel_name or f"{rung.module}_kernel").rpartition(".")
     starts = [(f"ladder.{rung.module}", LAUNCHER), (f"ladder.{home or rung.module}", kernel)]
     sources = sources or _here()
@@ -191,6 +198,13 @@ def of_rung(rung: Any, host: bool = False, sources: Sources | None = None) -> st
             raise ValueError(f"{module} has no {name!r}")
     texts = sources.reached(starts, () if host else HOST_ONLY)
     return digest([f"{rung.module} {sorted(rung.options.items())!r} {rung.layout}", *texts])
+
+
+def without_comments(text: str) -> str:
+    """Return a text in CUDA C++ without its comments, indentation and empty lines."""
+    bare = CPP_PARTS.sub(lambda part: part[0] if part[0][0] in "\"'" else " ", text)
+    lines = (" ".join(line.split()) for line in bare.splitlines())
+    return "\n".join(line for line in lines if line)
 
 
 def digest(texts: Iterable[str]) -> str:

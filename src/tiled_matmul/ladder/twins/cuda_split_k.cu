@@ -21,7 +21,7 @@ struct alignas(16) Four {
 __device__ Four load4(const T* at) { return *reinterpret_cast<const Four*>(at); }
 __device__ void store4(T* at, Four four) { *reinterpret_cast<Four*>(at) = four; }
 
-// Copies an element from global to shared memory, or stores a zero if it is not `present`.
+// Copies an element to shared memory, or stores a zero if it is not `present`.
 __device__ void copy_async(T* target, const T* source, bool present) {
     const unsigned to = __cvta_generic_to_shared(target);
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"

@@ -2,7 +2,7 @@
 using T = float;
 constexpr int TILE = 32;
 
-// Copies an element from global to shared memory, or stores a zero if it is not `present`.
+// Copies an element to shared memory, or stores a zero if it is not `present`.
 __device__ void copy_async(T* target, const T* source, bool present) {
     const unsigned to = __cvta_generic_to_shared(target);
     const unsigned bytes = present ? sizeof(T) : 0;

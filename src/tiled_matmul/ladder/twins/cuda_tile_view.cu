@@ -18,7 +18,7 @@ __device__ TileView<Element> tile(Element* matrix, int rows, int cols, int i, in
     return {corner, min(TILE, rows - i * TILE), min(TILE, cols - j * TILE), cols};
 }
 
-// Copies an element from global to shared memory, or stores a zero if it is not `present`.
+// Copies an element to shared memory, or stores a zero if it is not `present`.
 __device__ void copy_async(T* target, const T* source, bool present) {
     const unsigned to = __cvta_generic_to_shared(target);
     const unsigned bytes = present ? sizeof(T) : 0;
