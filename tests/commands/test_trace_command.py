@@ -53,9 +53,22 @@ def test_a_rung_in_triton_has_another_tracer(capsys):
     status, out, err = run(capsys, "triton_swizzled")
     assert (status, out) == (2, "") and err.count("\n") == 1
     assert "has tiles and no threads; tiled_matmul.trace_tiles traces it" in err
-    status, out, err = run(capsys, "triton_gluon")
-    assert (status, out) == (2, "") and err.count("\n") == 1
-    assert "triton_gluon is a Gluon program" in err and "trace_tiles" not in err
+
+
+def test_a_rung_in_gluon(capsys):
+    given = "triton_gluon", "--shape", "200x100x130", "--dtype", "float16"
+    status, out, _ = run(capsys, *given, "--by", "line")
+    assert status == 0 and out.startswith(
+        "triton_gluon_kernel: 2 programs\nEvery access is ordered"
+    )
+    assert "product" in out and "a_tiles" in out
+    assert run(capsys, *given, "--order", "shuffle", "--seed", "3")[0] == 0
+    status, out, err = run(capsys, *given, "--order", "reverse")
+    assert (status, out) == (2, "") and "forward or shuffle, got 'reverse'" in err
+    status, out, err = run(capsys, *given, "--by", "warp")
+    assert status == 2 and "views by line and by array" in err
+    status, out, err = run(capsys, "triton_gluon", "--dtype", "float32")
+    assert (status, out) == (2, "") and "launches no kernel in Gluon" in err
 
 
 def test_a_kernel_of_a_file(capsys, file):

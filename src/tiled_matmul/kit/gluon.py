@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,8 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared,
 
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.programs import describe
+from tiled_matmul.kit.layouts import describable
+from tiled_matmul.kit.programs import aligned_copy, describe
 from tiled_matmul.kit.withheld import withholding
 from tiled_matmul.machine.device import shared_limit
 
@@ -23,6 +26,11 @@ PIECE = 64  # columns of C that a group stores at a time
 GROUP_ROWS = (64, 128)
 MOST_GROUPS = 3
 WIDTHS = (0, 16, 32, 64, 128, 256)
+HEIGHTS = (64, 128, 256)
+DEPTHS = (32, 64, 128)
+CLUSTERS = (2, 4, 8, 16)
+MOST_SUMS = 128  # of a thread
+BARRIER_BYTES = 1024  # room for barriers, and for buffers to begin at multiples of 1,024 bytes
 # Registers of a thread that multiplies, by the number of groups, and of one that copies.
 REGISTERS = {1: 240, 2: 240, 3: 160}
 FEW = gl.constexpr(24)
@@ -139,6 +147,155 @@ def described(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
     layout = gl.NVMMASharedLayout.get_default_for(plain.block_shape, kind)
     made = TensorDescriptor(plain.base, plain.shape, plain.strides, plain.block_shape, layout)
     return made, transposed
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster of `blocks` thread blocks, one below the other in C: they share tiles of B.
+
+    Layouts name a basis for each bit of a block's number. By `own`, each block has a barrier; by
+    `shared`, all have that of the first; by `stacked`, each has its rows of a tile; by `same`, all
+    have the same tile.
+    """
+
+    blocks: int
+
+    @property
+    def own(self) -> list[list[int]]:
+        return [[x] for x in self._bits]
+
+    @property
+    def shared(self) -> list[list[int]]:
+        return [[0] for _ in self._bits]
+
+    @property
+    def stacked(self) -> list[list[int]]:
+        return [[x, 0] for x in self._bits]
+
+    @property
+    def same(self) -> list[list[int]]:
+        return [[0, 0] for _ in self._bits]
+
+    @property
+    def _bits(self) -> list[int]:
+        return [1 << bit for bit in range(self.blocks.bit_length() - 1)]
+
+
+def hopper(tensor: Any) -> bool:
+    """Return whether kernels in Gluon multiply such a tensor here: on a GPU, or in the interpreter.
+
+    They need 16-bit floats, and a GPU of compute capability 9.0.
+    """
+    gpu = select().gpu
+    return tensor.element_size() == 2 and (gpu is None or gpu.capability == HOPPER)
+
+
+def multicasts() -> bool:
+    """Return whether this Triton can copy a tile to all blocks of a cluster: 3.7 and later do."""
+    return "multicast" in inspect.signature(async_load).parameters
+
+
+def of_rows(tensor: Any, rows: int, columns: int, bases: Sequence = ()) -> Any:
+    """Return a descriptor of a row-major matrix for tiles of rows × columns, in Gluon's layout.
+
+    `bases` say how the blocks of a cluster share a tile. A matrix that no descriptor fits is first
+    copied to new memory.
+    """
+    from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+    tensor = tensor if describable(tensor) else aligned_copy(tensor)
+    kind = getattr(gl, str(tensor.dtype).removeprefix("torch."))
+    shares = {"cga_layout": list(bases)} if bases else {}
+    layout = gl.NVMMASharedLayout.get_default_for([rows, columns], kind, **shares)
+    sizes = list(tensor.shape), list(tensor.stride())
+    return TensorDescriptor(tensor, *sizes, [rows, columns], layout)
+
+
+def check_rings(
+    block: Any, num_stages: Any, groups: int = 1, piece: int | None = None, fewest: int = 1
+) -> tuple[int, int]:
+    """Return (rows of C that a group of warps owns, columns of it that it stores at a time).
+
+    `block` is (BLOCK_M, BLOCK_N, BLOCK_K) for `groups` groups of warps; the ring has `num_stages`
+    stages, `fewest` or more, of 16-bit elements; `piece` is how many columns are stored at a time
+    at most, None all. Raises TypeError or ValueError for tiles that the tensor cores, the registers
+    or the shared memory of a multiprocessor cannot hold.
+    """
+    if not isinstance(block, tuple) or len(block) != 3:
+        raise TypeError(f"block must be (BLOCK_M, BLOCK_N, BLOCK_K), got {block!r}")
+    for name, size, known in zip("MNK", block, (HEIGHTS, WIDTHS[1:], DEPTHS), strict=True):
+        if type(size) is not int or size not in known:
+            among = ", ".join(map(str, known))
+            raise ValueError(f"BLOCK_{name} must be one of {among}, got {size!r}")
+    positive("num_stages", num_stages)
+    if num_stages < fewest:
+        raise ValueError(f"num_stages must be {fewest} or more, got {num_stages}")
+    rows, high, wide, deep = block[0] // groups, *block
+    if rows not in GROUP_ROWS or rows * wide // 128 > MOST_SUMS:
+        raise ValueError(
+            f"{groups} groups of warps have {rows}×{wide} sums of {block} each; that must be 64 or "
+            f"128 rows, and at most {MOST_SUMS} sums for each of 128 threads"
+        )
+    piece = min(piece or wide, wide)
+    bytes = 2 * (num_stages * (high + wide) * deep + high * piece)
+    most = shared_limit(HOPPER)
+    if bytes > most - BARRIER_BYTES:
+        raise ValueError(
+            f"{num_stages} stages of {block} take {bytes} bytes of shared memory; there are {most}"
+        )
+    return rows, piece
+
+
+def check_cluster(blocks: Any) -> Cluster:
+    """Return a Cluster. Raises TypeError or ValueError unless `blocks` is 2, 4, 8 or 16."""
+    positive("blocks", blocks)
+    if blocks not in CLUSTERS:
+        raise ValueError(f"blocks must be one of {', '.join(map(str, CLUSTERS))}, got {blocks}")
+    return Cluster(blocks)
+
+
+def sums_of(width: int, bases: Sequence) -> Any:
+    """Return the layout of sums of `width` columns, whose rows the blocks of a cluster share."""
+    return gl.NVMMADistributedLayout([3, 0], [4, 1], [16, width, 16], cga_layout=list(bases))
+
+
+@gluon.jit
+def tiles(M, N, HEIGHT: gl.constexpr, WIDTH: gl.constexpr):  # noqa: N803
+    """Return how many tiles cover C."""
+    return gl.cdiv(M, HEIGHT) * gl.cdiv(N, WIDTH)
+
+
+@gluon.jit
+def make_barriers(number: gl.constexpr, count: gl.constexpr):
+    """Return `number` barriers, for `count` arrivals each."""
+    made = gl.allocate_shared_memory(gl.int64, [number, 1], mbarrier.MBarrierLayout())
+    for i in gl.static_range(number):
+        mbarrier.init(made.index(i), count=count)
+    return made
+
+
+@gluon.jit
+def make_cluster_barriers(
+    number: gl.constexpr, count: gl.constexpr, blocks: gl.constexpr, bases: gl.constexpr
+):
+    """Return `number` barriers in each of `blocks` blocks; `bases` say which blocks share them."""
+    layout: gl.constexpr = mbarrier.MBarrierLayout(cga_layout=bases)
+    made = gl.allocate_shared_memory(gl.int64, [number, blocks], layout)
+    for i in gl.static_range(number):
+        mbarrier.init(made.index(i), count=count)
+    return made
+
+
+@gluon.jit
+def place_of(
+    tile, M, N, HEIGHT: gl.constexpr, WIDTH: gl.constexpr, GROUP_M: gl.constexpr  # noqa: N803
+):  # fmt: skip
+    """Return the first row and column of a tile of C, in chapter 11's groups."""
+    tiles_m, tiles_n = gl.cdiv(M, HEIGHT), gl.cdiv(N, WIDTH)
+    group = tile // (GROUP_M * tiles_n)
+    rows = min(tiles_m - group * GROUP_M, GROUP_M)
+    within = tile % (GROUP_M * tiles_n)
+    return (group * GROUP_M + within % rows) * HEIGHT, within // rows * WIDTH
 
 
 @gluon.jit

@@ -1,7 +1,8 @@
 """Run: every way of multiplying matrices that the course climbs, and the only lists of them.
 
-May import: dispatch, languages and what lies below. Front doors: `LADDER`, `LAYER`, `rung`, and
-`TWINS`, which are rungs of LADDER once more in CUDA C++.
+May import: dispatch, languages and what lies below. Front doors: `LADDER`, `STEPS`, `LAYER`,
+`rung`, and `TWINS`, which are rungs of LADDER once more in CUDA C++.
+
 
 A rung is a module with `matmul(a, b, out=None)`: it checks its operands, allocates, launches and
 returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch tensors. The files are
@@ -141,7 +142,7 @@ class Rung:
 
 def _language_of(module: str) -> Language | None:
     """Return the language of the rungs in a module, or None for a file that no rung names."""
-    return next((r.language for r in (*LADDER, *LAYER) if r.module == module), None)
+    return next((r.language for r in (*LADDER, *STEPS, *LAYER) if r.module == module), None)
 
 
 def _cpu(name: str, title: str, chapter: int, kernel: str, **more: Any) -> Rung:
@@ -161,6 +162,12 @@ def _triton(name: str, title: str, chapter: int, **more: Any) -> Rung:
     module = more.pop("module", name)
     more = {"language": TRITON, "dtype": "float16"} | more
     return Rung(f"triton_{name}", title, f"triton_{module}", chapter=chapter, **more)
+
+
+def _gluon(name: str, title: str, chapter: int, **more: Any) -> Rung:
+    """Return a rung in Gluon, for tensor cores and so in float16; names as for `_cuda`."""
+    more = {"language": GLUON, "dtype": "float16"} | more
+    return Rung(f"gluon_{name}", title, f"gluon_{name}", chapter=chapter, **more)
 
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
@@ -231,6 +238,15 @@ LAYER: tuple[Rung, ...] = (
     _triton("grouped", "rows in groups, found on the GPU", 15, after="triton_batched",
             dtype="bfloat16"),
 )
+# Hopper's kernel step by step. These join the climb when a GPU has timed them; until then the
+# records, and so the pages made of them, do not know them.
+STEPS: tuple[Rung, ...] = (
+    _gluon("tile", "one tile, nothing hidden, in Gluon", 13, after=""),
+    _gluon("ring", "a ring of stages", 13, after="gluon_tile"),
+    _gluon("specialised", "one warp copies, eight multiply", 13, after="gluon_ring"),
+    _gluon("persistent", "the ring goes on from tile to tile", 13, after="gluon_specialised"),
+    _gluon("cluster", "two blocks share a copy", 13, after="gluon_persistent"),
+)
 # fmt: on
 TWINS: tuple[Twin, ...] = tuple(Twin(each) for each in LADDER if each.language == NUMBA_CUDA)
 
@@ -248,7 +264,7 @@ def rung_or_twin(name: str) -> Rung | Twin:
 
 def rung(name: str) -> Rung:
     """Return the rung of that name. Raises ValueError that names the nearest, or lists them all."""
-    rungs = {candidate.name: candidate for candidate in (*LADDER, *LAYER)}
+    rungs = {candidate.name: candidate for candidate in (*LADDER, *STEPS, *LAYER)}
     if name in rungs:
         return rungs[name]
     near = get_close_matches(str(name), rungs, cutoff=0.6)

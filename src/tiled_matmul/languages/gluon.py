@@ -1,19 +1,44 @@
 """Gluon: a dialect of Triton whose kernels say what each warp does, and when it waits.
 
-It comes with Triton, which compiles it. No interpreter runs it: without a GPU, the launchers of its
-rungs launch a kernel in Triton instead.
+It comes with Triton, which compiles it. Without a GPU, the course's interpreter runs its kernels
+(`microscope/gluon/`), which reports what nothing orders.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tiled_matmul.languages.triton import TRITON, Triton
+
+ORDERS = ("forward", "shuffle")  # when they have to wait, or also where a draw says so
 
 
 class Gluon(Triton):
-    """Triton, except that nothing traces it."""
+    """Triton, with an interpreter of the course's own."""
 
     def untraced(self) -> str:
-        return "is a Gluon program, which neither the microscope nor Triton's interpreter can run"
+        return ""
+
+    def trace(self, matmul: Callable, a: Any, b: Any, **options: Any) -> list:
+        from tiled_matmul.kit.withheld import of
+        from tiled_matmul.microscope.gluon import is_gluon, trace_gluon
+
+        order, seed = options.get("order", "forward"), options.get("seed", 0)
+        if order not in ORDERS:
+            known = " or ".join(ORDERS)
+            raise ValueError(f"roles take turns in the order {known}, got {order!r}")
+        drawn = seed if order == "shuffle" else None
+        launches = [each for each in of(matmul, a, b) if is_gluon(each.kernel)]
+        if not launches:
+            raise ValueError(
+                f"with operands of {a.dtype} of {tuple(a.shape)} and {tuple(b.shape)} this rung "
+                "launches no kernel in Gluon"
+            )
+        return [
+            trace_gluon(each.kernel, each.grid, *each.arguments, seed=drawn, **each.options)
+            for each in launches
+        ]
 
 
 GLUON = Gluon(
@@ -22,7 +47,7 @@ GLUON = Gluon(
     module=TRITON.module,
     packages=TRITON.packages,
     absent=TRITON.absent,
-    simulator="Triton's interpreter, which runs a rung in Triton in its place",
+    simulator="the course's interpreter of Gluon",
     graphs=True,
     strided=True,
 )

@@ -1,9 +1,9 @@
 """The host's side of Triton in the simulators: launches, tuning, and what a GPU is asked.
 
-Kernels run in Triton's interpreter, those too that were decorated before it was switched on. What
-makes sense without a GPU works: `autotune` takes its first configuration, as nothing can be timed.
-All else raises NeedsGpu, which says what to do instead. The driver describes the H200 on which the
-course measures, but its device is the CPU.
+Kernels run in Triton's interpreter, those too that were decorated before it was switched on, and
+kernels in Gluon in the course's. What makes sense without a GPU works: `autotune` takes its first
+configuration, as nothing can be timed. All else raises NeedsGpu, which says what to do instead. The
+driver describes the H200 on which the course measures, but its device is the CPU.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from tiled_matmul.machine.backend import NeedsGpu
 from tiled_matmul.machine.device import PEAKS
 from tiled_matmul.microscope.cuda.hardware import SHARED_BYTES, WARP
+from tiled_matmul.microscope.gluon import is_gluon, trace_gluon
 from tiled_matmul.microscope.triton.fixes import apply_fixes
 
 REFERENCE, ARCHITECTURE = "H200", 90
@@ -52,13 +53,14 @@ def install() -> None:
 
     def interpreted(jit: JITFunction) -> InterpretedFunction:
         """Return a function that was decorated for the compiler, for the interpreter."""
-        if getattr(jit, "is_gluon", bool)():
-            raise NeedsGpu(f"{jit.__name__} is written in Gluon, which has no interpreter")
         if jit.fn not in functions:
             functions[jit.fn] = InterpretedFunction(jit.fn)
         return functions[jit.fn]
 
     def launch(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> Interpreted:
+        if is_gluon(self):
+            trace_gluon(self, grid, *arguments, **options).require()
+            return Interpreted(self.__name__)
         kernel = interpreted(self) if isinstance(self, JITFunction) else self
         running.append(kernel)
         try:
@@ -68,6 +70,11 @@ def install() -> None:
         return Interpreted(kernel.__name__)
 
     def called(self: Any, *arguments: Any, **options: Any) -> Any:
+        if is_gluon(self):
+            raise TypeError(
+                f"{self.__name__} is a kernel in Gluon, or a function for kernels: launch a kernel "
+                f"as {self.__name__}[grid](…)"
+            )
         function = interpreted(self) if isinstance(self, JITFunction) else self
         # Triton leaves its language patched behind a call, and the compiler cannot use it then.
         scope = interpreter._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": core}))

@@ -1,0 +1,162 @@
+"""Chapter 13's rungs in Gluon: right for every kind of operand, refused before anything runs."""
+
+import inspect
+
+import pytest
+import torch
+
+from tiled_matmul.check import assert_matmul, run_checked
+from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.gluon import hopper, multicasts
+from tiled_matmul.kit.programs import launched
+from tiled_matmul.ladder import STEPS, gluon_cluster, gluon_persistent, rung
+from tiled_matmul.microscope.compiled.triton import tile_codes
+from tiled_matmul.problem import Problem
+
+PLACE = "cuda" if select().on_gpu else "cpu"
+RUNGS = [r.name for r in STEPS]
+GROUPED = ["gluon_specialised", "gluon_persistent", "gluon_cluster"]
+SHAPES = [(1, 1, 1), (128, 256, 64), (129, 257, 65), (300, 40, 700), (40, 520, 8), (500, 7, 333)]
+
+
+def operands(shape, dtype="float16", layout="nn", seed=0):
+    a, b = Problem(*shape, dtype).inputs(seed, device=PLACE)
+    pairs = zip((a, b), layout, strict=True)
+    return [x if side == "n" else x.T.contiguous().T for x, side in pairs]
+
+
+def here():
+    """Do kernels in Gluon run here, or others in their place?"""
+    return hopper(torch.empty(1, dtype=torch.float16))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", RUNGS)
+def test_it_multiplies(name, shape, dtype):
+    a, b = operands(shape, dtype)
+    assert_matmul(run_checked(rung(name).matmul, a, b), a, b)
+
+
+@pytest.mark.parametrize("layout", ["tn", "nt", "tt"])
+@pytest.mark.parametrize("name", RUNGS)
+def test_it_takes_operands_by_columns(name, layout):
+    a, b = operands((136, 72, 200), layout=layout)
+    assert_matmul(run_checked(rung(name).matmul, a, b), a, b)
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_it_stores_to_views_and_nowhere_else(name):
+    a, b = operands((70, 41, 96))
+    whole = torch.full((80, 99), 5.0, dtype=torch.float16, device=PLACE)
+    out = whole[3:73, 7:48]
+    assert rung(name).matmul(a, b, out) is out
+    assert_matmul(out, a, b)
+    out.fill_(5.0)
+    assert whole.eq(5.0).all()
+    by_columns = torch.empty((41, 70), dtype=torch.float16, device=PLACE).T
+    assert_matmul(rung(name).matmul(a, b, by_columns), a, b)
+
+
+@pytest.mark.parametrize("name", GROUPED[1:])
+@pytest.mark.parametrize("programs", [1, 2, 1000])
+def test_programs_share_the_tiles(name, programs):
+    a, b = operands((600, 300, 100))
+    assert_matmul(run_checked(rung(name).matmul, a, b, programs=programs), a, b)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"block": (128, 64, 32), "num_stages": 2},
+        {"block": (128, 16, 128), "num_stages": 3, "group_m": 1},
+        {"block": (256, 128, 64), "num_stages": 3},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", GROUPED)
+def test_other_tiles(name, options):
+    a, b = operands((300, 136, 264))
+    assert_matmul(run_checked(rung(name).matmul, a, b, **options), a, b)
+
+
+@pytest.mark.skipif(not multicasts(), reason="needs Triton 3.7")
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_clusters_of_several_sizes(blocks):
+    a, b = operands((700, 264, 300))
+    assert_matmul(run_checked(gluon_cluster.matmul, a, b, blocks=blocks), a, b)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"block": (128, 128)}, TypeError, r"\(BLOCK_M, BLOCK_N, BLOCK_K\), got \(128, 128\)"),
+        ({"block": (96, 128, 64)}, ValueError, "BLOCK_M must be one of 64, 128, 256, got 96"),
+        ({"block": (128, 100, 64)}, ValueError, "BLOCK_N must be one of 16, 32, 64, 128, 256"),
+        ({"block": (128, 128, 16)}, ValueError, "BLOCK_K must be one of 32, 64, 128, got 16"),
+        ({"block": (256, 256, 64)}, ValueError, "at most 128 sums for each of 128 threads"),
+        ({"group_m": 0}, ValueError, "group_m"),
+    ],
+)
+@pytest.mark.parametrize("name", RUNGS)
+def test_what_cannot_be_is_refused(name, options, error, message):
+    out = torch.full((64, 64), 3.0, dtype=torch.float16, device=PLACE)
+    with pytest.raises(error, match=message):
+        rung(name).matmul(*operands((64, 64, 64)), out, **options)
+    assert out.eq(3.0).all()
+
+
+@pytest.mark.parametrize("name", RUNGS[1:])
+def test_a_ring_has_to_fit(name):
+    pair = operands((64, 64, 64))
+    with pytest.raises(
+        ValueError, match=r"9 stages of .* bytes of shared memory; there are 232448"
+    ):
+        rung(name).matmul(*pair, num_stages=9)
+    with pytest.raises(ValueError, match="num_stages"):
+        rung(name).matmul(*pair, num_stages=0)
+
+
+def test_a_ring_of_one_stage_cannot_run_ahead():
+    with pytest.raises(ValueError, match="num_stages must be 2 or more, got 1"):
+        rung("gluon_ring").matmul(*operands((64, 64, 64)), num_stages=1)
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 32])
+def test_a_cluster_has_2_4_8_or_16_blocks(blocks):
+    with pytest.raises(ValueError, match=f"blocks must be one of 2, 4, 8, 16, got {blocks}"):
+        gluon_cluster.matmul(*operands((64, 64, 64)), blocks=blocks)
+
+
+def test_without_multicast_the_rung_before_runs(monkeypatch):
+    ran = []
+    monkeypatch.setattr(gluon_cluster, "multicasts", lambda: False)
+    monkeypatch.setattr(gluon_cluster, "hopper", lambda a: True)
+    monkeypatch.setattr(gluon_persistent, "matmul", lambda *x, **options: ran.append(options))
+    gluon_cluster.matmul(*operands((64, 64, 64)))
+    assert ran == [{"block": gluon_cluster.BLOCK, "num_stages": gluon_cluster.STAGES}]
+
+
+@pytest.fixture(scope="module")
+def codes():
+    one = torch.empty((1024, 1024), dtype=torch.float16, device=PLACE)
+    jobs = {name: launched(rung(name).matmul, one, one)[0] for name in RUNGS}
+    return tile_codes(jobs)
+
+
+@pytest.mark.skipif(not here(), reason="other kernels run in their place on this GPU")
+def test_what_they_compile_to(codes):
+    for name, code in codes.items():
+        assert code.spilled_bytes == 0, name
+        assert "wgmma.mma_async" in code.ptx and "cp.async.bulk.tensor.2d.shared" in code.ptx
+        assert ("multicast::cluster" in code.ptx) == (name == "gluon_cluster" and multicasts())
+        assert ("setmaxnreg" in code.ptx) == (name in GROUPED)
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_a_kernel_is_short(name):
+    """The page shows it whole."""
+    home = rung(name).home
+    functions = [x for x in vars(home).values() if getattr(x, "__module__", "") == home.__name__]
+    own = [x.fn for x in functions if hasattr(x, "fn")]
+    assert sum(len(inspect.getsource(f).splitlines()) for f in own) < 80
