@@ -3,7 +3,6 @@
 May import: dispatch, languages and what lies below. Front doors: `LADDER`, `STEPS`, `LAYER`,
 `rung`, and `TWINS`, which are rungs of LADDER once more in CUDA C++.
 
-
 A rung is a module with `matmul(a, b, out=None)`: it checks its operands, allocates, launches and
 returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch tensors. The files are
 named after the chapters, so that they sort as the ladder is climbed, and are imported without the
