@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
@@ -191,8 +191,13 @@ def hopper(tensor: Any) -> bool:
 
 
 def multicasts() -> bool:
-    """Return whether this Triton can copy a tile to all blocks of a cluster: 3.7 and later do."""
-    return "multicast" in inspect.signature(async_load).parameters
+    """Return whether blocks of a cluster can share copies: from Triton 3.8 on, or interpreted.
+
+    Triton 3.7 compiles such kernels, but there each block arrives at a barrier of its own where it
+    should arrive at the one that they share, so that nobody waits for the other blocks.
+    """
+    interpreted = select().name == "simulator" and not withholding()
+    return interpreted or tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 8)
 
 
 def of_rows(tensor: Any, rows: int, columns: int, bases: Sequence = ()) -> Any:

@@ -7,7 +7,7 @@ price: the first block fills a buffer of the other one, so it waits until the ro
 have left it. `shared` is the barrier for that: all of them arrive at the first block's.
 
 A program is a cluster, and a tile's rows are shared among its blocks: `cga_layout` says how. That
-needs Triton 3.7. In 16-bit floats on a GPU of compute capability 9.0; elsewhere
+needs Triton 3.8. In 16-bit floats on a GPU of compute capability 9.0; elsewhere
 `triton_descriptors` runs, and with an older Triton `gluon_persistent`.
 Source: Triton's tutorials on Gluon; NVIDIA, PTX ISA, "cp.async.bulk.tensor", multicast.
 """
