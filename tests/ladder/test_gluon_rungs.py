@@ -11,12 +11,13 @@ from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.gluon import hopper, multicasts
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.kit.withheld import withheld
-from tiled_matmul.ladder import STEPS, gluon_cluster, gluon_persistent, rung
+from tiled_matmul.ladder import STEPS, gluon_cluster, gluon_persistent, gluon_shapes, rung
 from tiled_matmul.microscope.compiled.triton import tile_codes
 from tiled_matmul.problem import Problem
 
 PLACE = "cuda" if select().on_gpu else "cpu"
 RUNGS = [r.name for r in STEPS]
+STEPWISE = RUNGS[:5]  # chapter 13's
 NEW = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 8)
 GROUPED = ["gluon_specialised", "gluon_persistent", "gluon_cluster"]
 SHAPES = [(1, 1, 1), (128, 256, 64), (129, 257, 65), (300, 40, 700), (40, 520, 8), (500, 7, 333)]
@@ -89,6 +90,42 @@ def test_clusters_of_several_sizes(blocks):
     assert_matmul(run_checked(gluon_cluster.matmul, a, b, blocks=blocks), a, b)
 
 
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("layout", ["nn", "tt"])
+@pytest.mark.parametrize("blocks", [1, 2, 4])
+@pytest.mark.parametrize("block", [(192, (128, 64), 64), (64, 256, 64), (256, 128, 32)], ids=str)
+def test_tiles_of_every_kind(block, blocks, layout, down):
+    a, b = operands((424, 392, 200), layout=layout)
+    options = {"block": block, "blocks": blocks, "down": down, "num_stages": 3}
+    assert_matmul(run_checked(gluon_shapes.matmul, a, b, **options), a, b)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"blocks": 3}, "blocks must be one of 1, 2, 4, 8, 16, got 3"),
+        ({"block": (100, 128, 64)}, "1 to 3 times 64 or 128 rows, got 100"),
+        ({"block": (128, (128, 48), 64)}, "narrow must be one of 0, 16, 32, 64, 128, 256, got 48"),
+        ({"num_stages": 7}, "of shared memory; there are 232448"),
+        ({"block": (384, 256, 64), "num_stages": 2}, "256 sums for each thread"),
+    ],
+)
+def test_tiles_that_cannot_be(options, message):
+    out = torch.full((64, 64), 3.0, dtype=torch.float16, device=PLACE)
+    with pytest.raises(ValueError, match=message):
+        gluon_shapes.matmul(*operands((64, 64, 64)), out, **options)
+    assert out.eq(3.0).all()
+
+
+def test_without_multicast_blocks_are_alone(monkeypatch):
+    monkeypatch.setattr(gluon_shapes, "multicasts", lambda: False)
+    monkeypatch.setattr(gluon_shapes, "hopper", lambda a: True)
+    made = []
+    monkeypatch.setattr(gluon_shapes, "launch", lambda *x, **options: made.append(options))
+    gluon_shapes.matmul(*operands((64, 64, 64)), blocks=4)
+    assert made == [{"num_warps": 4, "num_ctas": 1}]
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -100,7 +137,7 @@ def test_clusters_of_several_sizes(blocks):
         ({"group_m": 0}, ValueError, "group_m"),
     ],
 )
-@pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.parametrize("name", STEPWISE)
 def test_what_cannot_be_is_refused(name, options, error, message):
     out = torch.full((64, 64), 3.0, dtype=torch.float16, device=PLACE)
     with pytest.raises(error, match=message):
@@ -108,7 +145,7 @@ def test_what_cannot_be_is_refused(name, options, error, message):
     assert out.eq(3.0).all()
 
 
-@pytest.mark.parametrize("name", RUNGS[1:])
+@pytest.mark.parametrize("name", STEPWISE[1:])
 def test_a_ring_has_to_fit(name):
     pair = operands((64, 64, 64))
     with pytest.raises(
@@ -160,14 +197,14 @@ def test_what_they_compile_to(codes):
     for name, code in codes.items():
         assert code.spilled_bytes == 0, name
         assert "wgmma.mma_async" in code.ptx and "cp.async.bulk.tensor.2d.shared" in code.ptx
-        clusters = name == "gluon_cluster" and NEW
+        clusters = name in ("gluon_cluster", "gluon_shapes") and NEW
         assert ("multicast::cluster" in code.ptx) == clusters
         # Else each block would arrive at a barrier of its own, and nobody wait for the other.
         assert ("mbarrier.arrive.shared::cluster" in code.ptx) == clusters
-        assert ("setmaxnreg" in code.ptx) == (name in GROUPED)
+        assert ("setmaxnreg" in code.ptx) == (name in (*GROUPED, "gluon_shapes"))
 
 
-@pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.parametrize("name", STEPWISE)
 def test_a_kernel_is_short(name):
     """The page shows it whole."""
     home = rung(name).home

@@ -8,7 +8,8 @@ import torch
 
 from tiled_matmul.kit import gluon, withheld
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.gluon import Cluster, of_rows
+from tiled_matmul.kit.clusters import Cluster
+from tiled_matmul.kit.gluon import of_rows
 from tiled_matmul.ladder import gluon_cluster, gluon_persistent, gluon_ring, gluon_tile
 from tiled_matmul.microscope.gluon import GluonError, Unknown, trace_gluon
 from tiled_matmul.microscope.gluon.record import lines
@@ -248,6 +249,7 @@ def test_bad_launches_are_refused():
         ("mbarrier.wait(full.index(slot), lap % 2)", "mbarrier.wait(full.index(slot), lap + 2)",
          ValueError, "a phase of 0 or 1, got 2"),
         ("step += 1\n\n", "step += gl.atomic_add(a, 1)\n\n", Unknown, "gl.atomic_add"),
+        ("step = 0\n", "step = cover(0, 1)\n", Unknown, "cover is a function of Python's"),
         ("async_load(b, [k, left], full", "async_load(a, [k, left], full", ValueError,
          "a copies tiles of"),
     ],

@@ -28,7 +28,6 @@ MOST_GROUPS = 3
 WIDTHS = (0, 16, 32, 64, 128, 256)
 HEIGHTS = (64, 128, 256)
 DEPTHS = (32, 64, 128)
-CLUSTERS = (2, 4, 8, 16)
 MOST_SUMS = 128  # of a thread
 BARRIER_BYTES = 1024  # room for barriers, and for buffers to begin at multiples of 1,024 bytes
 # Registers of a thread that multiplies, by the number of groups, and of one that copies.
@@ -149,38 +148,6 @@ def described(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
     return made, transposed
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A cluster of `blocks` thread blocks, one below the other in C: they share tiles of B.
-
-    Layouts name a basis for each bit of a block's number. By `own`, each block has a barrier; by
-    `shared`, all have that of the first; by `stacked`, each has its rows of a tile; by `same`, all
-    have the same tile.
-    """
-
-    blocks: int
-
-    @property
-    def own(self) -> list[list[int]]:
-        return [[x] for x in self._bits]
-
-    @property
-    def shared(self) -> list[list[int]]:
-        return [[0] for _ in self._bits]
-
-    @property
-    def stacked(self) -> list[list[int]]:
-        return [[x, 0] for x in self._bits]
-
-    @property
-    def same(self) -> list[list[int]]:
-        return [[0, 0] for _ in self._bits]
-
-    @property
-    def _bits(self) -> list[int]:
-        return [1 << bit for bit in range(self.blocks.bit_length() - 1)]
-
-
 def hopper(tensor: Any) -> bool:
     """Return whether kernels in Gluon multiply such a tensor here: on a GPU, or in the interpreter.
 
@@ -251,19 +218,6 @@ def check_rings(
     return rows, piece
 
 
-def check_cluster(blocks: Any) -> Cluster:
-    """Return a Cluster. Raises TypeError or ValueError unless `blocks` is 2, 4, 8 or 16."""
-    positive("blocks", blocks)
-    if blocks not in CLUSTERS:
-        raise ValueError(f"blocks must be one of {', '.join(map(str, CLUSTERS))}, got {blocks}")
-    return Cluster(blocks)
-
-
-def sums_of(width: int, bases: Sequence) -> Any:
-    """Return the layout of sums of `width` columns, whose rows the blocks of a cluster share."""
-    return gl.NVMMADistributedLayout([3, 0], [4, 1], [16, width, 16], cga_layout=list(bases))
-
-
 @gluon.jit
 def tiles(M, N, HEIGHT: gl.constexpr, WIDTH: gl.constexpr):  # noqa: N803
     """Return how many tiles cover C."""
@@ -274,18 +228,6 @@ def tiles(M, N, HEIGHT: gl.constexpr, WIDTH: gl.constexpr):  # noqa: N803
 def make_barriers(number: gl.constexpr, count: gl.constexpr):
     """Return `number` barriers, for `count` arrivals each."""
     made = gl.allocate_shared_memory(gl.int64, [number, 1], mbarrier.MBarrierLayout())
-    for i in gl.static_range(number):
-        mbarrier.init(made.index(i), count=count)
-    return made
-
-
-@gluon.jit
-def make_cluster_barriers(
-    number: gl.constexpr, count: gl.constexpr, blocks: gl.constexpr, bases: gl.constexpr
-):
-    """Return `number` barriers in each of `blocks` blocks; `bases` say which blocks share them."""
-    layout: gl.constexpr = mbarrier.MBarrierLayout(cga_layout=bases)
-    made = gl.allocate_shared_memory(gl.int64, [number, blocks], layout)
     for i in gl.static_range(number):
         mbarrier.init(made.index(i), count=count)
     return made

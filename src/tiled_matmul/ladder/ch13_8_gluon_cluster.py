@@ -22,17 +22,15 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.clusters import check_cluster, make_cluster_barriers, sums_of
 from tiled_matmul.kit.gluon import (
     async_load,
-    check_cluster,
     check_rings,
     hopper,
-    make_cluster_barriers,
     multicasts,
     of_rows,
     place_of,
     store,
-    sums_of,
     tiles,
 )
 from tiled_matmul.kit.launch import multiprocessors

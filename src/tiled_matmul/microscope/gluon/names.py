@@ -73,6 +73,11 @@ class Exchanged:
         if getattr(real, "__module__", "").startswith("triton.") and callable(real):
             if not _is_data(real):
                 raise Unknown(f"the interpreter of Gluon does not know {real.__name__}")
+        if isinstance(real, types.FunctionType):
+            raise Unknown(
+                f"{real.__name__} is a function of Python's; a kernel in Gluon can call those "
+                "under @gluon.jit"
+            )
         return _value(real)
 
 

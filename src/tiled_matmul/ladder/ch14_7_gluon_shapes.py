@@ -1,0 +1,221 @@
+"""Tiles that fit the shape: two widths, one to three groups of rows, alone or in clusters.
+
+The roles and barriers are those of the rungs before. What changed is what a tile may be: up to
+three groups of warps own rows of it, and beside a wide tile of B there can be a narrow one, so that
+192 columns are 128 and 64. Matrices that lie by columns are copied as they lie, and turned where
+the tensor cores read them. With clusters of one block, nothing is shared.
+
+In 16-bit floats on a GPU of compute capability 9.0, clusters with Triton 3.8; elsewhere
+`triton_descriptors` runs.
+Source: Triton's tutorials on Gluon; NVIDIA, CUTLASS, "warp-specialized cooperative kernels".
+"""
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.clusters import (
+    cluster_tile,
+    described_for,
+    make_cluster_barriers,
+    start_copy_for,
+    zeros_for,
+)
+from tiled_matmul.kit.gluon import (
+    FEW,
+    Order,
+    hopper,
+    make_barriers,
+    multicasts,
+    operand,
+    place_of,
+    store,
+    tiles,
+)
+from tiled_matmul.kit.launch import multiprocessors
+from tiled_matmul.kit.layouts import storable
+from tiled_matmul.kit.plans import copied, remembered
+from tiled_matmul.kit.programs import aligned_like, check_group, cover, launch, made_describable
+from tiled_matmul.ladder import triton_descriptors
+
+BLOCK = (128, (128, 64), 64)
+STAGES = 5
+GROUP_M = 8
+BLOCKS = 2  # of a cluster
+DTYPES = ("float16", "bfloat16", "float32")
+
+
+@gluon.jit
+def copy(work, TILE: gl.constexpr, ORDER: gl.constexpr):
+    matrices, buffers, barriers, sizes = work
+    a, b, b_narrow, c = matrices
+    a_tiles, b_tiles, narrow_tiles, c_pieces = buffers
+    full, empty, shared = barriers
+    M, N, K = sizes
+    BYTES: gl.constexpr = 2 * (TILE.height + TILE.width) * TILE.k  # of each block
+    SHARED: gl.constexpr = TILE.blocks > 1
+    GROUPS: gl.constexpr = TILE.groups
+    step = 0
+    for tile in range(gl.program_id(0), tiles(M, N, TILE.all_rows, TILE.width), gl.num_programs(0)):
+        top, left = place_of(tile, M, N, TILE.all_rows, TILE.width, ORDER.group_m)
+        for k in range(0, K, TILE.k):
+            slot, lap = step % TILE.stages, step // TILE.stages
+            mbarrier.wait(empty.index(slot), lap % 2 ^ 1)
+            if SHARED:
+                mbarrier.wait(shared.index(slot), lap % 2 ^ 1)
+            arrived = full.index(slot)
+            mbarrier.expect(arrived, BYTES)
+            for group in gl.static_range(GROUPS):
+                row, to = top + group * TILE.stack, a_tiles.index(slot * GROUPS + group)
+                start_copy_for(a, row, k, arrived, to, ORDER.a_transposed, False)
+            to = b_tiles.index(slot)
+            start_copy_for(b, k, left, arrived, to, ORDER.b_transposed, SHARED)
+            if TILE.narrow:
+                to, far = narrow_tiles.index(slot), left + TILE.wide
+                start_copy_for(b_narrow, k, far, arrived, to, ORDER.b_transposed, SHARED)
+            step += 1
+
+
+@gluon.jit
+def give_back(slot, empty, shared, there, TILE: gl.constexpr):
+    mbarrier.arrive(empty.index(slot), pred=there)
+    if TILE.blocks > 1:
+        mbarrier.arrive(shared.index(slot), pred=there)
+
+
+@gluon.jit
+def multiply(group: gl.constexpr, work, TILE: gl.constexpr, ORDER: gl.constexpr):
+    matrices, buffers, barriers, sizes = work
+    a, b, b_narrow, c = matrices
+    a_tiles, b_tiles, narrow_tiles, c_pieces = buffers
+    full, empty, shared = barriers
+    M, N, K = sizes
+    WIDE: gl.constexpr = TILE.wide_sums
+    NARROW: gl.constexpr = TILE.narrow_sums
+    step = 0
+    for tile in range(gl.program_id(0), tiles(M, N, TILE.all_rows, TILE.width), gl.num_programs(0)):
+        top, left = place_of(tile, M, N, TILE.all_rows, TILE.width, ORDER.group_m)
+        acc = zeros_for(TILE.stack, TILE.wide, WIDE)
+        narrow = acc
+        if TILE.narrow:
+            narrow = zeros_for(TILE.stack, TILE.narrow, NARROW)
+        for k in range(0, K, TILE.k):
+            slot, lap = step % TILE.stages, step // TILE.stages
+            mbarrier.wait(full.index(slot), lap % 2)
+            a_tile = operand(a_tiles.index(slot * TILE.groups + group), ORDER.a_transposed)
+            b_tile = operand(b_tiles.index(slot), ORDER.b_transposed)
+            acc = warpgroup_mma(a_tile, b_tile, acc, is_async=True)
+            if TILE.narrow:
+                b_tile = operand(narrow_tiles.index(slot), ORDER.b_transposed)
+                narrow = warpgroup_mma(a_tile, b_tile, narrow, is_async=True)
+                acc, narrow = warpgroup_mma_wait(2, deps=[acc, narrow])
+            else:
+                acc = warpgroup_mma_wait(1, deps=[acc])
+            give_back((step + TILE.stages - 1) % TILE.stages, empty, shared, k > 0, TILE)
+            step += 1
+        if TILE.narrow:
+            acc, narrow = warpgroup_mma_wait(0, deps=[acc, narrow])
+        else:
+            acc = warpgroup_mma_wait(0, deps=[acc])
+        give_back((step + TILE.stages - 1) % TILE.stages, empty, shared, K > 0, TILE)
+        row, piece = top + group * TILE.stack, c_pieces.index(group)
+        store(acc, c, row, left, piece, ORDER.c_transposed)
+        if TILE.narrow:
+            store(narrow, c, row, left + TILE.wide, piece, ORDER.c_transposed)
+    tma.store_wait(0)
+
+
+@gluon.jit(do_not_specialize=["M", "N", "K"])
+def gluon_shapes_kernel(
+    a, b, b_narrow, c, M, N, K, TILE: gl.constexpr, ORDER: gl.constexpr
+):  # fmt: skip
+    STAGES: gl.constexpr = TILE.stages
+    GROUPS: gl.constexpr = TILE.groups
+    a_tiles = gl.allocate_shared_memory(a.dtype, [STAGES * GROUPS] + a.block_shape, a.layout)
+    b_tiles = gl.allocate_shared_memory(b.dtype, [STAGES] + b.block_shape, b.layout)
+    narrow_tiles = b_tiles
+    if TILE.narrow:
+        shape: gl.constexpr = [STAGES] + b_narrow.block_shape
+        narrow_tiles = gl.allocate_shared_memory(b.dtype, shape, b_narrow.layout)
+    c_pieces = gl.allocate_shared_memory(c.dtype, [GROUPS] + c.block_shape, c.layout)
+    if TILE.blocks > 1:
+        full = make_cluster_barriers(STAGES, 1, TILE.blocks, TILE.cluster.own)
+        empty = make_cluster_barriers(STAGES, GROUPS, TILE.blocks, TILE.cluster.own)
+        shared = make_cluster_barriers(STAGES, GROUPS, 1, TILE.cluster.shared)
+    else:
+        full, empty = make_barriers(STAGES, 1), make_barriers(STAGES, GROUPS)
+        shared = empty
+    buffers = (a_tiles, b_tiles, narrow_tiles, c_pieces)
+    work = ((a, b, b_narrow, c), buffers, (full, empty, shared), (M, N, K))
+    MANY: gl.constexpr = TILE.registers
+    # fmt: off
+    if GROUPS == 1:
+        gl.warp_specialize([
+            (multiply, (0, work, TILE, ORDER)), (copy, (work, TILE, ORDER)),
+        ], [1], [FEW])
+    elif GROUPS == 2:
+        gl.warp_specialize([
+            (multiply, (0, work, TILE, ORDER)), (multiply, (1, work, TILE, ORDER)),
+            (copy, (work, TILE, ORDER)),
+        ], [4, 1], [MANY, FEW])
+    else:
+        gl.warp_specialize([
+            (multiply, (0, work, TILE, ORDER)), (multiply, (1, work, TILE, ORDER)),
+            (multiply, (2, work, TILE, ORDER)), (copy, (work, TILE, ORDER)),
+        ], [4, 4, 1], [MANY, MANY, FEW])
+    # fmt: on
+
+
+@remembered
+def matmul(
+    a, b, out=None, *, block=BLOCK, group_m=GROUP_M, num_stages=STAGES, blocks=BLOCKS,
+    programs=None, down=False,
+):  # fmt: skip
+    """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
+
+    Products are summed in float32. `block` is (rows, columns, K) of one block of threads, the
+    columns a width or two, see `kit.gluon.tile_of`; a cluster has `blocks` of them, one below the
+    other: a power of two up to 16, or 1. `group_m` is how many of the clusters' tiles a group has
+    along M, `num_stages` the steps along K that the ring holds, `programs` how many clusters run,
+    one for each `blocks` multiprocessors if None. With `down` the columns of a tile are rows of C,
+    as the transpose is computed. Where no descriptor fits a or b, it is first copied; where none
+    fits out, the product is made in memory of its own and copied. For float32, and where
+    `kit.gluon.hopper` says no, `triton_descriptors` multiplies, in blocks of its own; where
+    `kit.gluon.multicasts` says no, clusters have one block. Raises TypeError or ValueError as
+    `tensor_operands`, `cluster_tile`, `check_group` and `launch` do.
+    """
+    m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
+    tile = cluster_tile(block, num_stages, blocks)
+    if blocks > 1 and not multicasts():
+        tile = cluster_tile(block, num_stages, 1)
+    c = out
+    if down:
+        m, n, a, b, c = n, m, b.T, a.T, out.T
+    tiles_n = cover(n, tile.width)
+    check_group(group_m, tiles_n)
+    if programs is None:
+        programs = max(1, multiprocessors() // tile.blocks)
+    positive("programs", programs)
+    if not hopper(a):
+        triton_descriptors.matmul(a, b, c)
+        return out
+    to = c if storable(c) or storable(c.T) else aligned_like(c)
+    b = made_describable(b)  # once, for both widths
+    stacked, same = tile.cluster.stacked, tile.cluster.same
+    a_tiles, a_transposed = described_for(a, tile.stack, tile.k, stacked)
+    b_tiles, b_transposed = described_for(b, tile.k, tile.wide, same)
+    b_narrow, _ = described_for(b, tile.k, tile.narrow, same) if tile.narrow else (b_tiles, False)
+    pieces, c_transposed = described_for(to, tile.stack, tile.piece, stacked)
+    programs = min(programs, cover(m, tile.all_rows) * tiles_n)
+    order = Order(group_m, a_transposed, b_transposed, c_transposed)
+    arguments = (a_tiles, b_tiles, b_narrow, pieces, m, n, k, tile, order)
+    launch(gluon_shapes_kernel, (programs,), *arguments, num_warps=4, num_ctas=tile.blocks)
+    if to is not c:
+        copied(c, to)
+    return out
