@@ -10,8 +10,14 @@ from tiled_matmul.kit import gluon, withheld
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.clusters import Cluster
 from tiled_matmul.kit.gluon import of_rows
-from tiled_matmul.ladder import gluon_cluster, gluon_persistent, gluon_ring, gluon_tile
-from tiled_matmul.microscope.gluon import GluonError, Unknown, trace_gluon
+from tiled_matmul.ladder import (
+    gluon_cluster,
+    gluon_persistent,
+    gluon_ring,
+    gluon_specialised,
+    gluon_tile,
+)
+from tiled_matmul.microscope.gluon import GluonError, Unknown, timeline, trace_gluon
 from tiled_matmul.microscope.gluon.record import lines
 from tiled_matmul.microscope.gluon.values import Descriptor, Shares, Tile
 
@@ -284,3 +290,43 @@ def test_events_are_in_order_and_by_line():
 def test_a_cluster_says_who_shares():
     assert Cluster(1).own == [] and Cluster(4).own == [[1], [2]]
     assert Cluster(4).stacked == [[1, 0], [2, 0]] and Cluster(2).same == [[0, 0]]
+
+
+@pytest.mark.parametrize("copy_time", [1, 4, 9])
+@pytest.mark.parametrize(
+    "module", [gluon_tile, gluon_ring, gluon_specialised, gluon_persistent, gluon_cluster]
+)
+def test_a_timeline_keeps_what_waits_for_what(module, copy_time):
+    a, b, out = operands(256, 512, 512)
+    stages = getattr(module, "STAGES", 1)
+    trace = traced(module, a, b, out)
+    role = "first" if module in (gluon_tile, gluon_ring) else "multiply 0"
+    ring = timeline(trace.events, stages=stages, copy_time=copy_time, role=role)
+    products = [work for work in ring.work if work.tile is not None]
+    came = {copy.tile: copy for copy in ring.copies}
+    assert [work.tile for work in products] == list(range(len(products)))
+    for work in products:
+        copy = came[work.tile]
+        assert copy.end <= work.begin and copy.buffer == work.buffer
+        if work.tile + stages in came:
+            assert work.end <= came[work.tile + stages].begin
+    assert all(one.end <= two.begin for one, two in itertools.pairwise(ring.work))
+    assert ring.time == ring.work[-1].end
+
+
+def test_a_ring_hides_the_copies_and_one_tile_does_not():
+    a, b, out = operands(128, 128, 64 * 8)
+    times = {}
+    for module in (gluon_tile, gluon_ring):
+        trace = traced(module, a, b, out)
+        stages = getattr(module, "STAGES", 1)
+        ring = timeline(trace.events, stages=stages, copy_time=4, multiply_time=2, role="first")
+        times[module] = ring.work[-1].begin  # of the store
+    assert times[gluon_tile] == 8 * (4 + 2)
+    assert times[gluon_ring] == 4 + 8 * 2  # three copies ahead are enough
+
+
+def test_a_timeline_needs_a_role_that_multiplied():
+    trace = traced(gluon_tile, *operands())
+    with pytest.raises(ValueError, match="no role 'multiply 0' multiplied; there are first"):
+        timeline(trace.events, stages=1)

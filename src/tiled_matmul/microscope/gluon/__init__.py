@@ -9,6 +9,7 @@ May import: models, machine, and the rest of the microscope.
 
 from tiled_matmul.microscope.gluon.findings import GluonFinding
 from tiled_matmul.microscope.gluon.names import Unknown, is_gluon
+from tiled_matmul.microscope.gluon.timeline import timeline
 from tiled_matmul.microscope.gluon.trace import GluonError, GluonTrace, trace_gluon
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "GluonTrace",
     "Unknown",
     "is_gluon",
+    "timeline",
     "trace_gluon",
 ]

@@ -322,7 +322,7 @@ class Cluster:
         targets = [(x, to, barrier) for x in blocks]
         self.copies.append(Copy(descriptor, corner, targets, clock, line, function))
         self.record.traffic(descriptor, corner, len(blocks))
-        self._note("copy", to, None, False, rows=corner, blocks=blocks)
+        self._note("copy", to, None, False, corner=corner, blocks=blocks)
         self.roles.pause()
 
     def _land(self) -> bool:
@@ -369,7 +369,7 @@ class Cluster:
         corner = descriptor.corner(at, role.block)
         block = role.block
         role.stores.append((line, lambda: descriptor.write(corner, view.data(block)), view))
-        self._note("store", view, None, False, rows=corner)
+        self._note("store", view, None, False, corner=corner)
 
     def wait_stores(self, most: int) -> None:
         """Wait until at most so many of the role's stores still read their buffers."""
@@ -431,7 +431,7 @@ class Cluster:
             number, sums, left, right = role.products.pop(0)
             sums.finish(left, right)
             role.clock["products", role.block, role.name] = number
-        self._note("products done", None, None, False)
+        self._note("products done", None, None, False, under_way=len(role.products))
         return deps[0] if len(deps) == 1 else tuple(deps)
 
     def _finished(self, sums: Sums) -> None:

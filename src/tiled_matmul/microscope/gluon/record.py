@@ -16,7 +16,9 @@ LINE = 128  # bytes that the L2 hands out together
 class Event:
     """One step of a role: `kind` is "wait", "expect", "arrive", "copy", "landed", "product", …
 
-    `phase` is that of the barrier before the step, `completes` whether the step completes it.
+    `phase` is that of the barrier before the step, or the one that was waited for; `completes` says
+    whether the step completes it. `corner` is where a copied or stored tile begins in its matrix,
+    `blocks` are those that a copy fills, and `under_way` the products that a role leaves under way.
     """
 
     number: int
@@ -30,8 +32,9 @@ class Event:
     phase: int | None = None
     completes: bool = False
     barrier: str = ""
-    rows: Sequence[int] = ()
+    corner: Sequence[int] = ()
     blocks: Sequence[int] = ()
+    under_way: int = 0
 
 
 @dataclass
