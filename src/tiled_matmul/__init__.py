@@ -43,4 +43,8 @@ def __getattr__(name: str) -> Any:
         from tiled_matmul.microscope.triton import trace_tiles
 
         return trace_tiles
+    if name == "trace_gluon":
+        from tiled_matmul.microscope.gluon import trace_gluon
+
+        return trace_gluon
     raise AttributeError(f"module 'tiled_matmul' has no attribute {name!r}")

@@ -37,6 +37,7 @@ NAMES = {
     "microscope.compiled.triton": "NotCompiled tile_codes",
     "microscope.cuda": "trace watch",
     "microscope.cuda.traffic": "counted fetched measured reuse tiled_loads",
+    "microscope.gluon": "timeline trace_gluon",
     "microscope.table": "table",
     "microscope.triton": "trace_tiles",
     "microscope.written": "function_of",

@@ -63,6 +63,8 @@ def test_a_rung_in_gluon(capsys):
     )
     assert "product" in out and "a_tiles" in out
     assert run(capsys, *given, "--order", "shuffle", "--seed", "3")[0] == 0
+    cluster = "gluon_cluster", "--shape", "264x264x520", "--dtype", "float16"
+    assert run(capsys, *cluster)[1].startswith("gluon_cluster_kernel: 4 programs of 2 blocks")
     status, out, err = run(capsys, *given, "--order", "reverse")
     assert (status, out) == (2, "") and "forward or shuffle, got 'reverse'" in err
     status, out, err = run(capsys, *given, "--by", "warp")

@@ -6,8 +6,8 @@ what, and when they wait. In Gluon, which comes with Triton, the kernel does. On
 copies. Up to three groups of four warps share a tile: each owns some of its rows, and starts the
 products of one block of K before those of the last one are done. Barriers are those of chapter 13.
 
-This needs 16-bit floats and a GPU of compute capability 9.0. Elsewhere, and in the interpreter,
-which knows no Gluon, `triton_descriptors` runs in its place.
+This needs 16-bit floats and a GPU of compute capability 9.0. Elsewhere, and without a GPU,
+`triton_descriptors` runs in its place.
 Source: Triton's tutorials on Gluon; NVIDIA, CUTLASS, "warp-specialized cooperative kernels".
 """
 

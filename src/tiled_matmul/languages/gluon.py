@@ -21,24 +21,31 @@ class Gluon(Triton):
         return ""
 
     def trace(self, matmul: Callable, a: Any, b: Any, **options: Any) -> list:
+        from tiled_matmul.kit.backend import select
         from tiled_matmul.kit.withheld import of
-        from tiled_matmul.microscope.gluon import is_gluon, trace_gluon
+        from tiled_matmul.microscope.gluon import collect, is_gluon, trace_gluon
 
         order, seed = options.get("order", "forward"), options.get("seed", 0)
         if order not in ORDERS:
             known = " or ".join(ORDERS)
             raise ValueError(f"roles take turns in the order {known}, got {order!r}")
         drawn = seed if order == "shuffle" else None
-        launches = [each for each in of(matmul, a, b) if is_gluon(each.kernel)]
-        if not launches:
+        traces: list = []
+        if select().name == "simulator":
+            with collect(drawn) as traces:
+                matmul(a, b)
+        # A rung may launch another kernel here, and this one where it is compiled for.
+        launches = [] if traces else [x for x in of(matmul, a, b) if is_gluon(x.kernel)]
+        traces += [
+            trace_gluon(each.kernel, each.grid, *each.arguments, seed=drawn, **each.options)
+            for each in launches
+        ]
+        if not traces:
             raise ValueError(
                 f"with operands of {a.dtype} of {tuple(a.shape)} and {tuple(b.shape)} this rung "
                 "launches no kernel in Gluon"
             )
-        return [
-            trace_gluon(each.kernel, each.grid, *each.arguments, seed=drawn, **each.options)
-            for each in launches
-        ]
+        return traces
 
 
 GLUON = Gluon(

@@ -10,14 +10,16 @@ May import: models, machine, and the rest of the microscope.
 from tiled_matmul.microscope.gluon.findings import GluonFinding
 from tiled_matmul.microscope.gluon.names import Unknown, is_gluon
 from tiled_matmul.microscope.gluon.timeline import timeline
-from tiled_matmul.microscope.gluon.trace import GluonError, GluonTrace, trace_gluon
+from tiled_matmul.microscope.gluon.trace import GluonError, GluonTrace, collect, launch, trace_gluon
 
 __all__ = [
     "GluonError",
     "GluonFinding",
     "GluonTrace",
     "Unknown",
+    "collect",
     "is_gluon",
+    "launch",
     "timeline",
     "trace_gluon",
 ]

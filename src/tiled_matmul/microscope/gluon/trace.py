@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tiled_matmul.microscope.gluon.cluster import Cluster
@@ -59,6 +60,31 @@ def trace_gluon(
         if any(finding.kind == "deadlock" for finding in record.found.values()):
             break
     return GluonTrace(kernel.fn.__name__, grid[0], blocks, record)
+
+
+_collected: list[GluonTrace] | None = None
+_seed: int | None = None
+
+
+@contextmanager
+def collect(seed: int | None = None) -> Iterator[list[GluonTrace]]:
+    """Collect the traces of launches, which then raise nothing; `seed` as for `trace_gluon`."""
+    global _collected, _seed
+    before = _collected, _seed
+    _collected, _seed = [], seed
+    try:
+        yield _collected
+    finally:
+        _collected, _seed = before
+
+
+def launch(kernel: Any, grid: Sequence[int], *arguments: Any, **options: Any) -> None:
+    """Make a launch in the interpreter. Raises GluonError for a fault, unless inside `collect`."""
+    trace = trace_gluon(kernel, grid, *arguments, seed=_seed, **options)
+    if _collected is None:
+        trace.require()
+    else:
+        _collected.append(trace)
 
 
 class GluonTrace:

@@ -18,7 +18,8 @@ from typing import Any
 from tiled_matmul.machine.backend import NeedsGpu
 from tiled_matmul.machine.device import PEAKS
 from tiled_matmul.microscope.cuda.hardware import SHARED_BYTES, WARP
-from tiled_matmul.microscope.gluon import is_gluon, trace_gluon
+from tiled_matmul.microscope.gluon import is_gluon
+from tiled_matmul.microscope.gluon import launch as launch_gluon
 from tiled_matmul.microscope.triton.fixes import apply_fixes
 
 REFERENCE, ARCHITECTURE = "H200", 90
@@ -59,7 +60,7 @@ def install() -> None:
 
     def launch(self: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> Interpreted:
         if is_gluon(self):
-            trace_gluon(self, grid, *arguments, **options).require()
+            launch_gluon(self, grid, *arguments, **options)
             return Interpreted(self.__name__)
         kernel = interpreted(self) if isinstance(self, JITFunction) else self
         running.append(kernel)
