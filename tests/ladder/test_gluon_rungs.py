@@ -1,6 +1,7 @@
 """Chapter 13's rungs in Gluon: right for every kind of operand, refused before anything runs."""
 
 import inspect
+import re
 
 import pytest
 import torch
@@ -11,13 +12,21 @@ from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.gluon import hopper, multicasts
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.kit.withheld import withheld
-from tiled_matmul.ladder import STEPS, gluon_cluster, gluon_persistent, gluon_shapes, rung
+from tiled_matmul.ladder import (
+    STEPS,
+    gluon_blackwell,
+    gluon_cluster,
+    gluon_persistent,
+    gluon_shapes,
+    rung,
+)
 from tiled_matmul.microscope.compiled.triton import tile_codes
 from tiled_matmul.problem import Problem
 
 PLACE = "cuda" if select().on_gpu else "cpu"
 RUNGS = [r.name for r in STEPS]
 STEPWISE = RUNGS[:5]  # chapter 13's
+HOPPERS = [name for name in RUNGS if name != "gluon_blackwell"]
 NEW = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 8)
 GROUPED = ["gluon_specialised", "gluon_persistent", "gluon_cluster"]
 SHAPES = [(1, 1, 1), (128, 256, 64), (129, 257, 65), (300, 40, 700), (40, 520, 8), (500, 7, 333)]
@@ -188,7 +197,7 @@ def test_without_multicast_the_rung_before_runs(monkeypatch):
 @pytest.fixture(scope="module")
 def codes():
     one = torch.empty((1024, 1024), dtype=torch.float16, device=PLACE)
-    jobs = {name: launched(rung(name).matmul, one, one)[0] for name in RUNGS}
+    jobs = {name: launched(rung(name).matmul, one, one)[0] for name in HOPPERS}
     return tile_codes(jobs)
 
 
@@ -204,7 +213,24 @@ def test_what_they_compile_to(codes):
         assert ("setmaxnreg" in code.ptx) == (name in (*GROUPED, "gluon_shapes"))
 
 
-@pytest.mark.parametrize("name", STEPWISE)
+@pytest.mark.skipif(select().on_gpu, reason="a GPU without tensor memory gets another kernel")
+@pytest.mark.parametrize("columns", [32, 64, 128])
+def test_what_blackwell_gets(columns):
+    one = torch.empty((1024, 1024), dtype=torch.float16)
+    [job] = launched(gluon_blackwell.matmul, one, one, block=(128, columns, 64))
+    [code] = tile_codes({"gluon_blackwell": job}, cc=(10, 0)).values()
+    assert code.spilled_bytes == 0
+    assert re.search(rf"tcgen05\.alloc\S+ \[%r\d+\], {columns};", code.ptx)
+    assert code.ptx.count("tcgen05.mma.cta_group::1.kind::f16") == 64 // 16  # 16 of K each
+    assert "tcgen05.ld.sync" in code.ptx and "wgmma" not in code.ptx
+
+
+def test_tensor_memory_has_128_rows():
+    with pytest.raises(ValueError, match="has 128 rows: BLOCK_M must be that, got 64"):
+        gluon_blackwell.matmul(*operands((64, 64, 64)), block=(64, 128, 64))
+
+
+@pytest.mark.parametrize("name", [*STEPWISE, "gluon_blackwell"])
 def test_a_kernel_is_short(name):
     """The page shows it whole."""
     home = rung(name).home

@@ -338,6 +338,7 @@ LONGER |= {
     "gluon_persistent": 138,
     "gluon_cluster": 165,
     "gluon_shapes": 221,
+    "gluon_blackwell": 135,
 }
 
 

@@ -11,6 +11,7 @@ from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.clusters import Cluster
 from tiled_matmul.kit.gluon import of_rows
 from tiled_matmul.ladder import (
+    gluon_blackwell,
     gluon_cluster,
     gluon_persistent,
     gluon_ring,
@@ -64,7 +65,7 @@ def changed(tmp_path):
     return change
 
 
-RIGHT = [gluon_tile, gluon_ring, gluon_persistent, gluon_cluster]
+RIGHT = [gluon_tile, gluon_ring, gluon_persistent, gluon_cluster, gluon_blackwell]
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2, 3])
@@ -119,6 +120,49 @@ def test_a_planted_fault_is_found(changed, name):
     assert any(word in line for word in ("wait", "warpgroup_mma", "async_load", "store")), line
     with pytest.raises(GluonError, match=str(first.line)):
         trace.require()
+
+
+WAIT_DONE = "    mbarrier.wait(done, 0)\n"
+ARRIVE = "use_acc=step > 0, mbarriers=[empty.index(slot)]"
+GIVE_BACK = "mbarrier.arrive(empty.index(slot))"
+THERE = {
+    "sums are loaded at once": ((WAIT_DONE, ""), "not written"),
+    "nobody says that the products are done": (("tcgen05_commit(done)", "pass"), "deadlock"),
+    "the products give no stage back": (
+        (ARRIVE, ARRIVE.replace("[empty.index(slot)]", "[]")), "deadlock",
+    ),
+    "a product gives back a stage that it reads": (
+        ("        tcgen05_mma(", f"        {GIVE_BACK}\n        tcgen05_mma("),
+        "unfinished product",
+    ),
+    "the first product adds to what is there": (
+        (ARRIVE, ARRIVE.replace("step > 0", "True")), "not written",
+    ),
+    "the wait for the copies is missing": (
+        ("        mbarrier.wait(full.index(slot), lap % 2)\n", ""), "unfilled",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", THERE)
+def test_a_planted_fault_in_tensor_memory_is_found(changed, name):
+    pair, kind = THERE[name]
+    trace = traced(changed(gluon_blackwell, pair), *operands())
+    kinds = {finding.kind for finding in trace.findings}
+    assert kind in kinds, kinds
+
+
+def test_sums_that_are_under_way_are_not_there(changed):
+    early = "        if step == 3:\n            mbarrier.arrive(done)\n    tcgen05_commit(done)"
+    wrong = changed(gluon_blackwell, ("    tcgen05_commit(done)", early))
+    trace = traced(wrong, *operands())
+    assert "unfinished sums" in {finding.kind for finding in trace.findings}
+
+
+def test_a_product_without_barriers_is_waited_for(changed):
+    a, b, out = operands(128, 128, 200)
+    wrong = changed(gluon_blackwell, (", mbarriers=[empty.index(slot)]", ""))
+    assert traced(wrong, a, b, out).ok and torch.equal(out, a @ b)  # fewer steps than stages
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -245,6 +245,7 @@ STEPS: tuple[Rung, ...] = (
     _gluon("specialised", "one warp copies, eight multiply", 13, after="gluon_ring"),
     _gluon("persistent", "the ring goes on from tile to tile", 13, after="gluon_specialised"),
     _gluon("cluster", "two blocks share a copy", 13, after="gluon_persistent"),
+    _gluon("blackwell", "sums in tensor memory", 13, after="gluon_specialised"),
     _gluon("shapes", "tiles of two widths, in clusters", 14, after="gluon_cluster"),
 )
 # fmt: on

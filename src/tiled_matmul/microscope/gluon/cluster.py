@@ -24,6 +24,7 @@ from tiled_matmul.microscope.gluon.values import Descriptor, Tile
 
 WORKERS = "worker"
 FIRST = "first"
+TENSOR = "tensor"
 
 
 @dataclass
@@ -36,6 +37,19 @@ class Copy:
     clock: Clock
     line: int
     function: str
+
+
+@dataclass
+class TensorStep:
+    """A step of a block's tensor cores: a product in tensor memory, or arrivals that follow it."""
+
+    block: int
+    role: str
+    line: int
+    function: str
+    clock: Clock
+    arrivals: list[View]
+    product: Callable[[], None] | None = None
 
 
 class Sums(Tile):
@@ -66,6 +80,8 @@ class Cluster:
         self.program, self.programs, self.blocks, self.record = program, programs, blocks, record
         self.roles = Roles(None if seed is None else seed + program)
         self.copies: list[Copy] = []
+        self.tensor_steps: list[TensorStep] = []
+        self.tensor_started = [0] * blocks
         self.memories: list[Memory] = []
         self.calls: dict[int, int] = {}  # of allocate_shared_memory, by block
         self.initialised = False
@@ -176,6 +192,8 @@ class Cluster:
         if not writes and buffer.write is None:
             self._find("not written", name, line, f"{start}, and nothing has filled it yet.")
         for before in buffer.before(access):
+            if before.source == access.source and source[0] == TENSOR:
+                continue  # they are done in their order
             if not role.clock.knows(before):
                 text = (
                     f"{start}, while {before.who} of line {before.line} may still {before.verb} it."
@@ -326,9 +344,9 @@ class Cluster:
         self.roles.pause()
 
     def _land(self) -> bool:
-        """Let the oldest copy arrive. Returns False if none is on its way."""
+        """Let the oldest copy arrive, or the next product be done; False if none is on its way."""
         if not self.copies:
-            return False
+            return self._tensor_step()
         copy = self.copies.pop(0)
         tile = copy.descriptor.read(copy.corner)
         for block, to, barrier in copy.targets:
@@ -441,6 +459,77 @@ class Cluster:
             text = f"Line {line} uses the sums of a product that may not be done."
             self._find("unfinished sums", "", line, text)
 
+    # Tensor memory.
+
+    def multiply_there(
+        self, a: View, b: View, acc: View, use_acc: Any, pred: Any, barriers: Sequence[View] | None
+    ) -> None:
+        """Start a product whose sums are in tensor memory; `barriers` are told when it is done.
+
+        Products of a block are done in their order. Without barriers the role waits.
+        """
+        if not pred:
+            return
+        if a.shape[1] != b.shape[0] or acc.shape != [a.shape[0], b.shape[1]]:
+            raise ValueError(f"tcgen05_mma of {a.shape} and {b.shape} gives no sums of {acc.shape}")
+        role, (line, function), block = self.role, self.place(), self.block
+        self.tensor_started[block] += 1
+        number, source = self.tensor_started[block], (TENSOR, block)
+        given = {"asynchronous": True, "source": source, "event": number}
+        for view in (a, b, acc) if use_acc else (a, b):
+            self._access(view, block, "the product", writes=False, **given)
+        self._access(acc, block, "the product", writes=True, **given)
+        clock = Clock(role.clock)
+        clock[source] = number
+        left, right, sums = a.data(block), b.data(block), acc.data(block)
+
+        def product() -> None:
+            new = left.float() @ right.float()
+            sums.copy_(sums + new if use_acc else new)
+
+        told = list(barriers or ())
+        self.tensor_steps.append(
+            TensorStep(block, role.title, line, function, clock, told, product)
+        )
+        self._note("product", b, None, False)
+        if barriers is None:
+            while self._tensor_step():
+                pass
+            role.clock.join(clock)
+
+    def commit(self, barrier: View, pred: Any) -> None:
+        """Let a barrier be told when all products so far of this block are done."""
+        if not pred:
+            return
+        role, (line, function), block = self.role, self.place(), self.block
+        clock = Clock(role.clock)
+        clock[TENSOR, block] = self.tensor_started[block]
+        self.tensor_steps.append(TensorStep(block, role.title, line, function, clock, [barrier]))
+
+    def _tensor_step(self) -> bool:
+        """Let the next step of the tensor cores be done. Returns False if there is none."""
+        if not self.tensor_steps:
+            return False
+        step = self.tensor_steps.pop(0)
+        if step.product is not None:
+            step.product()
+        for view in step.arrivals:
+            barrier = self._barriers(view).barrier(step.block, view.index)
+            phase = barrier.phase
+            over = barrier.arrive(step.clock, step.clock, 1, 0)
+            self.record.note(
+                program=self.program,
+                block=step.block,
+                role="tensor cores",
+                kind="arrive",
+                buffer=view.name,
+                line=step.line,
+                function=step.function,
+                phase=phase,
+                completes=over,
+            )
+        return True
+
     # Roles.
 
     def specialise(self, jobs: Sequence[tuple[Any, Sequence[Any]]]) -> Any:
@@ -514,8 +603,8 @@ def _kind(before: Access, access: Access) -> str:
     """Return the kind of fault if `access` does not know that `before` is over."""
     if before.source[0] == "copy" and not access.writes:
         return "unfilled"
-    if before.source[0] == "products":
-        return "unfinished product"
+    if before.source[0] in ("products", TENSOR):
+        return "unfinished product" if access.writes else "unfinished sums"
     if before.source[0] == "stores":
         return "unfinished store"
     if access.source[0] == "copy":

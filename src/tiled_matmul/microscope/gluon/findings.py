@@ -8,10 +8,13 @@ REMEDIES = {
     "unfilled": "Wait for the barrier of the copy, in the phase that this copy completes.",
     "too early": "Let the copy wait until all who read the buffer have arrived at its barrier.",
     "unfinished product": (
-        "A product reads its tiles until `warpgroup_mma_wait` says that it is done: arrive after."
+        "A product reads its tiles until `warpgroup_mma_wait`, or the barrier of `tcgen05_mma`, "
+        "says that it is done."
     ),
     "other block": "Let it wait for a barrier at which all blocks of the cluster arrive.",
-    "unfinished sums": "Call `warpgroup_mma_wait(0, deps=[…])` first.",
+    "unfinished sums": (
+        "Call `warpgroup_mma_wait(0, deps=[…])` first, or wait for the barrier of `tcgen05_commit`."
+    ),
     "unfinished store": "Call `tma.store_wait(0)` first: the store reads the buffer until then.",
     "no fence": "Call `fence_async_shared()` between what threads write and what a copy reads.",
     "not written": "Wait for what fills it.",

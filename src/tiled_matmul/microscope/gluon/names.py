@@ -89,7 +89,7 @@ def is_gluon(kernel: Any) -> bool:
 def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
     """Return (object of Gluon's, what it means) for all that the interpreter knows."""
     from triton.experimental.gluon import language as gl
-    from triton.experimental.gluon.language.nvidia import hopper
+    from triton.experimental.gluon.language.nvidia import blackwell, hopper
     from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 
     known = {
@@ -97,6 +97,7 @@ def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
         mbarrier: _barriers(cluster),
         tma: _copies(cluster),
         hopper: _hopper(cluster),
+        blackwell: _blackwell(cluster),
     }
     pairs: list[tuple[Any, Any]] = []
     for module, names in known.items():
@@ -210,8 +211,31 @@ def _hopper(cluster: Cluster) -> dict[str, Any]:
     }
 
 
+def _blackwell(cluster: Cluster) -> dict[str, Any]:
+    def allocate(element_ty: Any, shape: Sequence[int], layout: Any, value: Any = None) -> Any:
+        made = SharedTile(cluster, cluster.allocate(element_ty, shape, layout))
+        if value is not None:
+            made.store(value)
+        return made
+
+    def tcgen05_mma(  # noqa: ANN202
+        a, b, acc, *, use_acc=True, pred=True, mbarriers=None, mbarrier_preds=None  # noqa: ANN001
+    ):  # fmt: skip
+        if mbarriers is not None and mbarrier_preds is not None:
+            mbarriers = [x for x, there in zip(mbarriers, mbarrier_preds, strict=True) if there]
+        barriers = None if mbarriers is None else [_view(x) for x in mbarriers]
+        cluster.multiply_there(_view(a), _view(b), _view(acc), use_acc, pred, barriers)
+
+    return {
+        "allocate_tensor_memory": allocate,
+        "get_tmem_reg_layout": lambda *shape, **more: None,
+        "tcgen05_mma": tcgen05_mma,
+        "tcgen05_commit": lambda barrier, pred=True: cluster.commit(_view(barrier), pred),
+    }
+
+
 class SharedTile:
-    """A shared-memory descriptor, as a kernel sees it."""
+    """A descriptor of shared memory, or of tensor memory, as a kernel sees it."""
 
     def __init__(self, cluster: Cluster, view: View) -> None:
         self._cluster, self.view = cluster, view
@@ -248,7 +272,7 @@ class SharedTile:
         return self._cluster.load(self.view)
 
     def __getattr__(self, name: str) -> Any:
-        raise Unknown(f"the interpreter of Gluon knows no `{name}` of shared memory")
+        raise Unknown(f"the interpreter of Gluon knows no `{name}` of memory")
 
 
 def _view(given: Any) -> View:

@@ -1,0 +1,44 @@
+"""Tensor memory of Blackwell GPUs, in Gluon: where it is, and how sums come out of it.
+
+Triton 3.8 took `get_tmem_reg_layout` away: there, `load` finds the layout of the registers itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia import blackwell as names
+
+from tiled_matmul.kit.backend import select
+
+BLACKWELL = (10, 0)
+ROWS = 128  # of tensor memory; it has 512 columns of 32 bits
+
+
+def blackwell(tensor: Any) -> bool:
+    """Return whether kernels for tensor memory multiply such a tensor here, or are interpreted.
+
+    They need 16-bit floats, and a GPU of compute capability 10.0.
+    """
+    gpu = select().gpu
+    return tensor.element_size() == 2 and (gpu is None or gpu.capability == BLACKWELL)
+
+
+if hasattr(names, "get_tmem_reg_layout"):
+    from triton.experimental.gluon.language.nvidia.blackwell import get_tmem_reg_layout
+
+    @gluon.jit
+    def load_sums(sums):
+        """Return sums of float32 from tensor memory in the registers of four warps."""
+        shape: gl.constexpr = (sums.shape[0], sums.shape[1])
+        lanes: gl.constexpr = get_tmem_reg_layout(gl.float32, shape, sums.layout, 4)
+        return sums.load(lanes)
+
+else:
+
+    @gluon.jit
+    def load_sums(sums):
+        """Return sums of float32 from tensor memory in the registers of four warps."""
+        return sums.load()
