@@ -3,6 +3,7 @@
 import importlib.util
 import itertools
 
+import gluon_example
 import pytest
 import torch
 
@@ -374,3 +375,35 @@ def test_a_timeline_needs_a_role_that_multiplied():
     trace = traced(gluon_tile, *operands())
     with pytest.raises(ValueError, match="no role 'multiply 0' multiplied; there are first"):
         timeline(trace.events, stages=1)
+
+
+def test_pointers_and_tiles_in_registers():
+    source, target = torch.arange(100.0), torch.full((110,), 7.0)
+    gluon_example.copy_kernel[(4,)](source, target, 100, 32)
+    assert torch.equal(target[:100], source * 2) and target[100:].eq(7).all()
+    matrix = torch.randn(8, 16)
+    sums, largest = torch.zeros(8), torch.zeros(9)
+    gluon_example.rows_kernel[(1,)](matrix, sums, largest, 8, 16)
+    wanted = torch.where(matrix < 0, 1 - matrix, matrix.clamp(min=0.5))
+    assert torch.allclose(sums, wanted.sum(1)) and torch.equal(largest[:8], wanted.max(1).values)
+    assert largest[8] == matrix[0, 0] / 2 + 4
+
+
+def test_an_access_beyond_a_tensor_is_refused():
+    whole = torch.zeros(64)
+    gluon_example.beyond_kernel[(1,)](whole[:32], 32)
+    assert torch.equal(whole[:32], torch.arange(32.0)) and not whole[32:].any()
+    with pytest.raises(IndexError, match="target has 64 elements .* element 64 is accessed"):
+        gluon_example.beyond_kernel[(1,)](whole, 128)
+    assert not whole[32:].any()
+
+
+def test_a_tile_is_indexed_by_new_dimensions_only():
+    tile = Tile(torch.arange(4.0), [4], "fp32")
+    assert tile[:, None].shape == [4, 1] and (-tile)[None, :].data.sum() == -6
+    with pytest.raises(IndexError, match="takes : and None as an index, got 0"):
+        tile[0]
+    shared = Tile(torch.zeros(2, 4), [4, 4], "fp32")
+    with pytest.raises(ValueError, match="reduces no tile of .* that blocks share"):
+        shared.reduced(torch.sum, 0)
+    assert (2.0 - shared).shape == [4, 4]

@@ -111,15 +111,47 @@ def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
 
 
 def _language(cluster: Cluster) -> dict[str, Any]:
-    def full(shape: Sequence[int], value: Any, dtype: Any, layout: Any = None) -> Tile:
-        import torch
+    import torch
+    from triton.experimental.gluon import language as gl
 
+    def full(shape: Sequence[int], value: Any, dtype: Any, layout: Any = None) -> Tile:
         own = shares(layout, len(shape), cluster.blocks) if cluster.blocks > 1 else None
         local = own.local(shape) if own else tuple(shape)
         return Tile(torch.full(local, value, dtype=torch_dtype(dtype)), shape, dtype)
 
     def zeros(shape: Sequence[int], dtype: Any, layout: Any = None) -> Tile:
         return full(shape, 0, dtype, layout)
+
+    def arange(start: int, end: int, layout: Any = None) -> Tile:
+        if cluster.blocks > 1:
+            raise Unknown(
+                "the interpreter of Gluon knows gl.arange for one block, not for clusters"
+            )
+        return Tile(torch.arange(start, end, dtype=torch.int32), [end - start], gl.int32)
+
+    def where(condition: Any, x: Any, y: Any) -> Any:
+        if not isinstance(condition, Tile):
+            return x if condition else y
+        pair = [part.data if isinstance(part, Tile) else part for part in (x, y)]
+        data = torch.where(condition.data, *pair)
+        kinds = [part.dtype for part in (x, y) if isinstance(part, Tile)]
+        return Tile(data, data.shape, (kinds or [gl.float32])[0])
+
+    def load(pointer: Any, mask: Any = None, other: Any = None, **options: Any) -> Any:
+        return pointer.load(mask, other)
+
+    def store(pointer: Any, value: Any, mask: Any = None, **options: Any) -> None:
+        pointer.store(value, mask)
+
+    def extreme(name: str, builtin: Any) -> Any:
+        def of_two(x: Any, y: Any) -> Any:
+            if not isinstance(x, Tile):
+                x, y = y, x
+            if not isinstance(x, Tile):
+                return builtin(x, y)
+            return x._with(y, lambda a, b: getattr(torch, name)(a, torch.as_tensor(b)))
+
+        return of_two
 
     def warp_specialize(jobs: Any, *rest: Any) -> Any:
         # Before Triton 3.7: the first role's arguments, then the function, then the workers.
@@ -146,8 +178,19 @@ def _language(cluster: Cluster) -> dict[str, Any]:
         "zeros": zeros,
         "warp_specialize": warp_specialize,
         "allocate_shared_memory": allocate,
-        "minimum": min,
-        "maximum": max,
+        "minimum": extreme("minimum", min),
+        "maximum": extreme("maximum", max),
+        "arange": arange,
+        "load": load,
+        "store": store,
+        "where": where,
+        "expand_dims": lambda tile, axis: tile[(slice(None),) * axis + (None,)],
+        "convert_layout": lambda tile, layout, assert_trivial=False: tile,
+        "sum": lambda tile, axis: tile.reduced(torch.sum, axis),
+        "max": lambda tile, axis: tile.reduced(torch.amax, axis),
+        "min": lambda tile, axis: tile.reduced(torch.amin, axis),
+        "barrier": lambda: None,  # of the threads of a role, which are one here
+        "thread_barrier": lambda: None,
     }
 
 

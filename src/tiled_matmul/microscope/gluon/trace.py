@@ -12,7 +12,7 @@ from tiled_matmul.microscope.gluon.cluster import Cluster
 from tiled_matmul.microscope.gluon.findings import GluonFinding
 from tiled_matmul.microscope.gluon.names import Exchanged, is_gluon
 from tiled_matmul.microscope.gluon.record import Event, Record, Traffic
-from tiled_matmul.microscope.gluon.values import Descriptor
+from tiled_matmul.microscope.gluon.values import Descriptor, Pointer
 from tiled_matmul.microscope.table import Table, plural, table
 
 MOST_BLOCKS = 16
@@ -31,8 +31,8 @@ def trace_gluon(
 
     `grid` is a tuple of one positive int, the number of programs, which run one after another; each
     is a cluster of `num_ctas` blocks. `arguments` and `options` are those of a launch: Gluon's
-    descriptors of torch tensors on the CPU, and numbers. What the kernel stores is in the tensors
-    afterwards. Roles take turns when they have to wait; with a `seed`, turns are drawn.
+    descriptors, torch tensors, and numbers. What the kernel stores is in the tensors afterwards.
+    Roles take turns when they have to wait; with a `seed`, turns are drawn.
 
     Raises TypeError or ValueError for a launch that is not possible, and what the kernel raises.
     """
@@ -46,10 +46,7 @@ def trace_gluon(
     given = {name: value for name, value in options.items() if name not in OPTIONS}
     bound = inspect.signature(kernel.fn).bind(*arguments, **given)
     bound.apply_defaults()
-    values = {
-        name: Descriptor(name, value, blocks) if hasattr(value, "block_shape") else value
-        for name, value in bound.arguments.items()
-    }
+    values = {name: _meant(name, value, blocks) for name, value in bound.arguments.items()}
     record = Record(file=kernel.fn.__code__.co_filename)
     for program in range(grid[0]):
         cluster = Cluster(program, grid[0], blocks, record, seed)
@@ -151,6 +148,13 @@ class GluonTrace:
         if self.ok:
             lines.append("Every access is ordered, and every role came to its end.")
         return "\n".join(lines)
+
+
+def _meant(name: str, value: Any, blocks: int) -> Any:
+    """Return what an argument of a launch is in a kernel."""
+    if hasattr(value, "block_shape"):
+        return Descriptor(name, value, blocks)
+    return Pointer(name, value) if hasattr(value, "data_ptr") else value
 
 
 def _without_index(event: Event) -> str:

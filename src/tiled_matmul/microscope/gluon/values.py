@@ -8,7 +8,8 @@ that bit moves along each dimension. All zeros mean that the blocks hold the sam
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,23 +118,152 @@ class Tile:
             raise ValueError(f"split takes a last dimension of 2, got a tile of {self.shape}")
         return tuple(Tile(self.data[..., i], self.shape[:-1], self.dtype) for i in (0, 1))
 
-    def _with(self, other: Any, operation: Any) -> Tile:
+    def __getitem__(self, index: Any) -> Tile:
+        """Return the tile with new dimensions of size 1, as `tile[:, None]` asks for them."""
+        parts = index if isinstance(index, tuple) else (index,)
+        if any(part is not None and part != slice(None) for part in parts):
+            raise IndexError(f"a tile in registers takes : and None as an index, got {index!r}")
+        self._own("indexes")
+        data = self.data[index]
+        return Tile(data, data.shape, self.dtype)
+
+    def reduced(self, operation: Callable, axis: int) -> Tile:
+        """Return the sum, or another reduction, along an axis."""
+        self._own("reduces")
+        data = operation(self.data, axis)
+        return Tile(data, data.shape, self.dtype)
+
+    def _own(self, verb: str) -> None:
+        if list(self.data.shape) != self.shape:
+            raise ValueError(f"the interpreter {verb} no tile of {self.shape} that blocks share")
+
+    def _with(self, other: Any, operation: Callable, turned: bool = False) -> Tile:
         right = other.data if isinstance(other, Tile) else other
-        return Tile(operation(self.data, right), self.shape, self.dtype)
+        pair = (right, self.data) if turned else (self.data, right)
+        data = operation(*pair)
+        shared = list(self.data.shape) != self.shape
+        return Tile(data, self.shape if shared else data.shape, self.dtype)
+
+    def __neg__(self) -> Tile:
+        return self * -1
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __add__(self, other: Any) -> Tile:
-        return self._with(other, torch.add)
+        return self._with(other, operator.add)
 
     def __sub__(self, other: Any) -> Tile:
-        return self._with(other, torch.sub)
+        return self._with(other, operator.sub)
 
     def __mul__(self, other: Any) -> Tile:
-        return self._with(other, torch.mul)
+        return self._with(other, operator.mul)
+
+    def __truediv__(self, other: Any) -> Tile:
+        return self._with(other, operator.truediv)
+
+    def __floordiv__(self, other: Any) -> Tile:
+        return self._with(other, operator.floordiv)
+
+    def __mod__(self, other: Any) -> Tile:
+        return self._with(other, operator.mod)
+
+    def __lt__(self, other: Any) -> Tile:
+        return self._with(other, operator.lt)
+
+    def __le__(self, other: Any) -> Tile:
+        return self._with(other, operator.le)
+
+    def __gt__(self, other: Any) -> Tile:
+        return self._with(other, operator.gt)
+
+    def __ge__(self, other: Any) -> Tile:
+        return self._with(other, operator.ge)
+
+    def __eq__(self, other: Any) -> Tile:
+        return self._with(other, operator.eq)
+
+    def __ne__(self, other: Any) -> Tile:
+        return self._with(other, operator.ne)
+
+    def __and__(self, other: Any) -> Tile:
+        return self._with(other, operator.and_)
+
+    def __or__(self, other: Any) -> Tile:
+        return self._with(other, operator.or_)
+
+    def __rsub__(self, other: Any) -> Tile:
+        return self._with(other, operator.sub, turned=True)
+
+    def __rtruediv__(self, other: Any) -> Tile:
+        return self._with(other, operator.truediv, turned=True)
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"the interpreter of Gluon knows no `{name}` of a tile")
+
+
+class Pointer:
+    """A pointer to an element of a tensor, or a tile of pointers."""
+
+    def __init__(self, name: str, tensor: torch.Tensor, at: Any = 0) -> None:
+        from triton.experimental.gluon import language as gl
+
+        self.name, self.tensor, self.at = name, tensor, at
+        self.element_ty = getattr(gl, _gluon_name(tensor.dtype))
+
+    @property
+    def dtype(self) -> Pointer:
+        """The pointer's type: it has the `element_ty`."""
+        return self
+
+    @property
+    def shape(self) -> list[int]:
+        """The shape of the tile of pointers; [] of one."""
+        return self.at.shape if isinstance(self.at, Tile) else []
+
+    def __add__(self, other: Any) -> Pointer:
+        return Pointer(self.name, self.tensor, self.at + other)
+
+    __radd__ = __add__
+
+    def load(self, mask: Any, other: Any) -> Tile | Any:
+        """Return the elements; where the mask is false, `other`, or an undefined NaN, or -1."""
+        at, there = self._places(mask)
+        kind = self.tensor.dtype
+        undefined = math.nan if kind.is_floating_point else -1
+        data = torch.full(at.shape, undefined, dtype=kind)
+        if other is not None:
+            data[:] = other.data if isinstance(other, Tile) else other
+        data[there] = self._memory()[at[there]].to(data.device)
+        return Tile(data, data.shape, self.element_ty) if self.shape else data.item()
+
+    def store(self, value: Any, mask: Any) -> None:
+        """Store elements where the mask is true."""
+        at, there = self._places(mask)
+        data = value.data if isinstance(value, Tile) else torch.as_tensor(value)
+        data = data.to(self.tensor.dtype).expand(at.shape)
+        self._memory()[at[there]] = data[there].to(self.tensor.device)
+
+    def _memory(self) -> torch.Tensor:
+        """Return all elements from the tensor's first one to the end of its storage."""
+        kept = self.tensor.untyped_storage().nbytes() // self.tensor.element_size()
+        start = self.tensor.storage_offset()
+        return torch.as_strided(self.tensor, (kept - start,), (1,), start)
+
+    def _places(self, mask: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        at = self.at.data if isinstance(self.at, Tile) else torch.tensor(int(self.at))
+        there = mask.data if isinstance(mask, Tile) else torch.tensor(mask is None or bool(mask))
+        at, there = torch.broadcast_tensors(at.long(), there)
+        size = self._memory().numel()
+        outside = at[there & ((at < 0) | (at >= size))]
+        if outside.numel():
+            raise IndexError(
+                f"{self.name} has {size:,} elements from where it points to, and element "
+                f"{int(outside[0]):,} is accessed"
+            )
+        return at, there
 
 
 class Descriptor:
