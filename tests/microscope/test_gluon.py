@@ -196,6 +196,15 @@ def test_the_first_block_has_to_wait_for_the_other_one(changed):
     assert torch.equal(out, a @ b)  # which is why nobody would see it
 
 
+def test_blocks_have_to_end_together(changed):
+    a, b, out = operands()
+    trace = traced(changed(gluon_cluster, ("    leave_together()", "    pass")), a, b, out)
+    [finding, other] = trace.findings
+    assert finding.kind == other.kind == "block gone"
+    assert "arrives at shared[" in finding.message and "of block 0, which may" in finding.message
+    assert torch.equal(out, a @ b)
+
+
 def test_each_block_has_to_wait_for_its_own_roles(changed):
     trace = traced(changed(gluon_cluster, (WAIT_EMPTY, "            pass")), *operands())
     assert {"too many arrivals", "deadlock"} <= {finding.kind for finding in trace.findings}

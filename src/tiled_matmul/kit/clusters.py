@@ -13,6 +13,7 @@ from typing import Any
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia import hopper
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 from tiled_matmul.kit.arguments import positive
@@ -20,6 +21,7 @@ from tiled_matmul.kit.gluon import Tile, async_load, tile_of
 from tiled_matmul.kit.programs import describe
 
 BLOCKS = (1, 2, 4, 8, 16)
+cluster = getattr(hopper, "cluster", None)  # Triton 3.6 has none
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,26 @@ def make_cluster_barriers(
     for i in gl.static_range(number):
         mbarrier.init(made.index(i), count=count)
     return made
+
+
+if hasattr(cluster, "barrier"):  # from Triton 3.9 on
+
+    @gluon.jit
+    def leave_together():
+        """Let all blocks of a cluster reach this point before one of them ends.
+
+        A block's shared memory ends with it, and others may still arrive at its barriers. Triton
+        3.9 ends such kernels with a wait of its own, 3.8 does not.
+        """
+        cluster.barrier()
+
+else:
+
+    @gluon.jit
+    def leave_together():
+        """Let all blocks of a cluster reach this point before one of them ends."""
+        cluster.arrive()
+        cluster.wait()
 
 
 @gluon.jit

@@ -22,7 +22,12 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
-from tiled_matmul.kit.clusters import check_cluster, make_cluster_barriers, sums_of
+from tiled_matmul.kit.clusters import (
+    check_cluster,
+    leave_together,
+    make_cluster_barriers,
+    sums_of,
+)
 from tiled_matmul.kit.gluon import (
     async_load,
     check_rings,
@@ -123,6 +128,7 @@ def gluon_cluster_kernel(
         [4, 1],
         [240, 24],
     )
+    leave_together()  # others may still arrive at this block's barriers
 
 
 @remembered

@@ -23,6 +23,7 @@ from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.clusters import (
     cluster_tile,
     described_for,
+    leave_together,
     make_cluster_barriers,
     start_copy_for,
     zeros_for,
@@ -170,6 +171,8 @@ def gluon_shapes_kernel(
             (multiply, (2, work, TILE, ORDER)), (copy, (work, TILE, ORDER)),
         ], [4, 4, 1], [MANY, MANY, FEW])
     # fmt: on
+    if TILE.blocks > 1:
+        leave_together()
 
 
 @remembered

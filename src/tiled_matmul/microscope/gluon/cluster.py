@@ -10,6 +10,7 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tiled_matmul.microscope.gluon.clocks import Access, Clock
@@ -23,6 +24,18 @@ WORKERS = "worker"
 FIRST = "first"
 
 
+@dataclass(frozen=True)
+class Remote:
+    """An arrival at a barrier of another block, `block`, whose name is `who`; it is an Access."""
+
+    source: tuple
+    event: int
+    who: str
+    line: int
+    function: str
+    block: int
+
+
 class Cluster(Engines):
     """The blocks of one program, and what Gluon's functions do in them."""
 
@@ -34,6 +47,8 @@ class Cluster(Engines):
         self.calls: dict[int, int] = {}  # of allocate_shared_memory, by block
         self.initialised = False
         self.met: dict[str, tuple[set[int], Clock]] = {}
+        self.meetings = [0] * blocks
+        self.remote: list[Remote] = []
 
     def run(self, body: Callable[[], Any]) -> None:
         """Run a kernel's body in every block, and then what is still on its way."""
@@ -49,6 +64,13 @@ class Cluster(Engines):
             return
         while self._land():
             pass
+        for arrival in self.remote:
+            if not self.roles.all[arrival.block].clock.knows(arrival):
+                text = (
+                    f"Line {arrival.line} arrives at {arrival.who} of block {arrival.block}, which "
+                    "may have ended, and its shared memory with it."
+                )
+                self._find("block gone", arrival.who, arrival.line, text, function=arrival.function)
         for role in self.roles.all:
             for line, _, buffer in role.stores:
                 text = (
@@ -200,6 +222,10 @@ class Cluster(Engines):
             self._find("too many arrivals", view.name, line, text)
         role.tick()
         phase = barrier.phase
+        leader = memory.shares.leader(self.block)
+        if leader != self.block:
+            event = role.clock[role.source]
+            self.remote.append(Remote(role.source, event, view.name, *self.place(), block=leader))
         over = barrier.arrive(role.clock, role.fenced, count, bytes)
         self._note("expect" if bytes else "arrive", view, phase, over)
         self.roles.pause()
@@ -221,6 +247,11 @@ class Cluster(Engines):
         self.role.clock.join(barrier.completed)
         self.role.fenced.join(barrier.completed_fenced)
         self._note("wait", view, barrier.phase - 1, False)
+
+    def leave(self) -> None:
+        """Wait for all blocks at `cluster.barrier`, or `cluster.wait` after `cluster.arrive`."""
+        self.meetings[self.block] += 1
+        self.meet(f"meeting {self.meetings[self.block]}")
 
     def _wait(self, condition: Callable[[], bool], words: Callable[[], str]) -> None:
         self.roles.wait(condition, self.place(), words)

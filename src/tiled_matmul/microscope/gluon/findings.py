@@ -12,6 +12,7 @@ REMEDIES = {
         "says that it is done."
     ),
     "other block": "Let it wait for a barrier at which all blocks of the cluster arrive.",
+    "block gone": "Let the blocks of a cluster wait for each other at the end, by `cluster`.",
     "unfinished sums": (
         "Call `warpgroup_mma_wait(0, deps=[…])` first, or wait for the barrier of `tcgen05_commit`."
     ),

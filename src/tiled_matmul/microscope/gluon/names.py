@@ -99,7 +99,7 @@ def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
         hopper: _hopper(cluster),
         blackwell: _blackwell(cluster),
     }
-    pairs: list[tuple[Any, Any]] = []
+    pairs: list[tuple[Any, Any]] = [(_real("cluster"), _cluster(cluster))]
     for module, names in known.items():
         pairs.append((module, Room(module, names)))
         pairs += [
@@ -250,8 +250,17 @@ def _hopper(cluster: Cluster) -> dict[str, Any]:
         "warpgroup_mma_init": lambda value: value,
         "fence_async_shared": lambda cluster_wide=False: cluster.fence(),
         "mbarrier": Room(_real("mbarrier"), _barriers(cluster)),
+        "cluster": _cluster(cluster),
         "tma": Room(_real("tma"), _copies(cluster)),
     }
+
+
+def _cluster(cluster: Cluster) -> Any:
+    def barrier(relaxed: bool = False) -> None:
+        cluster.leave()
+
+    meant = {"arrive": lambda relaxed=False: None, "wait": cluster.leave, "barrier": barrier}
+    return Room(_real("cluster"), meant) if _real("cluster") else types.SimpleNamespace(**meant)
 
 
 def _blackwell(cluster: Cluster) -> dict[str, Any]:
@@ -332,7 +341,7 @@ def _static_assert(condition: Any, message: str = "") -> None:
 def _real(name: str) -> Any:
     from triton.experimental.gluon.language.nvidia import hopper
 
-    return getattr(hopper, name)
+    return getattr(hopper, name, None)
 
 
 def _names(code: types.CodeType) -> set[str]:
