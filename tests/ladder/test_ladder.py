@@ -336,8 +336,8 @@ LONGER = {"cuda_async": 133, "cuda_best": 173, "triton_gluon": 189, "cuda_split_
 LONGER |= {
     "gluon_specialised": 125,
     "gluon_persistent": 138,
-    "gluon_cluster": 165,
-    "gluon_shapes": 221,
+    "gluon_cluster": 169,
+    "gluon_shapes": 224,
     "gluon_blackwell": 135,
 }
 
