@@ -6,6 +6,7 @@ import itertools
 import gluon_example
 import pytest
 import torch
+from triton.experimental.gluon.language.nvidia import hopper
 
 from tiled_matmul.kit import gluon, withheld
 from tiled_matmul.kit.backend import select
@@ -25,6 +26,7 @@ from tiled_matmul.microscope.gluon.values import Descriptor, Shares, Tile
 
 M, N, K = 264, 264, 520  # two laps of the ring
 ON_GPU = select().on_gpu
+CLUSTERS = pytest.mark.skipif(not hasattr(hopper, "cluster"), reason="Triton 3.6 has no clusters")
 pytestmark = pytest.mark.skipif(ON_GPU, reason="the interpreter takes the place of a GPU")
 
 
@@ -37,8 +39,8 @@ def operands(m=M, n=N, k=K, seed=0):
 @pytest.fixture(autouse=True)
 def every_triton_multicasts(monkeypatch):
     """What Triton would compile does not matter here."""
-    monkeypatch.setattr(gluon, "multicasts", lambda: True)
     monkeypatch.setattr(gluon_cluster, "multicasts", lambda: True)
+    monkeypatch.setattr(gluon, "multicasts", lambda: True)  # of changed modules
 
 
 def traced(module, a, b, out, seed=None, **options):
@@ -66,7 +68,8 @@ def changed(tmp_path):
     return change
 
 
-RIGHT = [gluon_tile, gluon_ring, gluon_persistent, gluon_cluster, gluon_blackwell]
+CLUSTER = pytest.param(gluon_cluster, marks=CLUSTERS)
+RIGHT = [gluon_tile, gluon_ring, gluon_persistent, CLUSTER, gluon_blackwell]
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2, 3])
@@ -187,6 +190,7 @@ def test_stores_of_threads_need_a_fence(changed):
     assert finding.kind == "no fence" and finding.buffer == "c_tile"
 
 
+@CLUSTERS
 def test_the_first_block_has_to_wait_for_the_other_one(changed):
     wait = "            mbarrier.wait(shared.index(slot), lap % 2 ^ 1)"
     a, b, out = operands()
@@ -196,6 +200,7 @@ def test_the_first_block_has_to_wait_for_the_other_one(changed):
     assert torch.equal(out, a @ b)  # which is why nobody would see it
 
 
+@CLUSTERS
 def test_blocks_have_to_end_together(changed):
     a, b, out = operands()
     trace = traced(changed(gluon_cluster, ("    leave_together()", "    pass")), a, b, out)
@@ -205,6 +210,7 @@ def test_blocks_have_to_end_together(changed):
     assert torch.equal(out, a @ b)
 
 
+@CLUSTERS
 def test_each_block_has_to_wait_for_its_own_roles(changed):
     trace = traced(changed(gluon_cluster, (WAIT_EMPTY, "            pass")), *operands())
     assert {"too many arrivals", "deadlock"} <= {finding.kind for finding in trace.findings}
@@ -230,6 +236,7 @@ def test_copies_are_counted(m, n, k):
     assert trace.memories["a_tiles"] == 2 * gluon_persistent.STAGES * high * deep
 
 
+@CLUSTERS
 @pytest.mark.parametrize("blocks", [2, 4])
 def test_a_multicast_asks_once_for_all_blocks(blocks):
     a, b, out = operands(512, 256, 128)
@@ -348,7 +355,7 @@ def test_a_cluster_says_who_shares():
 
 @pytest.mark.parametrize("copy_time", [1, 4, 9])
 @pytest.mark.parametrize(
-    "module", [gluon_tile, gluon_ring, gluon_specialised, gluon_persistent, gluon_cluster]
+    "module", [gluon_tile, gluon_ring, gluon_specialised, gluon_persistent, CLUSTER]
 )
 def test_a_timeline_keeps_what_waits_for_what(module, copy_time):
     a, b, out = operands(256, 512, 512)

@@ -17,7 +17,7 @@ from triton.experimental.gluon.language.nvidia import hopper
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 from tiled_matmul.kit.arguments import positive
-from tiled_matmul.kit.gluon import Tile, async_load, tile_of
+from tiled_matmul.kit.gluon import Tile, async_load, of_rows, start_copy, tile_of
 from tiled_matmul.kit.programs import describe
 
 BLOCKS = (1, 2, 4, 8, 16)
@@ -126,15 +126,9 @@ def described_for(tensor: Any, rows: int, columns: int, bases: Sequence) -> tupl
     As `describe`: a column-major matrix is described as its transpose. `bases` say how the blocks
     share rows and columns.
     """
-    from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
-
     plain, transposed = describe(tensor, rows, columns)
-    kind = getattr(gl, str(tensor.dtype).removeprefix("torch."))
     turned = [basis[::-1] if transposed else basis for basis in bases]
-    shares = {"cga_layout": turned} if turned else {}
-    layout = gl.NVMMASharedLayout.get_default_for(plain.block_shape, kind, **shares)
-    made = TensorDescriptor(plain.base, plain.shape, plain.strides, plain.block_shape, layout)
-    return made, transposed
+    return of_rows(plain.base, *plain.block_shape, turned), transposed
 
 
 @gluon.jit
@@ -149,7 +143,7 @@ def make_cluster_barriers(
     return made
 
 
-if hasattr(cluster, "barrier"):  # from Triton 3.9 on
+if hasattr(cluster, "barrier"):  # from Triton 3.8 on
 
     @gluon.jit
     def leave_together():
@@ -174,12 +168,12 @@ def start_copy_for(
     source, row, column, arrived, to, TRANSPOSED: gl.constexpr, MULTICAST: gl.constexpr  # noqa: N803
 ):  # fmt: skip
     """Start the copy of the tile at (row, column); with MULTICAST, one copy for all blocks."""
-    first = column if TRANSPOSED else row
-    second = row if TRANSPOSED else column
-    if MULTICAST:
-        async_load(source, [first, second], arrived, to, multicast=True)
+    if not MULTICAST:
+        start_copy(source, row, column, arrived, to, TRANSPOSED)
+    elif TRANSPOSED:
+        async_load(source, [column, row], arrived, to, multicast=True)
     else:
-        async_load(source, [first, second], arrived, to)
+        async_load(source, [row, column], arrived, to, multicast=True)
 
 
 @gluon.jit

@@ -12,6 +12,7 @@ from typing import Any
 import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia import hopper as names
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
 
 from tiled_matmul.kit.arguments import positive
@@ -148,22 +149,28 @@ def described(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
     return made, transposed
 
 
-def hopper(tensor: Any) -> bool:
-    """Return whether kernels in Gluon multiply such a tensor here: on a GPU, or in the interpreter.
+def runs_on(tensor: Any, capability: tuple[int, int]) -> bool:
+    """Return whether kernels for 16-bit floats and this compute capability multiply such a tensor.
 
-    They need 16-bit floats, and a GPU of compute capability 9.0.
+    Without a GPU they do: they are compiled only, or the interpreter runs them.
     """
     gpu = select().gpu
-    return tensor.element_size() == 2 and (gpu is None or gpu.capability == HOPPER)
+    return tensor.element_size() == 2 and (gpu is None or gpu.capability == capability)
+
+
+def hopper(tensor: Any) -> bool:
+    """Return whether kernels with `wgmma` multiply such a tensor here."""
+    return runs_on(tensor, HOPPER)
 
 
 def multicasts() -> bool:
-    """Return whether blocks of a cluster can share copies: from Triton 3.8 on, or interpreted.
+    """Return whether blocks of a cluster can share copies: from Triton 3.8 on.
 
-    Triton 3.7 compiles such kernels, but there each block arrives at a barrier of its own where it
-    should arrive at the one that they share, so that nobody waits for the other blocks.
+    The interpreter can from 3.7 on, whose Gluon has the names. Triton 3.7 also compiles such
+    kernels, but there each block arrives at a barrier of its own where it should arrive at the one
+    that they share, so that nobody waits for the other blocks.
     """
-    interpreted = select().name == "simulator" and not withholding()
+    interpreted = select().name == "simulator" and not withholding() and hasattr(names, "cluster")
     return interpreted or tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 8)
 
 

@@ -11,19 +11,15 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import blackwell as names
 
-from tiled_matmul.kit.backend import select
+from tiled_matmul.kit.gluon import runs_on
 
 BLACKWELL = (10, 0)
 ROWS = 128  # of tensor memory; it has 512 columns of 32 bits
 
 
 def blackwell(tensor: Any) -> bool:
-    """Return whether kernels for tensor memory multiply such a tensor here, or are interpreted.
-
-    They need 16-bit floats, and a GPU of compute capability 10.0.
-    """
-    gpu = select().gpu
-    return tensor.element_size() == 2 and (gpu is None or gpu.capability == BLACKWELL)
+    """Return whether kernels for tensor memory multiply such a tensor here."""
+    return runs_on(tensor, BLACKWELL)
 
 
 if hasattr(names, "get_tmem_reg_layout"):

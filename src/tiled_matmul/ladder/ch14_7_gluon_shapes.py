@@ -36,6 +36,7 @@ from tiled_matmul.kit.gluon import (
     multicasts,
     operand,
     place_of,
+    start_copy,
     store,
     tiles,
 )
@@ -74,7 +75,7 @@ def copy(work, TILE: gl.constexpr, ORDER: gl.constexpr):
             mbarrier.expect(arrived, BYTES)
             for group in gl.static_range(GROUPS):
                 row, to = top + group * TILE.stack, a_tiles.index(slot * GROUPS + group)
-                start_copy_for(a, row, k, arrived, to, ORDER.a_transposed, False)
+                start_copy(a, row, k, arrived, to, ORDER.a_transposed)
             to = b_tiles.index(slot)
             start_copy_for(b, k, left, arrived, to, ORDER.b_transposed, SHARED)
             if TILE.narrow:

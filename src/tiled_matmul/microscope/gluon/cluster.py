@@ -246,7 +246,7 @@ class Cluster(Engines):
             )
         self.role.clock.join(barrier.completed)
         self.role.fenced.join(barrier.completed_fenced)
-        self._note("wait", view, barrier.phase - 1, False)
+        self._note("wait", view, barrier.phase - 1)
 
     def leave(self) -> None:
         """Wait for all blocks at `cluster.barrier`, or `cluster.wait` after `cluster.arrive`."""
@@ -311,7 +311,14 @@ class Cluster(Engines):
 
     # Notes.
 
-    def _note(self, kind: str, view: View | None, phase: Any, over: bool, **more: Any) -> None:
+    def _note(
+        self,
+        kind: str,
+        view: View | None = None,
+        phase: int | None = None,
+        over: bool = False,
+        **more: Any,
+    ) -> None:
         line, function = self.place()
         self.record.note(
             program=self.program,

@@ -38,7 +38,6 @@ class TensorStep:
     """A step of a block's tensor cores: a product in tensor memory, or arrivals that follow it."""
 
     block: int
-    role: str
     line: int
     function: str
     clock: Clock
@@ -49,16 +48,15 @@ class TensorStep:
 class Sums(Tile):
     """The accumulator of products, which change it when their role waits for them."""
 
-    def __init__(self, role: Role, start: Tile, use_acc: bool, shape: Sequence[int]) -> None:
-        super().__init__(start._data, shape, start.dtype)
-        self.role, self.start, self.use_acc = role, start, use_acc
-        self.number = 0
-        self.check: Callable[[], None] | None = None
+    def __init__(
+        self, start: Tile, use_acc: bool, number: int, check: Callable[[int], None]
+    ) -> None:
+        super().__init__(start._data, start.shape, start.dtype)
+        self.start, self.use_acc, self.number, self.check = start, use_acc, number, check
 
     @property
     def data(self) -> torch.Tensor:
-        if self.check is not None:
-            self.check()
+        self.check(self.number)
         return self._data
 
     def finish(self, a: torch.Tensor, b: torch.Tensor) -> None:
@@ -84,6 +82,7 @@ class Engines:
 
     def __init__(self, blocks: int) -> None:
         self.copies: list[Copy] = []
+        self.copied: dict[tuple, int] = {}  # how many were started, by source
         self.tensor_steps: list[TensorStep] = []
         self.tensor_started = [0] * blocks
 
@@ -116,8 +115,7 @@ class Engines:
         clock = Clock(role.clock)
         for block in blocks:
             source = "copy", block, to.memory.name, to.index
-            event = self.record.copied.get((self.program, source), 0) + 1
-            self.record.copied[self.program, source] = event
+            self.copied[source] = event = self.copied.get(source, 0) + 1
             who = f"the copy of {descriptor.name}"
             self._access(to, block, who, writes=True, asynchronous=True, source=source, event=event)
             clock[source] = event
@@ -125,7 +123,7 @@ class Engines:
         targets = [(x, to, barrier) for x in blocks]
         self.copies.append(Copy(descriptor, corner, targets, clock, line, function))
         self.record.traffic(descriptor, corner, len(blocks))
-        self._note("copy", to, None, False, corner=corner, blocks=blocks)
+        self._note("copy", to, corner=corner, blocks=blocks)
         self.roles.pause()
 
     def _land(self) -> bool:
@@ -136,22 +134,19 @@ class Engines:
         tile = copy.descriptor.read(copy.corner)
         for block, to, barrier in copy.targets:
             to.data(block).copy_(tile)
-            signalled = barrier.memory.barrier(block, barrier.index)
-            phase = signalled.phase
-            over = signalled.land(copy.clock, copy.descriptor.nbytes_per_cta)
-            self.record.note(
-                program=self.program,
-                block=block,
-                role="copies",
-                kind="landed",
-                buffer=to.name,
-                line=copy.line,
-                function=copy.function,
-                phase=phase,
-                completes=over,
-                barrier=barrier.name,
-            )
+            who = {"role": "copies", "kind": "landed", "buffer": to.name, "barrier": barrier.name}
+            self._tell(copy, block, barrier, who, bytes=-copy.descriptor.nbytes_per_cta)
         return True
+
+    def _tell(
+        self, step: Any, block: int, view: View, who: dict, count: int = 0, bytes: int = 0
+    ) -> None:
+        """Let a step of the hardware arrive at a block's barrier, or bring bytes to it."""
+        barrier = view.memory.barrier(block, view.index)
+        phase = barrier.phase
+        over = barrier.arrive(step.clock, Clock(), count, bytes)
+        who |= {"line": step.line, "function": step.function, "phase": phase, "completes": over}
+        self.record.note(program=self.program, block=block, **who)
 
     def start_store(self, descriptor: Descriptor, at: Sequence[int], view: View) -> None:
         """Start a store of a buffer to global memory."""
@@ -172,7 +167,7 @@ class Engines:
         corner = descriptor.corner(at, role.block)
         block = role.block
         role.stores.append((line, lambda: descriptor.write(corner, view.data(block)), view))
-        self._note("store", view, None, False, corner=corner)
+        self._note("store", view, corner=corner)
 
     def wait_stores(self, most: int) -> None:
         """Wait until at most so many of the role's stores still read their buffers."""
@@ -216,13 +211,11 @@ class Engines:
                     source=source,
                     event=number,
                 )
-        sums = Sums(role, acc, bool(use_acc), acc.shape)
-        sums.number = number
-        sums.check = lambda: self._finished(sums)
+        sums = Sums(acc, bool(use_acc), number, lambda number: self._finished(role, number))
         block = role.block
         left = a.data(block) if isinstance(a, View) else a.data
-        role.products.append((number, sums, left, b.data(block)))
-        self._note("product", b, None, False)
+        role.products.append((sums, left, b.data(block)))
+        self._note("product", b)
         if not asynchronous:
             self.wait_products(0, [])
         return sums
@@ -231,15 +224,14 @@ class Engines:
         """Wait until at most so many of the role's products are not done; return `deps`."""
         role = self.role
         while len(role.products) > most:
-            number, sums, left, right = role.products.pop(0)
+            sums, left, right = role.products.pop(0)
             sums.finish(left, right)
-            role.clock["products", role.block, role.name] = number
-        self._note("products done", None, None, False, under_way=len(role.products))
+            role.clock["products", role.block, role.name] = sums.number
+        self._note("products done", under_way=len(role.products))
         return deps[0] if len(deps) == 1 else tuple(deps)
 
-    def _finished(self, sums: Sums) -> None:
-        role = sums.role
-        if sums.number > role.clock.get(("products", role.block, role.name), 0):
+    def _finished(self, role: Role, number: int) -> None:
+        if number > role.clock.get(("products", role.block, role.name), 0):
             line, _ = self.place()
             text = f"Line {line} uses the sums of a product that may not be done."
             self._find("unfinished sums", "", line, text)
@@ -272,11 +264,9 @@ class Engines:
             new = left.float() @ right.float()
             sums.copy_(sums + new if use_acc else new)
 
-        told = list(barriers or ())
-        self.tensor_steps.append(
-            TensorStep(block, role.title, line, function, clock, told, product)
-        )
-        self._note("product", b, None, False)
+        told = [view for view in barriers or () if self._barriers(view)]
+        self.tensor_steps.append(TensorStep(block, line, function, clock, told, product))
+        self._note("product", b)
         if barriers is None:
             while self._tensor_step():
                 pass
@@ -289,7 +279,8 @@ class Engines:
         role, (line, function), block = self.role, self.place(), self.block
         clock = Clock(role.clock)
         clock[TENSOR, block] = self.tensor_started[block]
-        self.tensor_steps.append(TensorStep(block, role.title, line, function, clock, [barrier]))
+        self._barriers(barrier)
+        self.tensor_steps.append(TensorStep(block, line, function, clock, [barrier]))
 
     def _tensor_step(self) -> bool:
         """Let the next step of the tensor cores be done. Returns False if there is none."""
@@ -299,18 +290,6 @@ class Engines:
         if step.product is not None:
             step.product()
         for view in step.arrivals:
-            barrier = self._barriers(view).barrier(step.block, view.index)
-            phase = barrier.phase
-            over = barrier.arrive(step.clock, step.clock, 1, 0)
-            self.record.note(
-                program=self.program,
-                block=step.block,
-                role="tensor cores",
-                kind="arrive",
-                buffer=view.name,
-                line=step.line,
-                function=step.function,
-                phase=phase,
-                completes=over,
-            )
+            who = {"role": "tensor cores", "kind": "arrive", "buffer": view.name}
+            self._tell(step, step.block, view, who, count=1)
         return True

@@ -99,7 +99,9 @@ def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
         hopper: _hopper(cluster),
         blackwell: _blackwell(cluster),
     }
-    pairs: list[tuple[Any, Any]] = [(_real("cluster"), _cluster(cluster))]
+    pairs: list[tuple[Any, Any]] = []
+    if _real("cluster"):  # from Triton 3.7 on
+        pairs.append((_real("cluster"), _cluster(cluster)))
     for module, names in known.items():
         pairs.append((module, Room(module, names)))
         pairs += [
@@ -154,17 +156,9 @@ def _language(cluster: Cluster) -> dict[str, Any]:
         return of_two
 
     def warp_specialize(jobs: Any, *rest: Any) -> Any:
-        # Before Triton 3.7: the first role's arguments, then the function, then the workers.
         if not all(isinstance(job, tuple | list) and callable(job[0]) for job in jobs):
             raise Unknown("warp_specialize takes a list of (function, arguments)")
         return cluster.specialise([(job[0], job[1]) for job in jobs])
-
-    def allocate(dtype: Any, shape: Sequence[int], layout: Any, value: Any = None) -> Any:
-        view = cluster.allocate(dtype, shape, layout)
-        made = SharedTile(cluster, view)
-        if value is not None:
-            made.store(value)
-        return made
 
     return {
         "program_id": lambda axis: cluster.program if axis == 0 else 0,
@@ -177,7 +171,7 @@ def _language(cluster: Cluster) -> dict[str, Any]:
         "full": full,
         "zeros": zeros,
         "warp_specialize": warp_specialize,
-        "allocate_shared_memory": allocate,
+        "allocate_shared_memory": _allocate(cluster),
         "minimum": extreme("minimum", min),
         "maximum": extreme("maximum", max),
         "arange": arange,
@@ -244,11 +238,16 @@ def _hopper(cluster: Cluster) -> dict[str, Any]:
             raise ValueError("warpgroup_mma_wait deps must be given")
         return cluster.wait_products(int(num_outstanding), list(deps))
 
+    fence = cluster.fence
+
+    def fence_async_shared(cluster: bool = False) -> None:
+        fence()
+
     return {
         "warpgroup_mma": warpgroup_mma,
         "warpgroup_mma_wait": warpgroup_mma_wait,
         "warpgroup_mma_init": lambda value: value,
-        "fence_async_shared": lambda cluster_wide=False: cluster.fence(),
+        "fence_async_shared": fence_async_shared,
         "mbarrier": Room(_real("mbarrier"), _barriers(cluster)),
         "cluster": _cluster(cluster),
         "tma": Room(_real("tma"), _copies(cluster)),
@@ -260,16 +259,22 @@ def _cluster(cluster: Cluster) -> Any:
         cluster.leave()
 
     meant = {"arrive": lambda relaxed=False: None, "wait": cluster.leave, "barrier": barrier}
-    return Room(_real("cluster"), meant) if _real("cluster") else types.SimpleNamespace(**meant)
+    return Room(_real("cluster"), meant)
 
 
-def _blackwell(cluster: Cluster) -> dict[str, Any]:
+def _allocate(cluster: Cluster) -> Callable:
+    """Return what allocates shared memory, and tensor memory."""
+
     def allocate(element_ty: Any, shape: Sequence[int], layout: Any, value: Any = None) -> Any:
         made = SharedTile(cluster, cluster.allocate(element_ty, shape, layout))
         if value is not None:
             made.store(value)
         return made
 
+    return allocate
+
+
+def _blackwell(cluster: Cluster) -> dict[str, Any]:
     def tcgen05_mma(  # noqa: ANN202
         a, b, acc, *, use_acc=True, pred=True, mbarriers=None, mbarrier_preds=None  # noqa: ANN001
     ):  # fmt: skip
@@ -279,7 +284,7 @@ def _blackwell(cluster: Cluster) -> dict[str, Any]:
         cluster.multiply_there(_view(a), _view(b), _view(acc), use_acc, pred, barriers)
 
     return {
-        "allocate_tensor_memory": allocate,
+        "allocate_tensor_memory": _allocate(cluster),
         "get_tmem_reg_layout": lambda *shape, **more: None,
         "tcgen05_mma": tcgen05_mma,
         "tcgen05_commit": lambda barrier, pred=True: cluster.commit(_view(barrier), pred),

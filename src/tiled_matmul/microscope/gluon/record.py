@@ -63,7 +63,6 @@ class Record:
     found: dict[tuple, GluonFinding] = field(default_factory=dict)
     copies: dict[str, Traffic] = field(default_factory=dict)
     memories: dict[str, int] = field(default_factory=dict)
-    copied: dict[tuple, int] = field(default_factory=dict)
 
     def note(self, **fields: Any) -> None:
         """Add an Event of these fields."""

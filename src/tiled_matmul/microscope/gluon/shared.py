@@ -131,20 +131,14 @@ class Barrier:
         return self.phase % 2 != parity % 2
 
     def arrive(self, clock: Clock, fenced: Clock, count: int, bytes: int) -> bool:
-        """Note arrivals, and bytes that are expected; return whether they complete the phase."""
+        """Note arrivals, and bytes that are expected; return whether they complete the phase.
+
+        Bytes that have arrived are below zero.
+        """
         self.arrivals -= count
         self.bytes += bytes
         self.clock.join(clock)
         self.fenced.join(fenced)
-        return self.settle()
-
-    def land(self, clock: Clock, bytes: int) -> bool:
-        """Note bytes that have arrived; return whether they complete the phase."""
-        self.bytes -= bytes
-        self.clock.join(clock)
-        return self.settle()
-
-    def settle(self) -> bool:
         if self.arrivals > 0 or self.bytes != 0:
             return False
         self.phase += 1

@@ -88,7 +88,7 @@ class GluonTrace:
     """What one launch did: `events` in order, `findings`, and its `copies`.
 
     `copies` maps the name of a descriptor to its Traffic, `memories` that of an allocation to its
-    bytes in a block's shared memory.
+    bytes in a block's shared memory, or its tensor memory.
     """
 
     def __init__(self, name: str, programs: int, blocks: int, record: Record) -> None:
