@@ -203,8 +203,7 @@ def matmul(
         m, n, a, b, c = n, m, b.T, a.T, out.T
     tiles_n = cover(n, tile.width)
     check_group(group_m, tiles_n)
-    if programs is None:
-        programs = max(1, multiprocessors() // tile.blocks)
+    programs = max(1, multiprocessors() // tile.blocks) if programs is None else programs
     positive("programs", programs)
     if not hopper(a):
         triton_descriptors.matmul(a, b, c)
