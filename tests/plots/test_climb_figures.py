@@ -73,6 +73,12 @@ def test_a_step_can_have_another_title():
     assert "shared tiles of 32×32" not in figure.svg
 
 
+def test_a_note_stands_in_place_of_a_counter():
+    figure = climb.climb(RECORDS, counted(), notes={"cuda_shared_32": "wavefronts: 3 → 1.6"})
+    assert "wavefronts: 3 → 1.6" in figure.alt
+    assert "sectors loaded" not in figure.alt.split("shared tiles of 32×32")[1].split(";")[0]
+
+
 def test_a_rung_without_counters_has_its_bar():
     figure = climb.climb([*RECORDS, record("cuda_puzzle", 0.01)], counted())
     assert "the puzzle" in figure.alt

@@ -20,7 +20,7 @@ def test_each_setting_is_drawn():
 
 def test_spills_are_told():
     found = search.parse(file(trial(search.SETTINGS[0], 1, 1, spilled_bytes=40)))
-    assert "1 block, 40 bytes spilled" in plots.trials(found, search.EDGES, "So").alt
+    assert "1 block, 40 bytes of local memory" in plots.trials(found, search.EDGES, "So").alt
 
 
 def test_nothing_measured_is_nothing_to_draw():

@@ -86,9 +86,10 @@ def cuda_async_kernel(a, b, c):
     while at < K + (STAGES - 1) * TILE_K:
         wait_copies(AHEAD)
         cuda.syncthreads()
+        here = rows if at < K else 0
         for s in range(A_COPIES):
             target, source = a_row + A_STEP * s, a_from + A_STEP * s * K
-            there = 1 if at < K and A_STEP * s < rows else 0
+            there = 1 if A_STEP * s < here else 0
             copy_async(a_tile, (fill, a_col, target), a, source, there)
         there = 4 if at < K and columns > 0 else 0
         for s in range(B_COPIES):

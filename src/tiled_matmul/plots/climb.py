@@ -80,14 +80,16 @@ def climb(
     counters: LadderCounters,
     explained_by: Mapping[str, str] = MappingProxyType({}),
     titles: Mapping[str, str] = MappingProxyType({}),
+    notes: Mapping[str, str] = MappingProxyType({}),
 ) -> style.Figure:
     """Draw each record as a bar, its length the share of cuBLAS, a counter written on it.
 
     `records` are of one problem, in the order of the climb; the baseline may be among them, and
     ticks mark its rate. A rung shows its counter before (in the record above) and after.
-    `explained_by` overrides EXPLAINED_BY for some rungs, and `titles` what a rung is called. Raises
-    ValueError without a rung, for records of several problems or of another machine than the
-    counters, and for a counter that is not in WORDS or was not counted.
+    `explained_by` overrides EXPLAINED_BY for some rungs, `titles` what a rung is called, and
+    `notes` are texts in place of counters. Raises ValueError without a rung, for records of several
+    problems or of another machine than the counters, and for a counter that is not in WORDS or was
+    not counted.
     """
     climbed = [record for record in records if record.rung != record.baseline]
     if not climbed:
@@ -112,7 +114,9 @@ def climb(
         share = f"{100 * record.ratio:.3g}%"
         ax.text(0, line - 0.05, name, va="bottom", fontweight="bold")
         ax.text(reach, line - 0.05, share, va="bottom", ha="right")
-        why = explanation(counters, record.rung, None if baseline else above, chosen)
+        why = notes.get(record.rung) or explanation(
+            counters, record.rung, None if baseline else above, chosen
+        )
         ax.text(0.01 * reach, line + 0.2, why, va="center", fontsize=style.FONT_SIZE - 0.5)
         spoken.append(f"{name} {share} ({why})")
         above = record.rung

@@ -39,7 +39,7 @@ def trials(found: Sequence[Any], edges: Sequence[int], finding: str) -> style.Fi
         blocks = trial.occupancy.blocks
         name += f"{trial.registers} registers, {blocks} block{'s' * (blocks != 1)}"
         if trial.spilled_bytes:
-            name += f", {trial.spilled_bytes} bytes spilled"
+            name += f", {trial.spilled_bytes} bytes of local memory"
         ax.text(0, line - 0.08, name, va="bottom", fontsize=8)
         shares = [trial.record(edge).ratio for edge in edges]
         ax.hlines(line + 0.17, 0, max(shares), color=style.MUTED, lw=0.8, alpha=0.6)

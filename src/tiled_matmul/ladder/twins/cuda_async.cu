@@ -80,10 +80,11 @@ extern "C" __global__ void cuda_async_kernel(const T* a, const T* b, T* c, int M
     while (at < K + (STAGES - 1) * TILE_K) {
         asm volatile("cp.async.wait_group %0;" :: "n"(AHEAD) : "memory");
         __syncthreads();
+        const int here = at < K ? rows : 0;
         for (int s = 0; s < A_COPIES; s++) {
             const int target = a_row + A_STEP * s;
             const size_t source = a_from + size_t(A_STEP * s) * K;
-            copy_async(&a_tile[fill][a_col][target], &a[source], at < K && A_STEP * s < rows);
+            copy_async(&a_tile[fill][a_col][target], &a[source], A_STEP * s < here);
         }
         const bool there = at < K && columns > 0;
         for (int s = 0; s < B_COPIES; s++) {

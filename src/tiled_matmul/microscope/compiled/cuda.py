@@ -60,13 +60,13 @@ class NoCompiler(RuntimeError):
 class Compiled:
     """One kernel, compiled for one compute capability.
 
-    `registers` and `spilled_bytes` (in local memory, for lack of registers) are those of a thread,
-    `shared_bytes` those of a block. `whole` counts all instructions by name; `inner` those of one
-    iteration of the innermost loop with the most multiply-adds; `around` those of one iteration of
-    the loops around it, without `inner`; `loop` holds the instructions of `inner` in their order.
-    All four are empty without `cuobjdump`. `same_bank` counts the multiply-adds of `inner` that
-    read three operands from one of the two banks of the register file, and therefore wait (compute
-    capability 7.0 and later).
+    `registers` and `spilled_bytes` (of local memory: what has no register, and arrays whose index
+    the compiler does not know) are those of a thread, `shared_bytes` those of a block. `whole`
+    counts all instructions by name; `inner` those of one iteration of the innermost loop with the
+    most multiply-adds; `around` those of one iteration of the loops around it, without `inner`;
+    `loop` holds the instructions of `inner` in their order. All four are empty without `cuobjdump`.
+    `same_bank` counts the multiply-adds of `inner` that read three operands from one of the two
+    banks of the register file, and therefore wait (compute capability 7.0 and later).
     """
 
     name: str
