@@ -56,10 +56,10 @@ def test_a_rung_in_triton_has_another_tracer(capsys):
 
 
 def test_a_rung_in_gluon(capsys):
-    given = "triton_gluon", "--shape", "200x100x130", "--dtype", "float16"
+    given = "gluon_persistent", "--shape", "200x100x130", "--dtype", "float16"
     status, out, _ = run(capsys, *given, "--by", "line")
     assert status == 0 and out.startswith(
-        "triton_gluon_kernel: 2 programs\nEvery access is ordered"
+        "gluon_persistent_kernel: 2 programs\nEvery access is ordered"
     )
     assert "product" in out and "a_tiles" in out
     assert run(capsys, *given, "--order", "shuffle", "--seed", "3")[0] == 0
@@ -69,7 +69,7 @@ def test_a_rung_in_gluon(capsys):
     assert (status, out) == (2, "") and "forward or shuffle, got 'reverse'" in err
     status, out, err = run(capsys, *given, "--by", "warp")
     assert status == 2 and "views by line and by array" in err
-    status, out, err = run(capsys, "triton_gluon", "--dtype", "float32")
+    status, out, err = run(capsys, "gluon_persistent", "--dtype", "float32")
     assert (status, out) == (2, "") and "launches no kernel in Gluon" in err
 
 

@@ -101,7 +101,7 @@ def test_the_clock_gets_what_runs_a_choice(monkeypatch):
     monkeypatch.setattr(tuned, "milliseconds", lambda call: call())
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     a, b, out = SimpleNamespace(is_cuda=True), "b", "out"
-    slow, none, fast = map(Choice, ("triton_persistent", "triton_gluon", "triton_uneven"))
+    slow, none, fast = map(Choice, ("triton_persistent", "gluon_shapes", "triton_uneven"))
     ran = []
 
     def run(*given):

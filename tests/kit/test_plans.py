@@ -34,7 +34,7 @@ def steps(name) -> int:
 
 
 def test_the_rungs_that_remember_are_known():
-    assert set(REMEMBERED) > {"triton_best", "triton_swizzled", "triton_gluon", "cuda_best"}
+    assert set(REMEMBERED) > {"triton_best", "triton_swizzled", "gluon_shapes", "cuda_best"}
 
 
 @gpu

@@ -13,18 +13,20 @@ from tiled_matmul.kit.gluon import hopper, multicasts
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.kit.withheld import withheld
 from tiled_matmul.ladder import (
-    STEPS,
+    COMPILED,
+    LADDER,
     gluon_blackwell,
     gluon_cluster,
     gluon_persistent,
     gluon_shapes,
     rung,
 )
+from tiled_matmul.languages import GLUON
 from tiled_matmul.microscope.compiled.triton import tile_codes
 from tiled_matmul.problem import Problem
 
 PLACE = "cuda" if select().on_gpu else "cpu"
-RUNGS = [r.name for r in STEPS]
+RUNGS = [r.name for r in (*LADDER, *COMPILED) if r.language is GLUON]
 STEPWISE = RUNGS[:5]  # chapter 13's
 HOPPERS = [name for name in RUNGS if name != "gluon_blackwell"]
 NEW = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 8)

@@ -22,7 +22,7 @@ from tiled_matmul.kit.withheld import withheld
 from tiled_matmul.ladder import (
     LADDER,
     triton_best,
-    triton_gluon,
+    gluon_shapes,
     triton_specialised,
     triton_split_k,
     triton_tuned,
@@ -35,7 +35,9 @@ from tiled_matmul.problem import LAYOUTS, Problem, as_layout
 
 RUNGS = [r for r in LADDER if r.language in (TRITON, GLUON)]
 MODULES = sorted({r.module for r in RUNGS})
-SMALL = {"triton_two_widths": (32, (32, 16), 16), "triton_gluon": (64, (32, 16), 32)}
+SMALL = {"triton_two_widths": (32, (32, 16), 16), "gluon_shapes": (64, (32, 16), 32)}
+SMALL |= {f"gluon_{name}": (64, 16, 32) for name in ("tile", "ring")}
+SMALL |= {f"gluon_{name}": (128, 16, 32) for name in ("specialised", "persistent", "cluster")}
 DTYPES = ("float16", "bfloat16", "float32")
 RAGGED = ["33x17x1", "1x40x50", "40x1x50", "37x53x70", "64x48x32", "65x66x16"]
 ON_GPU = select().on_gpu
@@ -293,7 +295,7 @@ def test_options_that_cannot_be_are_quoted(module, name, value, error, message):
             launcher(module)(*operands("5x6x7"), **{name: value})
     else:
         # In Gluon, a block says how many warps there are.
-        fixed = ("num_stages",) if module == "triton_gluon" else ("num_warps", "num_stages")
+        fixed = ("num_stages",) if module.startswith("gluon_") else ("num_warps", "num_stages")
         assert name not in fixed or not takes(module, "block")
 
 
@@ -612,7 +614,7 @@ def test_every_block_of_gluon_is_compiled_without_spills(block, stages):
     jobs = {}
     for layout in ("nn", "tt"):
         a, b = as_layout(*operands("640x656x648"), layout)
-        made = programs.launched(triton_gluon.matmul, a, b, block=block, num_stages=stages)
+        made = programs.launched(gluon_shapes.matmul, a, b, block=block, num_stages=stages, blocks=1)
         [jobs[layout]] = made
     for code in tile_codes(jobs, (9, 0)).values():
         assert code.count("wgmma") and code.count("warp specialisation") == 1
@@ -631,8 +633,8 @@ def test_every_block_of_gluon_is_right_in_every_run(block, stages):
         for layout in LAYOUTS if shape != "1x1x1" else ("nn",):
             a, b = as_layout(*operands(shape), layout)
             for down in (False, True):
-                options = {"block": block, "num_stages": stages, "down": down}
-                matmul = partial(triton_gluon.matmul, **options)
+                options = {"block": block, "num_stages": stages, "down": down, "blocks": 1}
+                matmul = partial(gluon_shapes.matmul, **options)
                 first = run_checked(matmul, a, b)
                 assert all(torch.equal(first, matmul(a, b)) for _ in range(5))
 
@@ -642,7 +644,7 @@ def test_programs_of_gluon_take_all_tiles():
     for number in (1, 7, 1000):
         for group_m in (1, 3, 50):
             options = {"programs": number, "group_m": group_m}
-            run_checked(partial(triton_gluon.matmul, **options), *operands("900x700x200"))
+            run_checked(partial(gluon_shapes.matmul, **options), *operands("900x700x200"))
 
 
 @pytest.mark.parametrize(
@@ -662,19 +664,19 @@ def test_programs_of_gluon_take_all_tiles():
 def test_a_block_that_cannot_be_is_refused_before_anything_runs(block, stages, message):
     out = torch.full((5, 6), 3.0, dtype=torch.float16, device=PLACE)
     with pytest.raises(ValueError, match=message):
-        triton_gluon.matmul(*operands("5x6x7"), out, block=block, num_stages=stages)
+        gluon_shapes.matmul(*operands("5x6x7"), out, block=block, num_stages=stages)
     assert bool((out == 3).all())
 
 
 @pytest.mark.parametrize("block", [192, (192, 64), (192, (64, 64, 64), 64), "192x192x64"])
 def test_what_is_no_block_is_quoted(block):
     with pytest.raises(TypeError, match=re.escape(repr(block))):
-        triton_gluon.matmul(*operands("5x6x7"), block=block)
+        gluon_shapes.matmul(*operands("5x6x7"), block=block)
 
 
 @pytest.mark.parametrize(
     ("capability", "dtype", "kernel"),
-    [((9, 0), "float16", "triton_gluon_kernel"), ((9, 0), "bfloat16", "triton_gluon_kernel")]
+    [((9, 0), "float16", "gluon_shapes_kernel"), ((9, 0), "bfloat16", "gluon_shapes_kernel")]
     + [((9, 0), "float32", "triton_descriptors_kernel")]
     + [(cc, "float16", "triton_descriptors_kernel") for cc in ((8, 0), (10, 0), (12, 0))],
 )
@@ -682,7 +684,7 @@ def test_elsewhere_descriptors_take_its_place(capability, dtype, kernel, monkeyp
     here = backend.Backend("gpu", "for a test", backend.Gpu("a GPU", capability, "13.0"))
     for module in (gluon, programs):
         monkeypatch.setattr(module, "select", lambda: here)
-    launches = programs.launched(triton_gluon.matmul, *operands("70x80x90", dtype))
+    launches = programs.launched(gluon_shapes.matmul, *operands("70x80x90", dtype))
     assert [launch[0].fn.__name__ for launch in launches] == [kernel]
 
 

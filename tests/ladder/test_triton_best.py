@@ -24,8 +24,9 @@ LARGE = [
     ((512, 512, 4096), "ntn", "triton_split_k"),
     ((3967, 544, 16), "nnn", "triton_two_widths"),
     ((2296, 944, 16), "nnt", "triton_two_widths"),
-    ((1424, 2832, 24), "nnn", "triton_gluon"),
-    ((1632, 3576, 24), "ttt", "triton_gluon"),
+    ((1424, 2832, 24), "nnn", "gluon_shapes"),
+    ((1632, 3576, 24), "ttt", "gluon_shapes"),
+    ((3000, 3000, 3000), "nnn", "gluon_shapes"),
 ]
 SMALL = [
     ((33, 17, 21), "nnn", "triton_uneven"),

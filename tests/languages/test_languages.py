@@ -25,7 +25,7 @@ IMPORTS = {  # how the line begins
 MULTIPLIES = {  # a rung of each that launches a kernel in it
     "numba-cuda": "cuda_coalesced",
     "triton": "triton_swizzled",
-    "gluon": "triton_gluon",
+    "gluon": "gluon_shapes",
 }
 
 

@@ -52,7 +52,8 @@ OTHERWISE = {
     ("triton_split_k", AMD): {"overlap": False},
     ("triton_uneven", AMD): {"num_stages": 3},  # Triton 3.6 needs 72 KiB for four
 }
-ELSEWHERE = {("triton_gluon", AMD)}  # its kernel is for NVIDIA's wgmma
+GLUONS = {r.name for r in LADDER if r.language is GLUON}
+ELSEWHERE = {(name, AMD) for name in GLUONS}  # its kernel is for NVIDIA's wgmma
 # Which hardware multiplies matrices of float16 where.
 CORES = {
     (7, 5): None,
@@ -176,7 +177,7 @@ def test_the_second_kernel_of_split_k_starts_early_where_the_gpu_can(codes):
 def test_warps_have_different_work_where_a_rung_asks_for_it(codes):
     for dtype in ("float16", "bfloat16", "float32"):
         for (name, _), code in of(codes, cc=(9, 0), dtype=dtype).items():
-            fires = name in ("triton_specialised", "triton_gluon") and dtype != "float32"
+            fires = name in ROLES and dtype != "float32"
             assert bool(code.count("warp specialisation")) == fires, (name, dtype)
             assert (code.num_warps >= 12) == fires, (name, dtype, code.num_warps)
             # One group of warps gives registers away, and the others take them.

@@ -8,7 +8,7 @@ from typing import Any
 # The rungs that `triton_best` chooses from.
 RUNGS = (
     *("triton_swizzled", "triton_descriptors", "triton_persistent", "triton_split_k"),
-    *("triton_two_widths", "triton_gluon", "triton_uneven"),
+    *("triton_two_widths", "gluon_shapes", "triton_uneven"),
 )
 
 

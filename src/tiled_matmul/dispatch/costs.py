@@ -27,8 +27,8 @@ START, SEAM, SECOND, PARTS_A_CLOCK = 3500, 500, 3500, 1700
 # model's clocks in a microsecond.
 BYTES_A_US, L2_A_US, COPIED_A_US = 3.5e6, 6.4e6, 1.76e6
 COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 2.6, 1130
-STAY = ("triton_persistent", "triton_gluon")  # rungs whose programs take tile after tile
-COPY_C = ("triton_persistent", "triton_gluon")  # rungs that store C by descriptors
+STAY = ("triton_persistent", "gluon_shapes")  # rungs whose programs take tile after tile
+COPY_C = ("triton_persistent", "gluon_shapes")  # rungs that store C by descriptors
 POINTERS, SPLIT = "triton_uneven", ("triton_uneven", "triton_split_k")
 
 
@@ -38,7 +38,8 @@ class Product:
 
     `grains` are those of a, b and out: GRAIN where a descriptor fits its rows, else the largest of
     4, 2 and 1 that divides their length and distance. `across` is how many of a and b have a grain
-    of 1 and lie across K: a by columns, b by rows.
+    of 1 and lie across K: a by columns, b by rows. `apart` says of a and of b whether their rows,
+    as they lie in memory, begin between sectors of 32 bytes.
     """
 
     m: int
@@ -47,6 +48,7 @@ class Product:
     multiprocessors: int
     grains: tuple[int, int, int] = (GRAIN, GRAIN, GRAIN)
     across: int = 0
+    apart: tuple[bool, bool] = (False, False)
 
     @property
     def copies(self) -> float:
@@ -63,7 +65,15 @@ class Product:
     def turned(self) -> Product:
         """Return the product whose C is the transpose of this one's."""
         a, b, c = self.grains
-        return replace(self, m=self.n, n=self.m, grains=(b, a, c))
+        return replace(self, m=self.n, n=self.m, grains=(b, a, c), apart=self.apart[::-1])
+
+
+def requests(rows: int, columns: int, blocks: int, apart: tuple[bool, bool]) -> float:
+    """Return how many rows of a step's tiles a block copies that begin between sectors.
+
+    Blocks of a cluster share those of B.
+    """
+    return rows * apart[0] + columns / blocks * apart[1]
 
 
 def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> float:

@@ -15,7 +15,7 @@ from tiled_matmul.kit.layouts import GRAIN
 
 GROUP_M = 16
 SHORT = Tiling((64, 256, 64), 4, 2, GROUP_M, resident=2, flatten=True, pieces=2, described=True)
-ELSEWHERE = ("triton_gluon", "triton_two_widths")  # rungs whose tiles are cut otherwise
+ELSEWHERE = ("gluon_shapes", "triton_two_widths")  # rungs whose tiles are cut otherwise
 
 
 def tiling_for(a: Any, b: Any, out: Any, residual: Any = None) -> Tiling:

@@ -5,9 +5,9 @@ for the clocks of the busiest multiprocessor, and takes the candidate with the f
 tiles with a long K is cut along K, one that just misses a wave gets tiles of two widths, and all
 large ones go to persistent programs. What a model cannot know, stages and groups, was found by a
 search on one H200. A C of few columns is made as its transpose, of few rows. Then `chosen` looks
-whether a small tile is faster, or one whose rows are read by pointers where no descriptor fits
-them: their costs were measured. On GPUs without hardware that copies tiles, smaller tiles go by
-pointers. What a clock found, `decide` prefers.
+whether a ring of `gluon_shapes` is faster, or a small tile, or one whose rows are read by pointers
+where no descriptor fits them: their costs were measured. On GPUs without hardware that copies
+tiles, smaller tiles go by pointers. What a clock found, `decide` prefers.
 """
 
 from __future__ import annotations
@@ -22,16 +22,30 @@ from triton import cdiv
 from tiled_matmul.dispatch import tuned
 from tiled_matmul.dispatch.candidates import candidates, options, split_k
 from tiled_matmul.dispatch.choice import Choice
-from tiled_matmul.dispatch.costs import THIN, TILES, Costs, Product, clocks, modelled
+from tiled_matmul.dispatch.costs import (
+    STAY,
+    THIN,
+    TILES,
+    Costs,
+    Product,
+    clocks,
+    modelled,
+    requests,
+)
+from tiled_matmul.dispatch.rings import DEPTH, L2_US, rings, slowed
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import across, grains
+from tiled_matmul.kit.layouts import across, between_sectors, grains
 from tiled_matmul.kit.programs import SMALL
+from tiled_matmul.models.roofline import step_clocks
 
 SHORT = 32  # rows, or columns, that no `wgmma` is needed for
+COOL_CLOCKS_A_US = 1500  # of a GPU that is not at its power limit
+RINGED = (9, 0)  # the compute capability that `gluon_shapes` is for
 # Where rows are even a tile must promise so much of the model's time, as neither is exact.
 SURE = 0.96
-MOST, MODELLED = 14, 4  # tiles and splits, and others, that are tried at a product by a clock
+# Tiles and splits, others, and rings, that are tried at a product by a clock.
+MOST, MODELLED, RINGS_TRIED = 14, 4, 6
 
 
 @cache
@@ -55,7 +69,7 @@ def pick(m: int, n: int, k: int, multiprocessors: int, capability=(9, 0), bytes_
 
 @cache
 def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
-    """Return what `pick` says, or one of `costs.TILES` where that takes less time."""
+    """Return what `pick` says, or one of `costs.TILES` or `rings` where that takes less time."""
     m, n, k = product.m, product.n, product.k
     choice = pick(m, n, k, product.multiprocessors, capability, bytes_each)
     if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
@@ -63,8 +77,23 @@ def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
     if min(m, n) <= SHORT:
         made = product.turned() if choice.turned else product
         return faster(choice, THIN.microseconds(made, choice.options["splits"]), product)
-    took = clocks(choice, m, n, k, product.multiprocessors)
-    return faster(choice, modelled(choice, took, product), product)
+    took = modelled(choice, clocks(choice, m, n, k, product.multiprocessors), product)
+    for ring, microseconds in rings(product)[:1] if capability == RINGED else ():
+        if choice.module in STAY or microseconds < cool(choice, product):
+            choice, took = ring, microseconds
+    return faster(choice, took, product)
+
+
+def cool(choice: Choice, product: Product) -> float:
+    """Return the microseconds of a choice of `pick` on a GPU that is not at its power limit."""
+    m, n, k = product.m, product.n, product.k
+    rows, columns, depth = choice.options["block"]
+    width = sum(columns) if isinstance(columns, tuple) else columns
+    step = step_clocks(rows, columns, depth).longer / COOL_CLOCKS_A_US
+    apart = product.apart[::-1] if choice.options.get("down") else product.apart
+    longer = slowed(step, requests(rows, width, 1, apart) * L2_US * depth / DEPTH) / step
+    took = clocks(choice, m, n, k, product.multiprocessors) / COOL_CLOCKS_A_US
+    return took * longer + product.copies
 
 
 def faster(choice: Choice, took: float, product: Product) -> Choice:
@@ -83,6 +112,8 @@ def contenders(product: Product, capability=(9, 0), bytes_each=2) -> list[Choice
     if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
         return [first]
     found = [first, *(choice for _, choice in tried(product)), *best_modelled(product)]
+    if capability == RINGED and min(product.m, product.n) > SHORT:
+        found += [choice for choice, _ in rings(product)[:RINGS_TRIED]]
     return [each for i, each in enumerate(found) if each not in found[:i]]
 
 
@@ -110,7 +141,8 @@ def kind_of(a: Any, b: Any, out: Any) -> tuple[Product, tuple[int, int], int]:
     """Return what the rule looks at: the product, the GPU's capability, an element's bytes."""
     gpu = select().gpu
     sizes = a.shape[0], b.shape[1], a.shape[1]
-    product = Product(*sizes, multiprocessors(), grains(a, b, out), across(a, b))
+    apart = between_sectors(a), between_sectors(b)
+    product = Product(*sizes, multiprocessors(), grains(a, b, out), across(a, b), apart)
     return product, (9, 0) if gpu is None else gpu.capability, a.element_size()
 
 

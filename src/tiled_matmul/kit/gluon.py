@@ -253,27 +253,6 @@ def place_of(
 
 
 @gluon.jit
-def make_ring(tensors, TILE: gl.constexpr):  # noqa: N803
-    """Return buffers for tiles of A, of B and its narrow tile, and of C; and the barriers."""
-    a, b, b_narrow, c = tensors
-    STAGES: gl.constexpr = TILE.stages  # noqa: N806
-    GROUPS: gl.constexpr = TILE.groups  # noqa: N806
-    a_tiles = gl.allocate_shared_memory(a.dtype, [STAGES * GROUPS] + a.block_shape, a.layout)
-    b_tiles = gl.allocate_shared_memory(b.dtype, [STAGES] + b.block_shape, b.layout)
-    narrow_tiles = b_tiles
-    if TILE.narrow:
-        shape: gl.constexpr = [STAGES] + b_narrow.block_shape
-        narrow_tiles = gl.allocate_shared_memory(b.dtype, shape, b_narrow.layout)
-    c_pieces = gl.allocate_shared_memory(c.dtype, [GROUPS] + c.block_shape, c.layout)
-    full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
-    empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
-    for slot in gl.static_range(STAGES):
-        mbarrier.init(full.index(slot), count=1)  # one warp copies
-        mbarrier.init(empty.index(slot), count=GROUPS)
-    return (a_tiles, b_tiles, narrow_tiles, c_pieces), (full, empty)
-
-
-@gluon.jit
 def tiles_of(M, N, TILE: gl.constexpr):  # noqa: N803
     """Return how many tiles cover C."""
     return gl.cdiv(M, TILE.height) * gl.cdiv(N, TILE.width)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 GRAIN = 8  # 16-bit elements that a thread can load at once: 16 bytes
 ALIGNED = 16  # bytes: what a descriptor needs, and what Triton compiles for
+SECTOR = 32  # bytes: what the L2 hands out at least
 
 
 class Layout(NamedTuple):
@@ -80,6 +81,15 @@ def grain(x: Any, stored: bool = False) -> int:
 def grains(a: Any, b: Any, out: Any) -> tuple[int, int, int]:
     """Return the grains of the operands of a product; out is stored to."""
     return grain(a), grain(b), grain(out, stored=True)
+
+
+def between_sectors(x: Any) -> bool:
+    """Return whether rows of a matrix as it lies, or of its aligned copy, begin between sectors."""
+    axis = 1 if nearer_by_columns(x) else 0
+    pitch, fit = x.stride(axis), ALIGNED // x.element_size()
+    if grain(x) < GRAIN:
+        pitch = -(-x.shape[1 - axis] // fit) * fit
+    return pitch * x.element_size() % SECTOR != 0
 
 
 def across(a: Any, b: Any) -> int:

@@ -1,6 +1,6 @@
 """Run: every way of multiplying matrices that the course climbs, and the only lists of them.
 
-May import: dispatch, languages and what lies below. Front doors: `LADDER`, `STEPS`, `LAYER`,
+May import: dispatch, languages and what lies below. Front doors: `LADDER`, `COMPILED`, `LAYER`,
 `rung`, and `TWINS`, which are rungs of LADDER once more in CUDA C++.
 
 A rung is a module with `matmul(a, b, out=None)`: it checks its operands, allocates, launches and
@@ -141,7 +141,7 @@ class Rung:
 
 def _language_of(module: str) -> Language | None:
     """Return the language of the rungs in a module, or None for a file that no rung names."""
-    return next((r.language for r in (*LADDER, *STEPS, *LAYER) if r.module == module), None)
+    return next((r.language for r in (*LADDER, *COMPILED, *LAYER) if r.module == module), None)
 
 
 def _cpu(name: str, title: str, chapter: int, kernel: str, **more: Any) -> Rung:
@@ -218,10 +218,14 @@ LADDER: tuple[Rung, ...] = (
     _triton("descriptors", "tiles copied by hardware", 13),
     _triton("persistent", "persistent programs", 13),
     _triton("specialised", "warps with different work", 13),
+    _gluon("tile", "one tile, nothing hidden, in Gluon", 13, after="triton_descriptors"),
+    _gluon("ring", "a ring of stages", 13),
+    _gluon("specialised", "one warp copies, eight multiply", 13),
+    _gluon("persistent", "the ring goes on from tile to tile", 13),
+    _gluon("cluster", "two blocks share a copy", 13),
     _triton("split_k", "K cut for several programs", 14, after="triton_descriptors"),
     _triton("two_widths", "tiles of 288 rows", 14, after="triton_descriptors"),
-    _triton("gluon", "tiles of 192×192, in Gluon", 14, language=GLUON,
-            after="triton_persistent"),
+    _gluon("shapes", "tiles of two widths, in clusters", 14, after="gluon_cluster"),
     _triton("uneven", "rows that begin anywhere", 14, after="triton_split_k"),
     _triton("best", "the rung that fits the shape", 14),
     _cuda("split_k", "K cut for several blocks", 14, after="cuda_best"),
@@ -232,21 +236,14 @@ LAYER: tuple[Rung, ...] = (
     _triton("fused", "bias, activation and residual in the store", 15, after="triton_persistent"),
     _triton("fp8", "8-bit floats with scales", 15, dtype="float8_e4m3fn", after="triton_split_k"),
     _triton("fp8_gluon", "8-bit floats, promoted beside the products, in Gluon", 15,
-            language=GLUON, dtype="float8_e4m3fn", after="triton_gluon"),
+            language=GLUON, dtype="float8_e4m3fn", after="gluon_shapes"),
     _triton("batched", "a batch of products", 15, after="triton_persistent"),
     _triton("grouped", "rows in groups, found on the GPU", 15, after="triton_batched",
             dtype="bfloat16"),
 )
-# Hopper's kernel step by step. These join the climb when a GPU has timed them; until then the
-# records, and so the pages made of them, do not know them.
-STEPS: tuple[Rung, ...] = (
-    _gluon("tile", "one tile, nothing hidden, in Gluon", 13, after=""),
-    _gluon("ring", "a ring of stages", 13, after="gluon_tile"),
-    _gluon("specialised", "one warp copies, eight multiply", 13, after="gluon_ring"),
-    _gluon("persistent", "the ring goes on from tile to tile", 13, after="gluon_specialised"),
-    _gluon("cluster", "two blocks share a copy", 13, after="gluon_persistent"),
+# What no GPU here can run is compiled and interpreted only, so it has no records.
+COMPILED: tuple[Rung, ...] = (
     _gluon("blackwell", "sums in tensor memory", 13, after="gluon_specialised"),
-    _gluon("shapes", "tiles of two widths, in clusters", 14, after="gluon_cluster"),
 )
 # fmt: on
 TWINS: tuple[Twin, ...] = tuple(Twin(each) for each in LADDER if each.language == NUMBA_CUDA)
@@ -265,7 +262,7 @@ def rung_or_twin(name: str) -> Rung | Twin:
 
 def rung(name: str) -> Rung:
     """Return the rung of that name. Raises ValueError that names the nearest, or lists them all."""
-    rungs = {candidate.name: candidate for candidate in (*LADDER, *STEPS, *LAYER)}
+    rungs = {candidate.name: candidate for candidate in (*LADDER, *COMPILED, *LAYER)}
     if name in rungs:
         return rungs[name]
     near = get_close_matches(str(name), rungs, cutoff=0.6)

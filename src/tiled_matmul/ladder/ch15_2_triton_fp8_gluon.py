@@ -1,6 +1,6 @@
 """8-bit floats in Gluon: while one group of warps promotes its sums, others multiply.
 
-Warps, buffers and barriers are those of `triton_gluon`. What changed: a thread has two sets of
+Warps, buffers and barriers are those of `gluon_shapes`. What changed: a thread has two sets of
 sums. Tensor cores fill one with a block of K, and then the thread adds it to the other, in full
 float32. Groups of warps are rarely at the same point, so meanwhile the tensor cores work for
 another group; that is why three groups share a tile. Scales of rows travel through the ring with

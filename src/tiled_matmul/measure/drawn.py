@@ -153,7 +153,7 @@ def parse(entries: Sequence[Entry]) -> tuple[int, dict[str, Any], list[Taken]]:
 
 # --- the suites -----------------------------------------------------------------------------------
 
-RUNGS, RUNGS_FLOAT32 = ("triton_gluon", "triton_best"), ("cuda_best", "cuda_split_k")
+RUNGS, RUNGS_FLOAT32 = ("gluon_shapes", "triton_best"), ("cuda_best", "cuda_split_k")
 RULED, TUNED = "triton_best", "triton_best, tuned"
 COUNT, COUNT_FLOAT32 = 200, 60
 SEED, SEED_FLOAT32 = 1, 2  # no costs were fitted to these products

@@ -19,7 +19,7 @@ from tiled_matmul.measure.suite import Job, Suite
 
 RUNGS = (
     *("cuda_naive", "cuda_best", "triton_block_pointers", "triton_swizzled", "triton_descriptors"),
-    *("triton_persistent", "triton_split_k", "triton_two_widths", "triton_gluon", "triton_best"),
+    *("triton_persistent", "triton_split_k", "triton_two_widths", "gluon_shapes", "triton_best"),
 )
 BASELINE = "torch.matmul"
 EDGE = 64  # M, N and K
