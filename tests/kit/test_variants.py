@@ -165,3 +165,18 @@ def test_no_plan_mixes_up_a_variant_and_its_kernel():
         for matmul in order * 2:
             wanted = 2 * size if matmul is twice else size
             assert matmul(a, a, block=(16, 16, 16)).unique().tolist() == [wanted]
+
+
+def test_a_role_of_a_kernel_in_gluon_can_be_exchanged():
+    from tiled_matmul.kit.variants import with_functions
+    from tiled_matmul.ladder import gluon_specialised as module
+
+    kernel = module.gluon_specialised_kernel
+    silent = edited(module.multiply, "mbarrier.arrive(empty.index(before), pred=step > 0)", "pass")
+    changed = with_functions(kernel, multiply=silent)
+    assert silent.is_gluon() and changed.is_gluon()
+    assert changed.fn.__globals__["multiply"] is silent
+    assert changed.fn.__globals__["copy"] is module.copy
+    assert kernel.fn.__globals__["multiply"] is module.multiply
+    with pytest.raises(ValueError, match="gluon_specialised_kernel calls no divide; it has "):
+        with_functions(kernel, divide=silent)

@@ -252,7 +252,7 @@ def test_lines_are_those_of_128_bytes(columns):
     descriptor = Descriptor("b", of_rows(matrix, 32, 128), 1)
     for row, column in itertools.product((0, 8, 32), (0, 64, 128)):
         touched = 0
-        start = matrix.data_ptr()
+        start = 2 * matrix.storage_offset()
         for y, first in itertools.product(range(row, min(row + 32, 40)), (column, column + 64)):
             inside = range(first, min(first + 64, columns))
             touched += len({(start + 2 * (y * columns + x)) // 128 for x in inside})

@@ -24,8 +24,9 @@ DEPTH = 64  # along K
 FEWEST = 256  # elements of K
 GROUP_M = 8  # blocks of a group along M
 L2_US = 0.0019  # for one row of a tile that begins between sectors
-# From here on the GPU's power is the limit, and tiles of 256 columns take this much longer.
-HOT_US, HOT = 600, 1.08
+# Of products that would take longer, the GPU's power is the limit: their rates, in TFLOP/s.
+HOT_US, HOT = 500, 640
+HOT_RATES = {(128, 256): 660, (192, 128): 668, (128, 128): 655}
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class Ring:
         step = slowed(self.step, asked * L2_US)
         took = self.start + waves * (self.seam + cdiv(product.k, DEPTH) * step)
         took = max(took, 2 * (m * product.k + product.k * n + m * n) / BYTES_A_US)
-        if took > HOT_US and max(self.widths) == 256:
-            took *= HOT
+        hot = 2 * m * n * product.k / 1e6 / HOT_RATES.get((self.rows, sum(self.widths)), HOT)
+        took = max(took, hot if hot > HOT_US else 0)
         if product.grains[2] < GRAIN:
             took += COPY_US + 4 * m * n / COPIED_A_US
         return took + product.copies

@@ -14,6 +14,7 @@ import inspect
 import itertools
 import linecache
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 from tiled_matmul.kit import plans
@@ -27,7 +28,7 @@ _lines: dict[str, list[str]] = {}  # of each variant's file, which holds nothing
 def without(kernel: Any, text: str, nth: int | None = None) -> Any:
     """Return `kernel` with `pass` in place of the lines that contain `text`.
 
-    `kernel` is any `@cuda.jit` or `@triton.jit` kernel. If several lines match, `nth` selects one,
+    `kernel` is any `@cuda.jit`, `@triton.jit` or `@gluon.jit` kernel. If several lines match, `nth` selects one,
     counted from 0; None removes all. Raises ValueError if there is no such line.
     """
     return _rewritten(kernel, text, nth, lambda line: f"pass  # {line}")
@@ -65,9 +66,8 @@ def matmul_with(module: Any, variant: Any) -> Any:
 
 
 def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
-    function = function_of(kernel)
-    name = function.__name__
-    lines = _source(function)
+    lines = _source(function_of(kernel))
+    name = function_of(kernel).__name__
     matches = [number for number, line in enumerate(lines) if text and text in line]
     if not matches:
         raise ValueError(f"{name} has no line with {text!r}")
@@ -77,21 +77,47 @@ def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
         line = lines[number].strip()
         indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
         lines[number] = f"{indent}{change(line)}\n"
+    return _made(kernel, lines)
+
+
+def with_functions(kernel: Any, **functions: Any) -> Any:
+    """Return a kernel in Triton or Gluon that calls other functions by these names.
+
+    With `edited`, a role of a kernel can so be exchanged. Raises ValueError, which lists the names
+    that the kernel has, for another.
+    """
+    function = function_of(kernel)
+    for name in functions:
+        if name not in function.__globals__ or name not in function.__code__.co_names:
+            known = ", ".join(n for n in function.__code__.co_names if n in function.__globals__)
+            raise ValueError(f"{function.__name__} calls no {name}; it has {known}")
+    return _made(kernel, _source(function), functions)
+
+
+def _made(kernel: Any, lines: list[str], functions: Mapping[str, Any] | None = None) -> Any:
+    function = function_of(kernel)
+    name = function.__name__
     source = "".join(lines)
     # inspect and tracebacks look up the source in linecache, as for a notebook's cell.
     file = f"<{name}, variant {next(_numbers)}>"
     code = compile(source, file, "exec")
     linecache.cache[file] = (len(source), None, lines, file)
     _lines[file] = lines
-    scope = dict(function.__globals__)
+    scope = function.__globals__ | dict(functions or {})
     exec(code, scope)
     made = scope[name]
     made.__module__ = function.__module__
     if hasattr(kernel, "py_func"):
         return compiled_as(kernel, made)
     import triton
+    from triton.experimental import gluon
 
-    return triton.jit(made)
+    if callable(getattr(kernel, "is_gluon", None)) and kernel.is_gluon():
+        made = gluon.jit(made, do_not_specialize=kernel.do_not_specialize)
+    else:
+        made = triton.jit(made)
+    scope[name] = made  # for a function that calls itself
+    return made
 
 
 def _source(function: Any) -> list[str]:

@@ -7,8 +7,16 @@ them as they are, or turned: then it makes the transpose of C from the transpose
 """
 
 # Chapter 14 shows the rule by these names.
-from tiled_matmul.dispatch.costs import PARTS_A_CLOCK, SEAM, SECOND, START, clocks  # noqa: F401
-from tiled_matmul.dispatch.rule import SHORT, Choice, decide, pick  # noqa: F401
+from tiled_matmul.dispatch.costs import (  # noqa: F401
+    PARTS_A_CLOCK,
+    SEAM,
+    SECOND,
+    START,
+    Product,
+    clocks,
+)
+from tiled_matmul.dispatch.rings import Ring  # noqa: F401
+from tiled_matmul.dispatch.rule import SHORT, Choice, chosen, decide, pick  # noqa: F401
 from tiled_matmul.kit.arguments import checked, tensor_operands
 from tiled_matmul.kit.plans import remembered
 from tiled_matmul.ladder import rung

@@ -94,12 +94,13 @@ class Record:
 def lines(descriptor: Descriptor, corner: Sequence[int]) -> int:
     """Return how many lines of the L2 the copy of a share asks for.
 
-    The copy engine asks row by row, for as many bytes of a row as the layout's swizzle is wide.
+    The copy engine asks row by row, for as many bytes of a row as the layout's swizzle is wide. On
+    a GPU an allocation begins with a line, so a view's offset counts, and no address here does.
     """
     rows, columns = descriptor.inside(corner)
     size = descriptor.memory.element_size()
     wide = (getattr(descriptor.layout, "swizzle_byte_width", 0) or LINE) // size
-    start = descriptor.memory.data_ptr() % LINE
+    start = descriptor.memory.storage_offset() * size % LINE
     asked = 0
     for row in range(rows.start, rows.stop):
         for first in range(columns.start, columns.stop, wide):
