@@ -17,7 +17,8 @@ NAMES = {
     "kit.clusters": "check_cluster leave_together make_cluster_barriers sums_of",
     "kit.constants": "with_constants",
     "kit.float8": "dequantised quantised",
-    "kit.gluon": "async_load async_store make_barriers multicasts of_rows place_of store tiles zeros",
+    "kit.gluon": "async_load async_store make_barriers multicasts of_rows place_of store tiles "
+    "zeros",
     "kit.intrinsics": "commit_copies copy_async copy_async4 load4 store4 wait_copies",
     "kit.launch": "covering_grid launch multiprocessors",
     "kit.plans": "paused",

@@ -21,8 +21,8 @@ from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.withheld import withheld
 from tiled_matmul.ladder import (
     LADDER,
-    triton_best,
     gluon_shapes,
+    triton_best,
     triton_specialised,
     triton_split_k,
     triton_tuned,
@@ -614,7 +614,9 @@ def test_every_block_of_gluon_is_compiled_without_spills(block, stages):
     jobs = {}
     for layout in ("nn", "tt"):
         a, b = as_layout(*operands("640x656x648"), layout)
-        made = programs.launched(gluon_shapes.matmul, a, b, block=block, num_stages=stages, blocks=1)
+        made = programs.launched(
+            gluon_shapes.matmul, a, b, block=block, num_stages=stages, blocks=1
+        )
         [jobs[layout]] = made
     for code in tile_codes(jobs, (9, 0)).values():
         assert code.count("wgmma") and code.count("warp specialisation") == 1

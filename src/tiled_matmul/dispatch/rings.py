@@ -4,8 +4,9 @@ A program of `gluon_shapes` takes tile after tile, so a product takes as long as
 has steps and seams. The costs were fitted to times of 114 drawn and listed products.
 
 Where rows begin between sectors of 32 bytes, each row of a tile asks the L2 for one sector more,
-and `L2_US` says how long one such row takes. With tiles of 128×256, rows of A alone, or of B alone,
-are hidden behind the products; rows of both are not. Two blocks that share the copies of B ask less.
+and `L2_US` says how long one such row takes. With tiles of 128×256, rows of A alone, or of B
+alone, are hidden behind the products; rows of both are not. Two blocks that share the copies of B
+ask less.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ _lines: dict[str, list[str]] = {}  # of each variant's file, which holds nothing
 def without(kernel: Any, text: str, nth: int | None = None) -> Any:
     """Return `kernel` with `pass` in place of the lines that contain `text`.
 
-    `kernel` is any `@cuda.jit`, `@triton.jit` or `@gluon.jit` kernel. If several lines match, `nth` selects one,
-    counted from 0; None removes all. Raises ValueError if there is no such line.
+    `kernel` is any `@cuda.jit`, `@triton.jit` or `@gluon.jit` kernel. If several lines match, `nth`
+    selects one, counted from 0; None removes all. Raises ValueError if there is no such line.
     """
     return _rewritten(kernel, text, nth, lambda line: f"pass  # {line}")
 
