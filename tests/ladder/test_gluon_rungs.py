@@ -118,6 +118,7 @@ def test_tiles_of_every_kind(block, blocks, layout, down):
         ({"block": (100, 128, 64)}, "1 to 3 times 64 or 128 rows, got 100"),
         ({"block": (128, (128, 48), 64)}, "narrow must be one of 0, 16, 32, 64, 128, 256, got 48"),
         ({"num_stages": 7}, "of shared memory; there are 232448"),
+        ({"num_stages": 1}, "num_stages must be 2 or more, got 1"),
         ({"block": (384, 256, 64), "num_stages": 2}, "256 sums for each thread"),
     ],
 )
@@ -239,3 +240,11 @@ def test_a_kernel_is_short(name):
     functions = [x for x in vars(home).values() if getattr(x, "__module__", "") == home.__name__]
     own = [x.fn for x in functions if hasattr(x, "fn")]
     assert sum(len(inspect.getsource(f).splitlines()) for f in own) < 80
+
+
+@pytest.mark.parametrize("name", [*GROUPED, "gluon_ring"])
+def test_one_stage_is_refused_for_it_would_wait_for_ever(name):
+    out = torch.full((64, 64), 3.0, dtype=torch.float16, device=PLACE)
+    with pytest.raises(ValueError, match="num_stages must be 2 or more, got 1"):
+        rung(name).matmul(*operands((64, 64, 64)), out, num_stages=1)
+    assert out.eq(3.0).all()

@@ -87,6 +87,8 @@ class Tile:
                 known = ", ".join(map(str, values))
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
         positive("num_stages", self.stages)
+        if self.stages < 2:  # a stage is given back when the next product has begun
+            raise ValueError(f"num_stages must be 2 or more, got {self.stages}")
         most = shared_limit(HOPPER)
         if self.shared_bytes > most:
             raise ValueError(

@@ -97,11 +97,14 @@ def with_functions(kernel: Any, **functions: Any) -> Any:
 def _made(kernel: Any, lines: list[str], functions: Mapping[str, Any] | None = None) -> Any:
     function = function_of(kernel)
     name = function.__name__
-    source = "".join(lines)
+    in_gluon = callable(getattr(kernel, "is_gluon", None)) and kernel.is_gluon()
+    first = getattr(kernel, "starting_line_number", 1) if in_gluon else 1
+    written = ["\n"] * (first - 1) + lines  # roles of one kernel keep apart
+    source = "".join(written)
     # inspect and tracebacks look up the source in linecache, as for a notebook's cell.
     file = f"<{name}, variant {next(_numbers)}>"
     code = compile(source, file, "exec")
-    linecache.cache[file] = (len(source), None, lines, file)
+    linecache.cache[file] = (len(source), None, written, file)
     _lines[file] = lines
     scope = function.__globals__ | dict(functions or {})
     exec(code, scope)
@@ -112,7 +115,7 @@ def _made(kernel: Any, lines: list[str], functions: Mapping[str, Any] | None = N
     import triton
     from triton.experimental import gluon
 
-    if callable(getattr(kernel, "is_gluon", None)) and kernel.is_gluon():
+    if in_gluon:
         made = gluon.jit(made, do_not_specialize=kernel.do_not_specialize)
     else:
         made = triton.jit(made)

@@ -226,6 +226,7 @@ LADDER: tuple[Rung, ...] = (
     _triton("split_k", "K cut for several programs", 14, after="triton_descriptors"),
     _triton("two_widths", "tiles of 288 rows", 14, after="triton_descriptors"),
     _gluon("shapes", "tiles of two widths, in clusters", 14, after="gluon_cluster"),
+    _gluon("shares", "equal shares for all programs", 14, after="gluon_persistent"),
     _triton("uneven", "rows that begin anywhere", 14, after="triton_split_k"),
     _triton("best", "the rung that fits the shape", 14),
     _cuda("split_k", "K cut for several blocks", 14, after="cuda_best"),

@@ -124,7 +124,7 @@ def matmul(a, b, out=None, *, block=BLOCK, group_m=GROUP_M, num_stages=STAGES, p
     own. Raises TypeError or ValueError as `tensor_operands`, `check_rings` and `check_group` do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
-    rows, piece = check_rings(block, num_stages, GROUPS.value, PIECE)
+    rows, piece = check_rings(block, num_stages, GROUPS.value, PIECE, fewest=2)
     check_group(group_m, cover(n, block[1]))
     programs = multiprocessors() if programs is None else positive("programs", programs)
     if not hopper(a):

@@ -149,7 +149,7 @@ def matmul(
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     cluster = check_cluster(blocks)
-    rows, piece = check_rings(block, num_stages, GROUPS.value, PIECE)
+    rows, piece = check_rings(block, num_stages, GROUPS.value, PIECE, fewest=2)
     rows *= blocks
     check_group(group_m, cover(n, block[1]))
     programs = multiprocessors() // blocks if programs is None else programs

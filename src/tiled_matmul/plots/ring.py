@@ -104,17 +104,17 @@ def _arrow(ax: Axes, start: tuple, to: tuple, color: str) -> None:
 def shares(blocks: int, block: tuple[int, int, int], groups: int, finding: str) -> style.Figure:
     """Draw the tiles of one step along K: what each block and each group of warps has.
 
-    `block` is (BLOCK_M, BLOCK_N, BLOCK_K) of one block; `blocks` of a cluster lie below each other
-    and share B's tile. `finding` is the title. Raises ValueError for less than one block or group.
+    `block` is (BLOCK_M, BLOCK_N, BLOCK_K) of one block. Of a cluster, `blocks` share B's tile, and
+    their rows for each group lie below each other. `finding` is the title. Raises ValueError for less than one block or group.
     """
     if min(blocks, groups, *block) < 1:
         raise ValueError(f"got {blocks} blocks of {block} with {groups} groups of warps")
     high, wide, deep = block
     gap, rows = 20, high // groups
     fig, ax = style.draw(0.5 + style.WIDTH * 0.85 * (blocks * high + deep + gap) / (wide + deep))
-    for number in range(blocks):
-        for group in range(groups):
-            top = number * high + group * rows
+    for group in range(groups):
+        for number in range(blocks):
+            top = (group * blocks + number) * rows
             for left, across, color in ((0, deep, style.A), (deep + gap, wide, style.C)):
                 look = {"facecolor": color, "alpha": 0.3 + 0.25 * (group % 2), "lw": 0}
                 ax.add_patch(Rectangle((left, top), across, rows, **look))
@@ -122,8 +122,8 @@ def shares(blocks: int, block: tuple[int, int, int], groups: int, finding: str) 
             middle = top + rows / 2
             ax.text(deep + gap + wide / 2, middle, f"C: sums of {here}", ha="center", va="center")
             ax.text(deep / 2, middle, f"A\n{rows}×{deep}", ha="center", va="center", fontsize=8)
-        if number:
-            ax.axhline(number * high, color=style.INK, lw=1.2)
+            if number:
+                ax.axhline(top, color=style.INK, lw=0.8, ls=":")
     ax.add_patch(Rectangle((deep + gap, -gap - deep), wide, deep, facecolor=style.B, alpha=0.4))
     whose = f"B {deep}×{wide}" + (f": one copy, for all {blocks} blocks" if blocks > 1 else "")
     ax.text(deep + gap + wide / 2, -gap - deep / 2, whose, ha="center", va="center")

@@ -129,10 +129,6 @@ def _inline(svg: str, alt: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>|<style .*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*\n\s*", " ", svg)
-    # Ids are global to a page, so they get a prefix that is unique to this figure.
-    prefix = "f" + hashlib.sha256(svg.encode()).hexdigest()[:8] + "-"
-    svg = re.sub(r'\bid="', f'id="{prefix}', svg)
-    svg = re.sub(r'href="#|url\(#', lambda match: match[0] + prefix, svg)
     svg = svg.replace(INK, "currentColor")
     svg = re.sub(r"'DejaVu Sans'[^;\"]*", "system-ui, 'DejaVu Sans', sans-serif", svg)
     width, height = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg).groups()
@@ -142,7 +138,22 @@ def _inline(svg: str, alt: str) -> str:
         f'stroke-linejoin:round" viewBox="0 0 {width} {height}" '
         'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
     )
-    return opening + svg[svg.index(">") + 1 :]
+    return numbered(opening + svg[svg.index(">") + 1 :])
+
+
+def numbered(svg: str) -> str:
+    """Return an SVG whose ids are numbers, after a prefix that is unique to this figure.
+
+    Ids are global to a page. Matplotlib's hold hashes of coordinates with all their digits, which
+    differ from one processor to the next where what is drawn does not.
+    """
+    names = {
+        name: str(i) for i, name in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg)))
+    }
+    places = r'(\bid="|href="#|url\(#)([^")]+)'
+    plain = re.sub(places, lambda at: at[1] + names[at[2]], svg)
+    prefix = "f" + hashlib.sha256(plain.encode()).hexdigest()[:8] + "-"
+    return re.sub(places, lambda at: at[1] + prefix + at[2], plain)
 
 
 def bare(ax: Axes, width: float, height: float) -> None:

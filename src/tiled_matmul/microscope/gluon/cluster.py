@@ -11,6 +11,7 @@ import linecache
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tiled_matmul.microscope.gluon.clocks import Access, Clock
@@ -20,6 +21,7 @@ from tiled_matmul.microscope.gluon.roles import Role, Roles
 from tiled_matmul.microscope.gluon.shared import Barrier, Memory, View
 from tiled_matmul.microscope.gluon.values import Tile
 
+HELPERS = Path(__file__).parents[2] / "kit"  # what is called there is reported where it is called
 WORKERS = "worker"
 FIRST = "first"
 
@@ -93,15 +95,21 @@ class Cluster(Engines):
         return self.role.block
 
     def place(self) -> tuple[int, str]:
-        """Return the line and function that is running, in the file of the kernel if it can be."""
-        frame, inner = sys._getframe(1), None
+        """Return the line and function of the kernel that is running, not of its helpers."""
+        frame, at = sys._getframe(1), None
         while frame is not None:
             if frame.f_code in self.record.codes:
-                inner = inner or frame
-                if frame.f_code.co_filename == self.record.file:
-                    return frame.f_lineno, frame.f_code.co_name
+                at = at or frame
+                if Path(frame.f_code.co_filename).parent != HELPERS:
+                    at = frame
+                    break
             frame = frame.f_back
-        return (inner.f_lineno, inner.f_code.co_name) if inner else (0, "")
+        if at is None:
+            return 0, ""
+        line, code = at.f_lineno, at.f_code
+        text = linecache.getline(code.co_filename, line).strip()
+        self.record.texts[line, code.co_name] = text
+        return line, code.co_name
 
     # Memory.
 
@@ -343,11 +351,12 @@ class Cluster(Engines):
         role: Role | None = None,
         function: str = "",
     ) -> None:
-        role = role or self.role
+        role, function = role or self.role, function or self.place()[1]
         self.record.find(
             kind=kind,
             line=line,
-            function=function or self.place()[1],
+            function=function,
+            text=self.record.texts.get((line, function), ""),
             other=other,
             program=self.program,
             block=role.block,

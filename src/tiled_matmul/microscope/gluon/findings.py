@@ -29,13 +29,15 @@ REMEDIES = {
 class GluonFinding:
     """One fault of a line of a kernel, first seen in `program`, `block` of its cluster, `role`.
 
-    `kind` is one of REMEDIES. `other` is the line that it is not ordered after, 0 if there is none;
-    `buffer` is the buffer's name and index, and `count` how often this was seen.
+    `kind` is one of REMEDIES. `text` is that line. `other` is the line that it is not ordered
+    after, 0 if there is none; `buffer` is the buffer's name and index, and `count` how often this
+    was seen.
     """
 
     kind: str
     line: int
     function: str
+    text: str
     other: int
     program: int
     block: int

@@ -52,7 +52,7 @@ from tiled_matmul.kit.programs import (
 from tiled_matmul.ladder import triton_descriptors
 
 BLOCK = (128, 256, 64)
-GROUPS = 2
+GROUPS = gl.constexpr(2)
 PIECE = 64  # columns of C that a group stores at a time, at most; of parts, half as many
 STAGES = 4
 GROUP_M = 8
@@ -77,7 +77,6 @@ def segment(turn, run):
 def copy(a, b, M, N, run, ring, TILE: gl.constexpr, ORDER: gl.constexpr):
     a_tiles, b_tiles, full, empty = ring
     BYTES: gl.constexpr = 2 * (TILE.height + TILE.width) * TILE.k
-    GROUPS: gl.constexpr = TILE.groups
     step = 0
     for turn in range(run[4]):
         tile, begin, end = segment(turn, run)
@@ -107,7 +106,7 @@ def multiply(
         for k in range(begin, end):
             slot, lap = step % TILE.stages, step // TILE.stages
             mbarrier.wait(full.index(slot), lap % 2)
-            a_tile = operand(a_tiles.index(slot * TILE.groups + group), ORDER.a_transposed)
+            a_tile = operand(a_tiles.index(slot * GROUPS + group), ORDER.a_transposed)
             b_tile = operand(b_tiles.index(slot), ORDER.b_transposed)
             acc = warpgroup_mma(a_tile, b_tile, acc, is_async=True)
             acc = warpgroup_mma_wait(1, deps=[acc])
@@ -117,8 +116,7 @@ def multiply(
         mbarrier.arrive(empty.index((step + TILE.stages - 1) % TILE.stages))
         if end - begin == run[0]:
             top, left = place_of(tile, M, N, TILE.height, TILE.width, ORDER.group_m)
-            row = top + group * TILE.rows
-            store(acc, c, row, left, c_pieces.index(group), ORDER.c_transposed)
+            store(acc, c, top + group * TILE.rows, left, c_pieces.index(group), ORDER.c_transposed)
         else:  # to slot 2p + 1 where the tile begins in this run, else to slot 2p
             row = (2 * gl.program_id(0) + (begin == 0)) * TILE.height + group * TILE.rows
             store(acc, parts, row, 0, part_pieces.index(group), False)
@@ -130,7 +128,6 @@ def gluon_shares_kernel(
     a, b, c, parts, M, N, steps, whole, share, extra, TILE: gl.constexpr, ORDER: gl.constexpr
 ):  # fmt: skip
     STAGES: gl.constexpr = TILE.stages
-    GROUPS: gl.constexpr = TILE.groups
     a_tiles = gl.allocate_shared_memory(a.dtype, [STAGES * GROUPS] + a.block_shape, a.layout)
     b_tiles = gl.allocate_shared_memory(b.dtype, [STAGES] + b.block_shape, b.layout)
     c_pieces = gl.allocate_shared_memory(c.dtype, [GROUPS] + c.block_shape, c.layout)
@@ -165,9 +162,9 @@ def add_parts_kernel(
     nth, strip = tl.program_id(0) // (BLOCK_M // SUMMED), tl.program_id(0) % (BLOCK_M // SUMMED)
     first = program_of(nth * steps, share, extra)
     last = program_of(nth * steps + steps - 1, share, extra)
+    if OVERLAP:
+        tl.extra.cuda.gdc_wait()  # until the first kernel has stored all parts
     if first < last:
-        if OVERLAP:
-            tl.extra.cuda.gdc_wait()  # until the first kernel has stored all parts
         rows, columns = strip * SUMMED + tl.arange(0, SUMMED)[:, None], tl.arange(0, BLOCK_N)
         at = parts + (rows * BLOCK_N + columns[None, :])
         total = tl.load(at + (2 * first + 1).to(tl.int64) * (BLOCK_M * BLOCK_N))
@@ -197,11 +194,11 @@ def matmul(
     `check_rings` and `check_group` do, and for 2^31 steps or more.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
-    rows, room = check_rings(block, num_stages, GROUPS, 2 * PIECE)
+    rows, room = check_rings(block, num_stages, GROUPS.value, 2 * PIECE, fewest=2)
     check_group(group_m, cover(n, block[1]))
     programs = multiprocessors() if programs is None else positive("programs", programs)
     if whole is not None and (type(whole) is not int or whole < 0):
-        raise ValueError(f"whole must be None, 0 or a positive int, got {whole!r}")
+        raise ValueError(f"whole must be None or an int from 0 on, got {whole!r}")
     tiles, steps = cover(m, block[0]) * cover(n, block[1]), cover(k, block[2])
     if tiles * steps >= LONGEST_NUMBER:
         raise ValueError(f"{tiles} tiles of {steps} steps each: that is 2^31 steps or more")
@@ -212,22 +209,21 @@ def matmul(
     whole = max(0, waves - 1) if whole is None else min(whole, waves)
     shared = tiles - whole * programs
     share, extra = divmod(shared * steps, programs)
-    cut = share % steps > 0 or extra > 0
+    cut = steps > 1 and (share % steps > 0 or extra > 0)
     c = out if storable(out) or storable(out.T) else aligned_like(out)
     slots = 2 * programs if cut else 1
     parts = scratch(slots * block[0], block[1], dtype=torch.float32, device=out.device)
     tiles_a, a_transposed = described(a, rows, block[2])
     tiles_b, b_transposed = described(b, block[2], block[1])
     tiles_c, c_transposed = described(c, rows, room // 2)
-    tile = Tile(rows, GROUPS, block[1], 0, block[2], num_stages)
+    tile = Tile(rows, GROUPS.value, block[1], 0, block[2], num_stages)
     order = Order(group_m, a_transposed, b_transposed, c_transposed)
     matrices = (tiles_a, tiles_b, tiles_c, of_rows(parts, rows, max(8, room // 4)))
-    sizes = (m, n, steps, whole, share, extra)
-    launch(gluon_shares_kernel, (programs,), *matrices, *sizes, tile, order, num_warps=4)
+    numbers = (m, n, steps, whole, share, extra, tile, order)
+    launch(gluon_shares_kernel, (programs,), *matrices, *numbers, num_warps=4)
     if cut:
-        overlap = can_overlap()
-        sizes = (m, n, steps, whole * programs, share, extra, *c.stride())
-        options = (*block[:2], group_m, SUMMED, overlap)
-        grid = (shared * (block[0] // SUMMED),)
-        launch(add_parts_kernel, grid, parts, c, *sizes, *options, launch_pdl=overlap)
+        grid, overlap = (shared * (block[0] // SUMMED),), can_overlap()
+        numbers = (m, n, steps, whole * programs, share, extra, *c.stride())
+        switches = (*block[:2], group_m, SUMMED, overlap)
+        launch(add_parts_kernel, grid, parts, c, *numbers, *switches, launch_pdl=overlap)
     return out if c is out else copied(out, c)
