@@ -105,7 +105,8 @@ def shares(blocks: int, block: tuple[int, int, int], groups: int, finding: str) 
     """Draw the tiles of one step along K: what each block and each group of warps has.
 
     `block` is (BLOCK_M, BLOCK_N, BLOCK_K) of one block. Of a cluster, `blocks` share B's tile, and
-    their rows for each group lie below each other. `finding` is the title. Raises ValueError for less than one block or group.
+    their rows for each group lie below each other. `finding` is the title. Raises ValueError for
+    less than one block or group.
     """
     if min(blocks, groups, *block) < 1:
         raise ValueError(f"got {blocks} blocks of {block} with {groups} groups of warps")
