@@ -213,7 +213,7 @@ def test_what_they_compile_to(codes):
         assert ("multicast::cluster" in code.ptx) == clusters
         # Else each block would arrive at a barrier of its own, and nobody wait for the other.
         assert ("mbarrier.arrive.shared::cluster" in code.ptx) == clusters
-        assert ("setmaxnreg" in code.ptx) == (name in (*GROUPED, "gluon_shapes"))
+        assert ("setmaxnreg" in code.ptx) == (name in (*GROUPED, "gluon_shapes", "gluon_shares"))
 
 
 @pytest.mark.skipif(select().on_gpu, reason="a GPU without tensor memory gets another kernel")

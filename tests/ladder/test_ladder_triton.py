@@ -37,7 +37,7 @@ RUNGS = [r for r in LADDER if r.language in (TRITON, GLUON)]
 MODULES = sorted({r.module for r in RUNGS})
 SMALL = {"triton_two_widths": (32, (32, 16), 16), "gluon_shapes": (64, (32, 16), 32)}
 SMALL |= {f"gluon_{name}": (64, 16, 32) for name in ("tile", "ring")}
-SMALL |= {f"gluon_{name}": (128, 16, 32) for name in ("specialised", "persistent", "cluster")}
+SMALL |= {f"gluon_{name}": (128, 16, 32) for name in ("specialised", "persistent", "cluster", "shares")}
 DTYPES = ("float16", "bfloat16", "float32")
 RAGGED = ["33x17x1", "1x40x50", "40x1x50", "37x53x70", "64x48x32", "65x66x16"]
 ON_GPU = select().on_gpu
@@ -296,6 +296,7 @@ def test_options_that_cannot_be_are_quoted(module, name, value, error, message):
     else:
         # In Gluon, a block says how many warps there are.
         fixed = ("num_stages",) if module.startswith("gluon_") else ("num_warps", "num_stages")
+        fixed = fixed if module != "gluon_tile" else ()
         assert name not in fixed or not takes(module, "block")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier
 
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.gluon import Tile, async_load, of_rows, start_copy, tile_of
@@ -140,6 +140,7 @@ def make_cluster_barriers(
     made = gl.allocate_shared_memory(gl.int64, [number, blocks], layout)
     for i in gl.static_range(number):
         mbarrier.init(made.index(i), count=count)
+    fence_async_shared()  # the copy engine sees that they are set up
     return made
 
 

@@ -239,6 +239,7 @@ def make_barriers(number: gl.constexpr, count: gl.constexpr):
     made = gl.allocate_shared_memory(gl.int64, [number, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(number):
         mbarrier.init(made.index(i), count=count)
+    fence_async_shared()  # the copy engine sees that they are set up
     return made
 
 
