@@ -33,7 +33,8 @@ SHAPES = ((37, 29, 41), (40, 24, 32), (1, 40, 24), (40, 1, 33), (17, 24, 1), (1,
 # Blocks of a few tiles for each shape, where the launcher takes any.
 BLOCKS = {"triton_two_widths": (16, (32, 16), 16), "gluon_shapes": (64, (32, 16), 32)}
 BLOCKS |= {f"gluon_{name}": (64, 16, 32) for name in ("tile", "ring")}
-BLOCKS |= {f"gluon_{name}": (128, 16, 32) for name in ("specialised", "persistent", "cluster", "shares")}
+ROLES = ("specialised", "persistent", "cluster", "shares")
+BLOCKS |= {f"gluon_{name}": (128, 16, 32) for name in ROLES}
 # The strides that autograd makes for the gradient of a sum: over columns, rows, all.
 OF_SUMS = ("one column for all", "one row for all", "one element for all")
 
