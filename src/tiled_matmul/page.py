@@ -23,6 +23,7 @@ NAMES = {
     "kit.launch": "covering_grid launch multiprocessors",
     "kit.plans": "paused",
     "kit.programs": "cover describe grouped launched made_describable",
+    "kit.tensor_memory": "load_sums",
     "kit.tile_view": "copy_tile_async tile",
     "kit.unroll": "unroll unrolled",
     "kit.unsigned": "unsigned",

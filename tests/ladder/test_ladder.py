@@ -334,10 +334,11 @@ def test_all_six_orders_give_the_same_bits():
 SCREEN = 115
 LONGER = {"cuda_async": 133, "cuda_best": 173, "cuda_split_k": 221}
 LONGER |= {
-    "gluon_specialised": 125,
-    "gluon_persistent": 138,
-    "gluon_cluster": 169,
-    "gluon_shapes": 224,
+    "gluon_specialised": 128,
+    "gluon_persistent": 139,
+    "gluon_cluster": 172,
+    "gluon_shapes": 227,
+    "gluon_shares": 229,
     "gluon_blackwell": 135,
 }
 

@@ -21,7 +21,7 @@ MAX_COLUMNS = 91  # what fits beside the margins of a page 1400 pixels wide
 UNSEEN = frozenset({"hide-output", "hide-cell", "remove-output", "remove-cell"})
 TEACHES = "lesson"
 """The tag of a cell whose code the text discusses, such as a formula; kernels need no tag."""
-COMPILERS = re.compile(r"(?:cuda|triton)\.jit|njit|jit|unsigned|vectorize")
+COMPILERS = re.compile(r"(?:cuda|triton|gluon)\.jit|njit|jit|unsigned|vectorize")
 MARKER = re.compile(r"\s*# *NBVAL_\w+\s*")
 HIGHLIGHTED = re.compile(r'class="highlight"')
 NOT_PROSE = re.compile(

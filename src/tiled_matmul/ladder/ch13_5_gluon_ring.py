@@ -49,8 +49,9 @@ def fetch(step, steps, a, b, top, left, a_tiles, b_tiles, full):
     BYTES: gl.constexpr = 2 * (a.block_shape[0] + b.block_shape[1]) * BLOCK_K
     slot, there = step % STAGES, step < steps
     mbarrier.expect(full.index(slot), BYTES, pred=there)
-    async_load(a, [top, step * BLOCK_K], full.index(slot), a_tiles.index(slot), pred=there)
-    async_load(b, [step * BLOCK_K, left], full.index(slot), b_tiles.index(slot), pred=there)
+    k = step * BLOCK_K
+    async_load(a, [top, k], full.index(slot), a_tiles.index(slot), pred=there)
+    async_load(b, [k, left], full.index(slot), b_tiles.index(slot), pred=there)
 
 
 @gluon.jit(do_not_specialize=["M", "N", "K"])

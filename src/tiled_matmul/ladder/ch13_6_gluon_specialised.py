@@ -80,8 +80,11 @@ def multiply(group: gl.constexpr, c, c_pieces, work):
 
 
 @gluon.jit(do_not_specialize=["M", "N", "K"])
-def gluon_specialised_kernel(a, b, c, M, N, K, STAGES: gl.constexpr, GROUP_M: gl.constexpr):
-    a_tiles = gl.allocate_shared_memory(a.dtype, [STAGES * GROUPS] + a.block_shape, a.layout)
+def gluon_specialised_kernel(
+    a, b, c, M, N, K, STAGES: gl.constexpr, GROUP_M: gl.constexpr
+):  # fmt: skip
+    PARTS: gl.constexpr = STAGES * GROUPS  # of A: each group has its own
+    a_tiles = gl.allocate_shared_memory(a.dtype, [PARTS] + a.block_shape, a.layout)
     b_tiles = gl.allocate_shared_memory(b.dtype, [STAGES] + b.block_shape, b.layout)
     c_pieces = gl.allocate_shared_memory(c.dtype, [GROUPS] + c.block_shape, c.layout)
     full = make_barriers(STAGES, count=1)

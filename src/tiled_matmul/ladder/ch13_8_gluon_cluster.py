@@ -68,8 +68,8 @@ def copy(a, b, work, GROUP_M: gl.constexpr):
         top, left = place_of(tile, M, N, HEIGHT, WIDTH, GROUP_M)
         for k in range(0, K, BLOCK_K):
             slot, lap = step % STAGES, step // STAGES
-            mbarrier.wait(empty.index(slot), lap % 2 ^ 1)  # this block's roles
-            mbarrier.wait(shared.index(slot), lap % 2 ^ 1)  # all roles; only the first block waits
+            mbarrier.wait(empty.index(slot), lap % 2 ^ 1)  # this block's groups
+            mbarrier.wait(shared.index(slot), lap % 2 ^ 1)  # of both blocks
             mbarrier.expect(full.index(slot), BYTES)
             for group in gl.static_range(GROUPS):
                 to = a_tiles.index(slot * GROUPS + group)
@@ -79,7 +79,9 @@ def copy(a, b, work, GROUP_M: gl.constexpr):
 
 
 @gluon.jit
-def multiply(group: gl.constexpr, c, c_pieces, work, SUMS: gl.constexpr, GROUP_M: gl.constexpr):
+def multiply(
+    group: gl.constexpr, c, c_pieces, work, SUMS: gl.constexpr, GROUP_M: gl.constexpr
+):  # fmt: skip
     M, N, K, a_tiles, b_tiles, full, empty, shared = work
     STAGES: gl.constexpr = b_tiles.shape[0]
     ROWS: gl.constexpr = a_tiles.shape[1]
@@ -112,7 +114,8 @@ def gluon_cluster_kernel(
     a, b, c, M, N, K, STAGES: gl.constexpr, GROUP_M: gl.constexpr,
     CLUSTER: gl.constexpr, SUMS: gl.constexpr,
 ):  # fmt: skip
-    a_tiles = gl.allocate_shared_memory(a.dtype, [STAGES * GROUPS] + a.block_shape, a.layout)
+    PARTS: gl.constexpr = STAGES * GROUPS  # of A: each group has its own
+    a_tiles = gl.allocate_shared_memory(a.dtype, [PARTS] + a.block_shape, a.layout)
     b_tiles = gl.allocate_shared_memory(b.dtype, [STAGES] + b.block_shape, b.layout)
     c_pieces = gl.allocate_shared_memory(c.dtype, [GROUPS] + c.block_shape, c.layout)
     full = make_cluster_barriers(STAGES, 1, CLUSTER.blocks, CLUSTER.own)

@@ -64,7 +64,8 @@ def copy(work, TILE: gl.constexpr, ORDER: gl.constexpr):
     SHARED: gl.constexpr = TILE.blocks > 1
     GROUPS: gl.constexpr = TILE.groups
     step = 0
-    for tile in range(gl.program_id(0), tiles(M, N, TILE.all_rows, TILE.width), gl.num_programs(0)):
+    number = tiles(M, N, TILE.all_rows, TILE.width)
+    for tile in range(gl.program_id(0), number, gl.num_programs(0)):
         top, left = place_of(tile, M, N, TILE.all_rows, TILE.width, ORDER.group_m)
         for k in range(0, K, TILE.k):
             slot, lap = step % TILE.stages, step // TILE.stages
@@ -101,7 +102,8 @@ def multiply(group: gl.constexpr, work, TILE: gl.constexpr, ORDER: gl.constexpr)
     WIDE: gl.constexpr = TILE.wide_sums
     NARROW: gl.constexpr = TILE.narrow_sums
     step = 0
-    for tile in range(gl.program_id(0), tiles(M, N, TILE.all_rows, TILE.width), gl.num_programs(0)):
+    number = tiles(M, N, TILE.all_rows, TILE.width)
+    for tile in range(gl.program_id(0), number, gl.num_programs(0)):
         top, left = place_of(tile, M, N, TILE.all_rows, TILE.width, ORDER.group_m)
         acc = zeros_for(TILE.stack, TILE.wide, WIDE)
         narrow = acc
@@ -139,7 +141,8 @@ def gluon_shapes_kernel(
 ):  # fmt: skip
     STAGES: gl.constexpr = TILE.stages
     GROUPS: gl.constexpr = TILE.groups
-    a_tiles = gl.allocate_shared_memory(a.dtype, [STAGES * GROUPS] + a.block_shape, a.layout)
+    PARTS: gl.constexpr = STAGES * GROUPS  # of A: each group has its own
+    a_tiles = gl.allocate_shared_memory(a.dtype, [PARTS] + a.block_shape, a.layout)
     b_tiles = gl.allocate_shared_memory(b.dtype, [STAGES] + b.block_shape, b.layout)
     narrow_tiles = b_tiles
     if TILE.narrow:
