@@ -62,7 +62,7 @@ DTYPES = ("float16", "bfloat16", "float32")
 
 @gluon.jit
 def segment(turn, run):
-    """Return a tile, this program's first step along K of it, and the step behind its last."""
+    """Return a tile, this program's first step of it, and the step behind its last."""
     steps, whole, first, behind, turns = run
     if turn < whole:
         tile, begin, end = turn * gl.num_programs(0) + gl.program_id(0), 0, steps
