@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ class Table:
     def _repr_html_(self) -> str:
         def line(cells: Sequence[str], tag: str) -> str:
             return "".join(
-                f'<{tag} style="{_style(cell, numeric, tag)}">{html.escape(cell)}</{tag}>'
+                f'<{tag} style="{_style(cell, numeric, tag)}">{_marked(cell)}</{tag}>'
                 for cell, numeric in zip(cells, self.numeric, strict=True)
             )
 
@@ -54,6 +55,11 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = Non
 def plural(count: int, noun: str) -> str:
     """Return a count with its noun: "1 sector", "2 sectors", "1,024 sectors"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _marked(cell: str) -> str:
+    """Return a cell as HTML; what stands between backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(cell))
 
 
 def _style(cell: str, numeric: bool, tag: str) -> str:
