@@ -1,3 +1,6 @@
+"""table: what stands in a notebook."""
+
+from tiled_matmul.microscope.table import table
 
 
 def test_what_stands_between_backticks_is_code():
