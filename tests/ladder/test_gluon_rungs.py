@@ -209,6 +209,9 @@ def test_what_they_compile_to(codes):
     for name, code in codes.items():
         assert code.spilled_bytes == 0, name
         assert "wgmma.mma_async" in code.ptx and "cp.async.bulk.tensor.2d.shared" in code.ptx
+        # Triton sets no fence between a barrier's init and the first copy that counts there.
+        first_copy = code.ptx.index("cp.async.bulk.tensor.2d.shared")
+        assert "fence.proxy.async" in code.ptx[code.ptx.index("mbarrier.init") : first_copy], name
         clusters = name in ("gluon_cluster", "gluon_shapes") and NEW
         assert ("multicast::cluster" in code.ptx) == clusters
         # Else each block would arrive at a barrier of its own, and nobody wait for the other.
