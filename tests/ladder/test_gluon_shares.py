@@ -8,6 +8,7 @@ from tiled_matmul.kit import withheld
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.gluon import hopper
 from tiled_matmul.kit.programs import launched
+from tiled_matmul.kit.shares import program_of
 from tiled_matmul.ladder import gluon_shares
 from tiled_matmul.microscope.compiled.triton import tile_codes
 from tiled_matmul.microscope.gluon import trace_gluon
@@ -117,7 +118,7 @@ def test_the_second_kernel_knows_in_whose_run_a_step_is():
         for programs in range(1, 45):
             share, extra = divmod(steps, programs)
             owners = [p for p in range(programs) for _ in range(share + (p < extra))]
-            found = [gluon_shares.program_of.fn(s, share, extra) for s in range(steps)]
+            found = [program_of.fn(s, share, extra) for s in range(steps)]
             assert found == owners
 
 

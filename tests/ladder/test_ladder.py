@@ -338,7 +338,7 @@ LONGER |= {
     "gluon_persistent": 139,
     "gluon_cluster": 172,
     "gluon_shapes": 227,
-    "gluon_shares": 229,
+    "gluon_shares": 196,
     "gluon_blackwell": 135,
 }
 

@@ -11,8 +11,6 @@ Source: Osama et al. 2023, "Stream-K"; NVIDIA, CUTLASS, "stream-K decomposition"
 """
 
 import torch
-import triton
-import triton.language as tl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
@@ -46,9 +44,9 @@ from tiled_matmul.kit.programs import (
     can_overlap,
     check_group,
     cover,
-    grouped,
     launch,
 )
+from tiled_matmul.kit.shares import SUMMED, add_parts_kernel
 from tiled_matmul.ladder import triton_descriptors
 
 BLOCK = (128, 256, 64)
@@ -56,7 +54,6 @@ GROUPS = gl.constexpr(2)
 PIECE = 64  # columns of C that a group stores at a time, at most; of parts, half as many
 STAGES = 4
 GROUP_M = 8
-SUMMED = 16  # rows of a tile that a program of the second kernel adds up
 DTYPES = ("float16", "bfloat16", "float32")
 
 
@@ -145,36 +142,6 @@ def gluon_shares_kernel(
         [4, 1],
         [240, 24],
     )
-
-
-@triton.jit
-def program_of(step, share, extra):
-    """Return the program in whose run a step is: the first `extra` runs have a step more."""
-    return max(step // (share + 1), (step - extra) // max(share, 1))
-
-
-@triton.jit(do_not_specialize=["M", "N", "steps", "before", "share", "extra"])
-def add_parts_kernel(
-    parts, c, M, N, steps, before, share, extra, c_row, c_col,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr, SUMMED: tl.constexpr,
-    OVERLAP: tl.constexpr,
-):  # fmt: skip
-    nth, strip = tl.program_id(0) // (BLOCK_M // SUMMED), tl.program_id(0) % (BLOCK_M // SUMMED)
-    first = program_of(nth * steps, share, extra)
-    last = program_of(nth * steps + steps - 1, share, extra)
-    if OVERLAP:
-        tl.extra.cuda.gdc_wait()  # until the first kernel has stored all parts
-    if first < last:
-        rows, columns = strip * SUMMED + tl.arange(0, SUMMED)[:, None], tl.arange(0, BLOCK_N)
-        at = parts + (rows * BLOCK_N + columns[None, :])
-        total = tl.load(at + (2 * first + 1).to(tl.int64) * (BLOCK_M * BLOCK_N))
-        for program in range(first + 1, last + 1):
-            total += tl.load(at + tl.cast(2 * program, tl.int64) * (BLOCK_M * BLOCK_N))
-        tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-        tile_m, tile_n = grouped(before + nth, tiles_m, tiles_n, GROUP_M)
-        m, n = tile_m * BLOCK_M + rows, (tile_n * BLOCK_N + columns)[None, :]
-        c_at = c + (m.to(tl.int64) * c_row + n.to(tl.int64) * c_col)
-        tl.store(c_at, total.to(c.dtype.element_ty), mask=(m < M) & (n < N))
 
 
 @remembered
