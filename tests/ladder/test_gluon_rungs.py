@@ -6,10 +6,11 @@ import re
 import pytest
 import torch
 import triton
+from gluon_operands import PLACE, here, operands
 
 from tiled_matmul.check import assert_matmul, run_checked
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.gluon import hopper, multicasts
+from tiled_matmul.kit.gluon import multicasts
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.kit.withheld import withheld
 from tiled_matmul.ladder import (
@@ -23,26 +24,13 @@ from tiled_matmul.ladder import (
 )
 from tiled_matmul.languages import GLUON
 from tiled_matmul.microscope.compiled.triton import tile_codes
-from tiled_matmul.problem import Problem
 
-PLACE = "cuda" if select().on_gpu else "cpu"
 RUNGS = [r.name for r in (*LADDER, *COMPILED) if r.language is GLUON]
 STEPWISE = RUNGS[:5]  # chapter 13's
 HOPPERS = [name for name in RUNGS if name != "gluon_blackwell"]
 NEW = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 8)
 GROUPED = ["gluon_specialised", "gluon_persistent", "gluon_cluster"]
 SHAPES = [(1, 1, 1), (128, 256, 64), (129, 257, 65), (300, 40, 700), (40, 520, 8), (500, 7, 333)]
-
-
-def operands(shape, dtype="float16", layout="nn", seed=0):
-    a, b = Problem(*shape, dtype).inputs(seed, device=PLACE)
-    pairs = zip((a, b), layout, strict=True)
-    return [x if side == "n" else x.T.contiguous().T for x, side in pairs]
-
-
-def here():
-    """Do kernels in Gluon run here, or others in their place?"""
-    return hopper(torch.empty(1, dtype=torch.float16))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

@@ -2,33 +2,20 @@
 
 import pytest
 import torch
+from gluon_operands import PLACE, here, operands
 
 from tiled_matmul.check import assert_matmul, run_checked
 from tiled_matmul.kit import withheld
 from tiled_matmul.kit.backend import select
-from tiled_matmul.kit.gluon import hopper
 from tiled_matmul.kit.programs import launched
 from tiled_matmul.kit.shares import program_of
 from tiled_matmul.ladder import gluon_shares
 from tiled_matmul.microscope.compiled.triton import tile_codes
 from tiled_matmul.microscope.gluon import trace_gluon
-from tiled_matmul.problem import Problem
 
-PLACE = "cuda" if select().on_gpu else "cpu"
 SHAPES = [(1, 1, 1), (128, 256, 64), (129, 257, 65), (300, 40, 700), (40, 520, 8), (500, 7, 333)]
 BLOCKS = [{}, {"block": (128, 128, 64), "num_stages": 6}]
 KERNELS = ["gluon_shares_kernel", "add_parts_kernel"]
-
-
-def operands(shape, dtype="float16", layout="nn", seed=0):
-    a, b = Problem(*shape, dtype).inputs(seed, device=PLACE)
-    pairs = zip((a, b), layout, strict=True)
-    return [x if side == "n" else x.T.contiguous().T for x, side in pairs]
-
-
-def here():
-    """Does the kernel in Gluon run here, or another in its place?"""
-    return hopper(torch.empty(1, dtype=torch.float16))
 
 
 def names(pair, **options):

@@ -1,6 +1,6 @@
 """Shared code of kernels in Gluon: their tiles, descriptors, and the functions around a product.
 
-`can_run` says where such a kernel runs: on GPUs with `wgmma`, for 16-bit floats.
+`hopper` says where such a kernel runs: on GPUs with `wgmma`, for 16-bit floats.
 """
 
 from __future__ import annotations
@@ -128,13 +128,6 @@ def tile_of(block: Any, num_stages: Any) -> Tile:
     tile = Tile(rows, high // rows, *widths, k, num_stages)
     tile.check()
     return tile
-
-
-def can_run(tensor: Any) -> bool:
-    """Return whether a kernel in Gluon can multiply such a tensor here, or is only compiled."""
-    gpu = select().gpu
-    hopper = withholding() if gpu is None else gpu.capability == HOPPER
-    return hopper and tensor.element_size() == 2
 
 
 def described(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:

@@ -66,8 +66,8 @@ def matmul_with(module: Any, variant: Any) -> Any:
 
 
 def _rewritten(kernel: Any, text: str, nth: int | None, change: Any) -> Any:
-    lines = _source(function_of(kernel))
-    name = function_of(kernel).__name__
+    function = function_of(kernel)
+    name, lines = function.__name__, _source(function)
     matches = [number for number, line in enumerate(lines) if text and text in line]
     if not matches:
         raise ValueError(f"{name} has no line with {text!r}")

@@ -8,6 +8,7 @@ the clocks, which do not depend on when it happened.
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from tiled_matmul.microscope.gluon.roles import Role, Roles
 from tiled_matmul.microscope.gluon.shared import Barrier, Memory, View
 from tiled_matmul.microscope.gluon.values import Tile
 
-HELPERS = Path(__file__).parents[2] / "kit"  # what is called there is reported where it is called
+# What is called in the kit is reported where it is called.
+HELPERS = str(Path(__file__).parents[2] / "kit") + os.sep
 WORKERS = "worker"
 FIRST = "first"
 
@@ -100,16 +102,15 @@ class Cluster(Engines):
         while frame is not None:
             if frame.f_code in self.record.codes:
                 at = at or frame
-                if Path(frame.f_code.co_filename).parent != HELPERS:
+                if not frame.f_code.co_filename.startswith(HELPERS):
                     at = frame
                     break
             frame = frame.f_back
         if at is None:
             return 0, ""
-        line, code = at.f_lineno, at.f_code
-        text = linecache.getline(code.co_filename, line).strip()
-        self.record.texts[line, code.co_name] = text
-        return line, code.co_name
+        place = at.f_lineno, at.f_code.co_name
+        self.record.files[place] = at.f_code.co_filename
+        return place
 
     # Memory.
 
@@ -352,11 +353,12 @@ class Cluster(Engines):
         function: str = "",
     ) -> None:
         role, function = role or self.role, function or self.place()[1]
+        file = self.record.files.get((line, function), "")
         self.record.find(
             kind=kind,
             line=line,
             function=function,
-            text=self.record.texts.get((line, function), ""),
+            text=linecache.getline(file, line).strip(),
             other=other,
             program=self.program,
             block=role.block,

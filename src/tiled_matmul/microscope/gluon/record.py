@@ -55,12 +55,12 @@ class Record:
     """The record that the clusters of a launch write to.
 
     `file` is that of the kernel, and `codes` are the kernel's and its helpers' code objects;
-    `texts` has the lines of (line, function) that did something.
+    `files` says where each (line, function) stands that did something.
     """
 
     file: str = ""
     codes: set[Any] = field(default_factory=set)
-    texts: dict[tuple[int, str], str] = field(default_factory=dict)
+    files: dict[tuple[int, str], str] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     found: dict[tuple, GluonFinding] = field(default_factory=dict)
     copies: dict[str, Traffic] = field(default_factory=dict)
