@@ -76,14 +76,16 @@ def test_the_grain_that_the_rule_sees():
     assert grain(torch.empty(64, 108, dtype=torch.float16)) == 4
 
 
-def test_the_listed_shapes_get_what_the_model_picks_or_a_ring():
+def test_the_listed_shapes_get_rings_and_elsewhere_what_the_model_picks():
     own = [r for r in results.reference() if r.rung == "triton_best" and r.dtype != "float32"]
     shapes = {(r.m, r.n, r.k) for r in own}
     assert len(shapes) > 10
     for m, n, k in shapes:
         grains = tuple(math.gcd(GRAIN, length) for length in (k, n, n))
-        choice = rule.chosen(Product(m, n, k, 132, grains))
-        assert choice == rule.pick(m, n, k, 132) or choice.module == "gluon_shapes"
+        product = Product(m, n, k, 132, grains)
+        assert rule.chosen(product).module == "gluon_shapes"
+        assert rule.chosen(product, (10, 0)) == rule.plain(product, (10, 0))
+        assert rule.plain(product).module != "gluon_shapes"
     assert rule.chosen(Product(4096, 4096, 4096, 132)).options["block"] == (128, 256, 64)
 
 
@@ -104,15 +106,39 @@ def test_blocks_share_copies_where_rows_begin_between_sectors(monkeypatch):
     rule.chosen.cache_clear()
 
 
+def of(block):
+    [found] = [ring for ring in RINGS if ring.block == block]
+    return found
+
+
 def test_rows_of_either_matrix_hide_behind_the_products_and_both_do_not():
-    [wide] = [r for r in RINGS if (r.rows, r.widths, r.blocks) == (128, (256, 0), 1)]
+    wide = of((128, 256, 64))
     none, a, b, both = (
         wide.microseconds(Product(4096, 4096, 4096, 132, apart=each))
         for each in ((False, False), (True, False), (False, True), (True, True))
     )
-    assert none < a < b < 1.06 * none and both > 1.15 * none
-    [pair] = [r for r in RINGS if (r.rows, r.widths, r.blocks) == (128, (256, 0), 2)]
-    assert pair.microseconds(Product(4096, 4096, 4096, 132, apart=(True, True))) < 1.08 * none
+    assert none < a < b < 1.21 * none and both > 1.25 * none
+    apart = Product(4096, 4096, 4096, 132, apart=(True, True))
+    assert wide.microseconds(apart, 2) < 0.95 * both
+
+
+def test_a_c_of_few_tiles_with_a_long_k_is_cut():
+    product = Product(768, 768, 50000, 132)
+    whole, cut = (of((128, 256, 64)).microseconds(product, 1, splits) for splits in (1, 7))
+    assert cut < whole / 3
+    options = rule.chosen(product).options
+    assert options["splits"] > 1 and not of((64, 16, 128)).splits(Product(64, 64, 128, 132), 1) > {1}
+
+
+def test_fours_run_all_at_once():
+    """On an H200 there is room for 30 clusters of 4 blocks: a 31st would wait for all of them."""
+    for sizes in ((4096, 4096, 4096), (1304, 1232, 3328), (560, 12656, 9960)):
+        for choice, _ in dispatch_rings.rings(Product(*sizes, 132)):
+            rows, columns, _ = choice.options["block"]
+            width = sum(columns) if isinstance(columns, tuple) else columns
+            m, n = sizes[:2] if not choice.options.get("down") else sizes[1::-1]
+            tiles = -(-m // (4 * rows)) * -(-n // width) * choice.options.get("splits", 1)
+            assert choice.options["blocks"] < 4 or tiles <= 30
 
 
 def test_where_rows_of_a_matrix_begin():

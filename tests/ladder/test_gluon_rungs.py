@@ -99,9 +99,34 @@ def test_tiles_of_every_kind(block, blocks, layout, down):
     assert_matmul(run_checked(gluon_shapes.matmul, a, b, **options), a, b)
 
 
+THIN = [(64, (64, 32), 64), (64, 16, 128), (192, (64, 16), 64), (128, 128, 64)]
+
+
+@pytest.mark.parametrize("shape", [(424, 90, 1000), (70, 16, 72), (65, 131, 8)], ids=str)
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("splits", [2, 3, 16])
+@pytest.mark.parametrize("block", THIN, ids=str)
+def test_parts_of_k(block, splits, down, shape):
+    a, b = operands(shape)
+    options = {"block": block, "blocks": 1, "down": down, "num_stages": 3, "splits": splits}
+    assert_matmul(run_checked(gluon_shapes.matmul, a, b, **options), a, b)
+
+
+@pytest.mark.parametrize("layout", ["nn", "tt"])
+def test_parts_of_k_in_clusters_into_views(layout):
+    a, b = operands((424, 90, 1000), "bfloat16", layout)
+    out = torch.empty((430, 99), dtype=a.dtype, device=PLACE)[3:427, 7:97]
+    gluon_shapes.matmul(a, b, out, blocks=2, splits=3)
+    assert_matmul(out, a, b)
+    once = out.clone()
+    gluon_shapes.matmul(a, b, out, blocks=2, splits=3)
+    assert out.equal(once)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"splits": 0}, "splits must be at least 1, got 0"),
         ({"blocks": 3}, "blocks must be one of 1, 2, 4, 8, 16, got 3"),
         ({"block": (100, 128, 64)}, "1 to 3 times 64 or 128 rows, got 100"),
         ({"block": (128, (128, 48), 64)}, "narrow must be one of 0, 16, 32, 64, 128, 256, got 48"),
@@ -123,7 +148,7 @@ def test_without_multicast_blocks_are_alone(monkeypatch):
     made = []
     monkeypatch.setattr(gluon_shapes, "launch", lambda *x, **options: made.append(options))
     gluon_shapes.matmul(*operands((64, 64, 64)), blocks=4)
-    assert made == [{"num_warps": 4, "num_ctas": 1}]
+    assert [options["num_ctas"] for options in made] == [1]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tiled_matmul.check import run_checked
+from tiled_matmul.dispatch import rule
 from tiled_matmul.dispatch.choice import RUNGS, Choice
 from tiled_matmul.kit import arguments
 from tiled_matmul.kit.backend import select
@@ -18,21 +19,25 @@ PLACE = "cuda" if select().on_gpu else "cpu"
 PARTS = ("_check_tensors", "_sizes", "_check_out", "_check_own_elements", "_check_apart")
 # M×N×K, how a, b and out lie ("n" by rows, "t" by columns), and the rung that is chosen.
 LARGE = [
-    ((1024, 1024, 1024), "nnn", "triton_descriptors"),
+    ((1024, 1024, 1024), "nnn", "gluon_shapes"),
     ((2210, 3810, 57), "nnn", "triton_descriptors"),
-    ((4096, 4096, 64), "tnt", "triton_persistent"),
-    ((512, 512, 4096), "ntn", "triton_split_k"),
-    ((3967, 544, 16), "nnn", "triton_two_widths"),
-    ((2296, 944, 16), "nnt", "triton_two_widths"),
-    ((1424, 2832, 24), "nnn", "gluon_shapes"),
+    ((512, 512, 4096), "ntn", "gluon_shapes"),
     ((1632, 3576, 24), "ttt", "gluon_shapes"),
     ((3000, 3000, 3000), "nnn", "gluon_shapes"),
+]
+# What is chosen where no rings run.
+PLAIN = [
+    ((1024, 1024, 1024), "nnn", "triton_descriptors"),
+    ((4096, 4096, 64), "tnt", "triton_persistent"),
+    ((512, 512, 16384), "ntn", "triton_split_k"),
+    ((3967, 544, 16), "nnn", "triton_two_widths"),
+    ((2296, 944, 16), "nnt", "triton_two_widths"),
 ]
 SMALL = [
     ((33, 17, 21), "nnn", "triton_uneven"),
     ((16, 2358, 18), "nnn", "triton_uneven"),
     ((8, 300, 32), "ttn", "triton_uneven"),
-    ((40, 24, 16), "nnt", "triton_uneven"),
+    ((40, 24, 16), "nnt", "gluon_shapes"),
 ]
 
 
@@ -65,6 +70,20 @@ def counted(monkeypatch):
 def hopper():
     gpu = select().gpu
     return gpu is None or gpu.capability == (9, 0)
+
+
+@pytest.fixture
+def without_rings(monkeypatch):
+    monkeypatch.setattr(rule, "RINGED", None)
+    rule.chosen.cache_clear()
+    yield
+    rule.chosen.cache_clear()
+
+
+@pytest.mark.skipif(not hopper(), reason="the rule of compute capability 9.0")
+@pytest.mark.parametrize(("shape", "lie", "module"), PLAIN)
+def test_so_they_are_where_no_rings_run(counted, without_rings, shape, lie, module):
+    test_operands_are_checked_once_on_the_way_to_each_rung(counted, shape, lie, module)
 
 
 @pytest.mark.skipif(not hopper(), reason="the rule of compute capability 9.0")

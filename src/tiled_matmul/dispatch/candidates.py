@@ -1,4 +1,4 @@
-"""The candidates of `triton_best`: rungs with tiles, stages and groups for a shape.
+"""The candidates of `pick`: rungs with tiles, stages and groups for a shape.
 
 Stages and groups, which no model predicts, come from a search on one H200.
 """
@@ -21,8 +21,6 @@ TWO_WIDTHS = (
     (64, (128, 32), 6),
     (128, (128, 32), 5),
 )
-# (rows, widths, stages) for `gluon_shapes`
-GLUON = ((192, (128, 64), 4), (256, (128, 64), 3))
 
 
 def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]:
@@ -36,11 +34,6 @@ def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]
     for rows, widths, stages in TWO_WIDTHS:
         chosen = options((rows, widths, 64), 4, stages, 16)
         yield from (Choice("triton_two_widths", chosen | {"down": d}) for d in (False, True))
-    for rows, widths, stages in GLUON:
-        chosen = {"block": (rows, widths, 64), "num_stages": stages, "group_m": 8, "blocks": 1}
-        yield Choice("gluon_shapes", chosen)
-        if rows != sum(widths):
-            yield Choice("gluon_shapes", chosen | {"down": True})
     for block in SPLIT:
         tiles = cdiv(m, block[0]) * cdiv(n, block[1])
         for splits in range(2, min(MOST_SPLITS, multiprocessors // tiles) + 1):

@@ -26,9 +26,8 @@ START, SEAM, SECOND, PARTS_A_CLOCK = 3500, 500, 3500, 1700
 # the L2, and that a copy moves; microseconds of a copy's and of split-K's second kernel; the
 # model's clocks in a microsecond.
 BYTES_A_US, L2_A_US, COPIED_A_US = 3.5e6, 6.4e6, 1.76e6
-COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 2.6, 1130
-STAY = ("triton_persistent", "gluon_shapes")  # rungs whose programs take tile after tile
-COPY_C = ("triton_persistent", "gluon_shapes")  # rungs that store C by descriptors
+COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 1.8, 1130
+STAY = "triton_persistent"  # the rung whose programs take tile after tile, and store by descriptors
 POINTERS, SPLIT = "triton_uneven", ("triton_uneven", "triton_split_k")
 
 
@@ -85,7 +84,7 @@ def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> floa
     splits = choice.options.get("splits", 1)
     waves = cdiv(cdiv(m, rows) * cdiv(n, sum(widths)) * splits, multiprocessors)
     loop = cdiv(cdiv(k, depth), splits) * step_clocks(rows, widths, depth).longer
-    if choice.module in STAY:
+    if choice.module == STAY:
         return START + waves * (loop + SEAM)
     parts = 2 * 4 * splits * m * n / PARTS_A_CLOCK + SECOND if splits > 1 else 0
     return waves * (START + loop) + parts
@@ -95,9 +94,13 @@ def modelled(choice: Choice, clocks: float, product: Product) -> float:
     """Return the microseconds of a choice that the model gives so many clocks."""
     m, n, k = product.m, product.n, product.k
     took = max(clocks / CLOCKS_A_US, 2 * (m * k + k * n + m * n) / BYTES_A_US) + product.copies
-    if choice.module in COPY_C and product.grains[2] < GRAIN:
-        took += COPY_US + 4 * m * n / COPIED_A_US
-    return took
+    return took + copied_c(product) if choice.module == STAY else took
+
+
+def copied_c(product: Product) -> float:
+    """Return the microseconds in which C is copied to rows that no descriptor fits."""
+    even = product.grains[2] == GRAIN
+    return 0.0 if even else COPY_US + 4 * product.m * product.n / COPIED_A_US
 
 
 @dataclass(frozen=True)
@@ -164,12 +167,12 @@ class Costs:
 # What `pick` takes for a C of few rows.
 THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 3.97, 0.56, 0.48, 3)
 TILES = (
-    Costs("triton_uneven", (64, 64, 32), 4, 1, 2.71, 0.24, 0.2, 4, 1.35, 1.8, 1.7, 2.16),
-    Costs("triton_uneven", (32, 32, 128), 4, 4, 2.73, 0.45, 0.35, 3, 1.37, 1.96, 2.9, 63.93),
-    Costs("triton_uneven", (64, 16, 128), 4, 4, 2.59, 0.35, 0.3, 2, 2.65, 2.93, 8.57, 12.45),
-    Costs("triton_uneven", (64, 64, 64), 4, 4, 2.94, 0.3, 0.26, 2, 2.08, 2.62, 2.55, 11.7),
-    Costs("triton_uneven", (64, 128, 64), 4, 4, 2.94, 0.36, 0.37, 2, 2.81, 11.47, 15.48, 20.61),
-    Costs("triton_uneven", (128, 128, 32), 8, 4, 4.34, 0.22, 0.31, 2, 1.81, 2.8, 2.7, 3.14),
+    Costs("triton_uneven", (64, 64, 32), 4, 1, 1.95, 0.24, 0.2, 4, 1.35, 1.8, 1.7, 2.16),
+    Costs("triton_uneven", (32, 32, 128), 4, 4, 1.97, 0.45, 0.35, 3, 1.37, 1.96, 2.9, 63.93),
+    Costs("triton_uneven", (64, 16, 128), 4, 4, 1.83, 0.35, 0.3, 2, 2.65, 2.93, 8.57, 12.45),
+    Costs("triton_uneven", (64, 64, 64), 4, 4, 2.18, 0.3, 0.26, 2, 2.08, 2.62, 2.55, 11.7),
+    Costs("triton_uneven", (64, 128, 64), 4, 4, 2.18, 0.36, 0.37, 2, 2.81, 11.47, 15.48, 20.61),
+    Costs("triton_uneven", (128, 128, 32), 8, 4, 3.58, 0.22, 0.31, 2, 1.81, 2.8, 2.7, 3.14),
     Costs("triton_descriptors", (64, 16, 128), 4, 4, 4.3, 0.27, 0.31, 5),
     Costs("triton_descriptors", (64, 64, 128), 4, 4, 4.13, 0.4, 0.45, 2),
     Costs("triton_descriptors", (128, 64, 64), 4, 4, 4.9, 0.27, 0.32, 4),

@@ -15,7 +15,7 @@ from tiled_matmul.kit.layouts import GRAIN
 
 GROUP_M = 16
 SHORT = Tiling((64, 256, 64), 4, 2, GROUP_M, resident=2, flatten=True, pieces=2, described=True)
-ELSEWHERE = ("gluon_shapes", "triton_two_widths")  # rungs whose tiles are cut otherwise
+ELSEWHERE = ("triton_two_widths",)  # rungs whose tiles are cut otherwise
 
 
 def tiling_for(a: Any, b: Any, out: Any, residual: Any = None) -> Tiling:
@@ -28,12 +28,12 @@ def tiling_for(a: Any, b: Any, out: Any, residual: Any = None) -> Tiling:
 
 @cache
 def tiling(product: Product, capability: tuple[int, int], bytes_each: int) -> Tiling:
-    """Return the Tiling of what `triton_best` takes, or else of the best that this kernel can be.
+    """Return the Tiling of what `triton_best` takes where there are no rings, or else of the best that this kernel can be.
 
     A large C with one block of K is bound by its stores: two small programs take turns at them.
     """
     m, n, k, many = product.m, product.n, product.k, product.multiprocessors
-    choice = rule.chosen(product, capability, bytes_each)
+    choice = rule.plain(product, capability, bytes_each)
     if choice.module in ELSEWHERE:
         own = [each for each in candidates(m, n, k, many) if each.module not in ELSEWHERE]
         choice = min(own, key=lambda each: clocks(each, m, n, k, many))

@@ -1,13 +1,15 @@
 """The rule of `triton_best`: the candidate that promises to take the least time.
 
-`pick` asks chapter 12's model of a step, and how many waves a C makes of each candidate's tiles,
-for the clocks of the busiest multiprocessor, and takes the candidate with the fewest. So a C of few
-tiles with a long K is cut along K, one that just misses a wave gets tiles of two widths, and all
-large ones go to persistent programs. What a model cannot know, stages and groups, was found by a
-search on one H200. A C of few columns is made as its transpose, of few rows. Then `chosen` looks
-whether a ring of `gluon_shapes` is faster, or a small tile, or one whose rows are read by pointers
-where no descriptor fits them: their costs were measured. On GPUs without hardware that copies
-tiles, smaller tiles go by pointers. What a clock found, `decide` prefers.
+On a Hopper GPU `chosen` compares the rings of `gluon_shapes`, alone, in clusters, and with K in
+parts, with tiles whose rows are read by pointers: small ones for small products, and others for
+rows that no descriptor fits. Their costs were measured. Elsewhere, and for layers, `plain` compares
+those tiles with what `pick` takes. It asks chapter 12's model of a step, and how many waves a C
+makes of each candidate's tiles, for the clocks of the busiest multiprocessor, and takes the
+candidate with the fewest. So a C of few tiles with a long K is cut along K, one that just misses a
+wave gets tiles of two widths, and all large ones go to persistent programs. What a model cannot
+know, stages and groups, was found by a search on one H200. A C of few columns is made as its
+transpose, of few rows. On GPUs without hardware that copies tiles, smaller tiles go by pointers.
+What a clock found, `decide` prefers.
 """
 
 from __future__ import annotations
@@ -22,30 +24,19 @@ from triton import cdiv
 from tiled_matmul.dispatch import tuned
 from tiled_matmul.dispatch.candidates import candidates, options, split_k
 from tiled_matmul.dispatch.choice import Choice
-from tiled_matmul.dispatch.costs import (
-    STAY,
-    THIN,
-    TILES,
-    Costs,
-    Product,
-    clocks,
-    modelled,
-    requests,
-)
-from tiled_matmul.dispatch.rings import DEPTH, L2_US, rings, slowed
+from tiled_matmul.dispatch.costs import THIN, TILES, Costs, Product, clocks, modelled
+from tiled_matmul.dispatch.rings import rings
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.layouts import across, between_sectors, grains
 from tiled_matmul.kit.programs import SMALL
-from tiled_matmul.models.roofline import step_clocks
 
 SHORT = 32  # rows, or columns, that no `wgmma` is needed for
-COOL_CLOCKS_A_US = 1500  # of a GPU that is not at its power limit
 RINGED = (9, 0)  # the compute capability that `gluon_shapes` is for
 # Where rows are even a tile must promise so much of the model's time, as neither is exact.
 SURE = 0.96
 # Tiles and splits, others, and rings, that are tried at a product by a clock.
-MOST, MODELLED, RINGS_TRIED = 14, 4, 6
+MOST, MODELLED, RINGS_TRIED = 8, 2, 12
 
 
 @cache
@@ -69,7 +60,15 @@ def pick(m: int, n: int, k: int, multiprocessors: int, capability=(9, 0), bytes_
 
 @cache
 def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
-    """Return what `pick` says, or one of `costs.TILES` or `rings` where that takes less time."""
+    """Return the ring, or one of `costs.TILES`, that takes least time; elsewhere what is `plain`."""
+    if capability == RINGED and bytes_each == 2:
+        return faster(*rings(product)[0], product)
+    return plain(product, capability, bytes_each)
+
+
+@cache
+def plain(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
+    """Return what `pick` says, or one of `costs.TILES` where that takes less time, but no ring."""
     m, n, k = product.m, product.n, product.k
     choice = pick(m, n, k, product.multiprocessors, capability, bytes_each)
     if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
@@ -78,22 +77,7 @@ def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
         made = product.turned() if choice.turned else product
         return faster(choice, THIN.microseconds(made, choice.options["splits"]), product)
     took = modelled(choice, clocks(choice, m, n, k, product.multiprocessors), product)
-    for ring, microseconds in rings(product)[:1] if capability == RINGED else ():
-        if choice.module in STAY or microseconds < cool(choice, product):
-            choice, took = ring, microseconds
     return faster(choice, took, product)
-
-
-def cool(choice: Choice, product: Product) -> float:
-    """Return the microseconds of a choice of `pick` on a GPU that is not at its power limit."""
-    m, n, k = product.m, product.n, product.k
-    rows, columns, depth = choice.options["block"]
-    width = sum(columns) if isinstance(columns, tuple) else columns
-    step = step_clocks(rows, columns, depth).longer / COOL_CLOCKS_A_US
-    apart = product.apart[::-1] if choice.options.get("down") else product.apart
-    longer = slowed(step, requests(rows, width, 1, apart) * L2_US * depth / DEPTH) / step
-    took = clocks(choice, m, n, k, product.multiprocessors) / COOL_CLOCKS_A_US
-    return took * longer + product.copies
 
 
 def faster(choice: Choice, took: float, product: Product) -> Choice:
@@ -112,7 +96,7 @@ def contenders(product: Product, capability=(9, 0), bytes_each=2) -> list[Choice
     if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
         return [first]
     found = [first, *(choice for _, choice in tried(product)), *best_modelled(product)]
-    if capability == RINGED and min(product.m, product.n) > SHORT:
+    if capability == RINGED:
         found += [choice for choice, _ in rings(product)[:RINGS_TRIED]]
     return [each for i, each in enumerate(found) if each not in found[:i]]
 

@@ -91,6 +91,16 @@ class ClusterTile(Tile):
         return self.height * self.blocks
 
 
+def at_once(blocks: int, multiprocessors: int) -> int:
+    """Return how many clusters of so many blocks, one a multiprocessor, run at the same time.
+
+    A cluster runs in one group of multiprocessors, and groups of 16 or 18 hold pairs without a
+    rest, but not fours: on an H200 there is room for 30 fours, and a 31st waits for all of them.
+    """
+    usable = multiprocessors if blocks <= 2 else multiprocessors * 10 // 11
+    return max(1, usable // blocks)
+
+
 def check_cluster(blocks: Any, fewest: int = 2) -> Cluster:
     """Return a Cluster. Raises TypeError or ValueError unless `blocks` is a power of two to 16.
 

@@ -18,7 +18,7 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared,
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.layouts import describable
-from tiled_matmul.kit.programs import aligned_copy, describe
+from tiled_matmul.kit.programs import aligned_copy
 from tiled_matmul.kit.withheld import withholding
 from tiled_matmul.machine.device import shared_limit
 
@@ -101,12 +101,16 @@ class Tile:
 
 @dataclass(frozen=True)
 class Order:
-    """How a kernel walks over C, in groups of `group_m`, and which matrices lie by columns."""
+    """How a kernel walks over C, in groups of `group_m`, and which matrices lie by columns.
+
+    With `cut`, K is in parts, each with sums of its own.
+    """
 
     group_m: int
     a_transposed: bool
     b_transposed: bool
     c_transposed: bool
+    cut: bool = False
 
 
 def tile_of(block: Any, num_stages: Any) -> Tile:
@@ -128,20 +132,6 @@ def tile_of(block: Any, num_stages: Any) -> Tile:
     tile = Tile(rows, high // rows, *widths, k, num_stages)
     tile.check()
     return tile
-
-
-def described(tensor: Any, rows: int, columns: int) -> tuple[Any, bool]:
-    """Return (descriptor, transposed) for tiles of rows × columns, in Gluon's layout.
-
-    As `describe`: a column-major matrix is described as its transpose.
-    """
-    from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
-
-    plain, transposed = describe(tensor, rows, columns)
-    kind = getattr(gl, str(tensor.dtype).removeprefix("torch."))
-    layout = gl.NVMMASharedLayout.get_default_for(plain.block_shape, kind)
-    made = TensorDescriptor(plain.base, plain.shape, plain.strides, plain.block_shape, layout)
-    return made, transposed
 
 
 def runs_on(tensor: Any, capability: tuple[int, int]) -> bool:
@@ -246,22 +236,6 @@ def place_of(
     rows = min(tiles_m - group * GROUP_M, GROUP_M)
     within = tile % (GROUP_M * tiles_n)
     return (group * GROUP_M + within % rows) * HEIGHT, within // rows * WIDTH
-
-
-@gluon.jit
-def tiles_of(M, N, TILE: gl.constexpr):  # noqa: N803
-    """Return how many tiles cover C."""
-    return gl.cdiv(M, TILE.height) * gl.cdiv(N, TILE.width)
-
-
-@gluon.jit
-def corner(tile, M, N, TILE: gl.constexpr, ORDER: gl.constexpr):  # noqa: N803
-    """Return the first row and column of a tile of C, in chapter 11's groups."""
-    tiles_m, tiles_n = gl.cdiv(M, TILE.height), gl.cdiv(N, TILE.width)
-    group = tile // (ORDER.group_m * tiles_n)
-    rows = min(tiles_m - group * ORDER.group_m, ORDER.group_m)
-    within = tile % (ORDER.group_m * tiles_n)
-    return (group * ORDER.group_m + within % rows) * TILE.height, within // rows * TILE.width
 
 
 @gluon.jit

@@ -234,6 +234,18 @@ def can_overlap() -> bool:
     return chosen.name != "simulator" and (chosen.gpu is None or chosen.gpu.capability >= (9, 0))
 
 
+def overlapping(asked: Any) -> bool:
+    """Return whether a kernel is to start early: as asked, or with None wherever it can.
+
+    Raises TypeError for anything else, and ValueError if it is asked for and cannot be.
+    """
+    if asked is not None and not isinstance(asked, bool):
+        raise TypeError(f"overlap must be None, True or False, got {asked!r}")
+    if asked and not (can_overlap() or withheld.withholding()):
+        raise ValueError("overlap=True needs a GPU of compute capability 9.0 or higher")
+    return can_overlap() if asked is None else asked
+
+
 def memory_on(device: Any) -> Callable:
     """Return Triton's allocator for descriptors that are created in a kernel."""
     import torch

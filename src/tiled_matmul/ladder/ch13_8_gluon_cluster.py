@@ -23,6 +23,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.clusters import (
+    at_once,
     check_cluster,
     leave_together,
     make_cluster_barriers,
@@ -155,7 +156,7 @@ def matmul(
     rows, piece = check_rings(block, num_stages, GROUPS.value, PIECE, fewest=2)
     rows *= blocks
     check_group(group_m, cover(n, block[1]))
-    programs = multiprocessors() // blocks if programs is None else programs
+    programs = at_once(blocks, multiprocessors()) if programs is None else programs
     programs = positive("programs", programs)
     if not hopper(a):
         return triton_descriptors.matmul(a, b, out)

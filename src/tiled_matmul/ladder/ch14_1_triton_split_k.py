@@ -15,17 +15,16 @@ import triton.language as tl
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.plans import remembered, scratch
 from tiled_matmul.kit.programs import (
-    can_overlap,
     check_blocks,
     check_group,
     cover,
     describe,
     grouped,
     launch,
+    overlapping,
     precision,
     usual,
 )
-from tiled_matmul.kit.withheld import withholding
 
 BLOCK = (64, 128, 128)
 WARPS = 4
@@ -100,9 +99,7 @@ def matmul(
     check_blocks(block, num_warps, num_stages)
     check_group(group_m, cover(n, block[1]))
     positive("splits", splits)
-    overlap = can_overlap() if overlap is None else overlap
-    if overlap and not (can_overlap() or withholding()):
-        raise ValueError("overlap=True needs a GPU of compute capability 9.0 or higher")
+    overlap = overlapping(overlap)
     a, a_transposed = describe(a, block[0], block[2])
     b, b_transposed = describe(b, block[2], block[1])
     parts = scratch(splits * m * n, dtype=torch.float32, device=out.device)
@@ -111,5 +108,5 @@ def matmul(
     switches = (precision(out), group_m, a_transposed, b_transposed, splits, overlap)
     launch(triton_split_k_kernel, grid, a, b, parts, m, n, k, *block, *switches, **options)
     total = (parts, out, m * n, n, *out.stride(), splits, SUMMED, overlap)
-    launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, launch_pdl=bool(overlap))
+    launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, launch_pdl=overlap)
     return out

@@ -3,13 +3,15 @@
 The roles and barriers are those of the rungs before. What changed is what a tile may be: up to
 three groups of warps own rows of it, and beside a wide tile of B there can be a narrow one, so that
 192 columns are 128 and 64. Matrices that lie by columns are copied as they lie, and turned where
-the tensor cores read them. With clusters of one block, nothing is shared.
+the tensor cores read them. With clusters of one block, nothing is shared. K may be cut into parts,
+as `triton_split_k` does: programs take each tile once for each part, and a second kernel adds up.
 
 In 16-bit floats on a GPU of compute capability 9.0, clusters with Triton 3.8; elsewhere
 `triton_descriptors` runs.
 Source: Triton's tutorials on Gluon; NVIDIA, CUTLASS, "warp-specialized cooperative kernels".
 """
 
+import torch
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
@@ -18,9 +20,11 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma,
     warpgroup_mma_wait,
 )
+from triton.language.extra.cuda import gdc_wait
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.clusters import (
+    at_once,
     cluster_tile,
     described_for,
     leave_together,
@@ -42,15 +46,50 @@ from tiled_matmul.kit.gluon import (
 )
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.layouts import storable
-from tiled_matmul.kit.plans import copied, remembered
-from tiled_matmul.kit.programs import aligned_like, check_group, cover, launch, made_describable
+from tiled_matmul.kit.plans import copied, remembered, scratch
+from tiled_matmul.kit.programs import (
+    aligned_like,
+    check_group,
+    cover,
+    launch,
+    made_describable,
+    overlapping,
+)
+from tiled_matmul.kit.shares import add_splits
 from tiled_matmul.ladder import triton_descriptors
 
 BLOCK = (128, (128, 64), 64)
 STAGES = 5
 GROUP_M = 8
+FLOATS = 4  # of a row of parts: a multiple of 16 bytes
 BLOCKS = 2  # of a cluster
 DTYPES = ("float16", "bfloat16", "float32")
+
+
+@gluon.jit
+def job(turn, sizes, TILE: gl.constexpr, ORDER: gl.constexpr):
+    """Return a tile's place, its row where its sums go, and where its part of K begins and ends."""
+    M, N, K, parts = sizes
+    if ORDER.cut:
+        number = tiles(M, N, TILE.all_rows, TILE.width)
+        part, steps = turn // number, gl.cdiv(K, TILE.k)
+        top, left = place_of(turn % number, M, N, TILE.all_rows, TILE.width, ORDER.group_m)
+        row = top + part * gl.cdiv(M, TILE.all_rows) * TILE.all_rows
+        begin, end = part * steps // parts * TILE.k, (part + 1) * steps // parts * TILE.k
+    else:
+        top, left = place_of(turn, M, N, TILE.all_rows, TILE.width, ORDER.group_m)
+        row, begin, end = top, 0, K
+    return top, left, row, begin, end
+
+
+@gluon.jit
+def jobs(sizes, TILE: gl.constexpr, ORDER: gl.constexpr):
+    """Return how many tiles there are, times the parts of K."""
+    M, N, K, parts = sizes
+    number = tiles(M, N, TILE.all_rows, TILE.width)
+    if ORDER.cut:
+        number *= parts
+    return number
 
 
 @gluon.jit
@@ -59,15 +98,13 @@ def copy(work, TILE: gl.constexpr, ORDER: gl.constexpr):
     a, b, b_narrow, c = matrices
     a_tiles, b_tiles, narrow_tiles, c_pieces = buffers
     full, empty, shared = barriers
-    M, N, K = sizes
     BYTES: gl.constexpr = 2 * (TILE.height + TILE.width) * TILE.k  # of each block
     SHARED: gl.constexpr = TILE.blocks > 1
     GROUPS: gl.constexpr = TILE.groups
     step = 0
-    number = tiles(M, N, TILE.all_rows, TILE.width)
-    for tile in range(gl.program_id(0), number, gl.num_programs(0)):
-        top, left = place_of(tile, M, N, TILE.all_rows, TILE.width, ORDER.group_m)
-        for k in range(0, K, TILE.k):
+    for turn in range(gl.program_id(0), jobs(sizes, TILE, ORDER), gl.num_programs(0)):
+        top, left, row, begin, end = job(turn, sizes, TILE, ORDER)
+        for k in range(begin, end, TILE.k):
             slot, lap = step % TILE.stages, step // TILE.stages
             mbarrier.wait(empty.index(slot), lap % 2 ^ 1)
             if SHARED:
@@ -75,8 +112,8 @@ def copy(work, TILE: gl.constexpr, ORDER: gl.constexpr):
             arrived = full.index(slot)
             mbarrier.expect(arrived, BYTES)
             for group in gl.static_range(GROUPS):
-                row, to = top + group * TILE.stack, a_tiles.index(slot * GROUPS + group)
-                start_copy(a, row, k, arrived, to, ORDER.a_transposed)
+                to = a_tiles.index(slot * GROUPS + group)
+                start_copy(a, top + group * TILE.stack, k, arrived, to, ORDER.a_transposed)
             to = b_tiles.index(slot)
             start_copy_for(b, k, left, arrived, to, ORDER.b_transposed, SHARED)
             if TILE.narrow:
@@ -98,18 +135,16 @@ def multiply(group: gl.constexpr, work, TILE: gl.constexpr, ORDER: gl.constexpr)
     a, b, b_narrow, c = matrices
     a_tiles, b_tiles, narrow_tiles, c_pieces = buffers
     full, empty, shared = barriers
-    M, N, K = sizes
     WIDE: gl.constexpr = TILE.wide_sums
     NARROW: gl.constexpr = TILE.narrow_sums
     step = 0
-    number = tiles(M, N, TILE.all_rows, TILE.width)
-    for tile in range(gl.program_id(0), number, gl.num_programs(0)):
-        top, left = place_of(tile, M, N, TILE.all_rows, TILE.width, ORDER.group_m)
+    for turn in range(gl.program_id(0), jobs(sizes, TILE, ORDER), gl.num_programs(0)):
+        top, left, row, begin, end = job(turn, sizes, TILE, ORDER)
         acc = zeros_for(TILE.stack, TILE.wide, WIDE)
         narrow = acc
         if TILE.narrow:
             narrow = zeros_for(TILE.stack, TILE.narrow, NARROW)
-        for k in range(0, K, TILE.k):
+        for k in range(begin, end, TILE.k):
             slot, lap = step % TILE.stages, step // TILE.stages
             mbarrier.wait(full.index(slot), lap % 2)
             a_tile = operand(a_tiles.index(slot * TILE.groups + group), ORDER.a_transposed)
@@ -121,23 +156,24 @@ def multiply(group: gl.constexpr, work, TILE: gl.constexpr, ORDER: gl.constexpr)
                 acc, narrow = warpgroup_mma_wait(2, deps=[acc, narrow])
             else:
                 acc = warpgroup_mma_wait(1, deps=[acc])
-            give_back((step + TILE.stages - 1) % TILE.stages, empty, shared, k > 0, TILE)
+            give_back((step + TILE.stages - 1) % TILE.stages, empty, shared, k > begin, TILE)
             step += 1
         if TILE.narrow:
             acc, narrow = warpgroup_mma_wait(0, deps=[acc, narrow])
         else:
             acc = warpgroup_mma_wait(0, deps=[acc])
-        give_back((step + TILE.stages - 1) % TILE.stages, empty, shared, K > 0, TILE)
-        row, piece = top + group * TILE.stack, c_pieces.index(group)
+        give_back((step + TILE.stages - 1) % TILE.stages, empty, shared, end > begin, TILE)
+        row, piece = row + group * TILE.stack, c_pieces.index(group)
         store(acc, c, row, left, piece, ORDER.c_transposed)
         if TILE.narrow:
             store(narrow, c, row, left + TILE.wide, piece, ORDER.c_transposed)
     tma.store_wait(0)
 
 
-@gluon.jit(do_not_specialize=["M", "N", "K"])
+@gluon.jit(do_not_specialize=["M", "N", "K", "parts"])
 def gluon_shapes_kernel(
-    a, b, b_narrow, c, M, N, K, TILE: gl.constexpr, ORDER: gl.constexpr
+    a, b, b_narrow, c, M, N, K, parts,
+    TILE: gl.constexpr, ORDER: gl.constexpr, OVERLAP: gl.constexpr,
 ):  # fmt: skip
     STAGES: gl.constexpr = TILE.stages
     GROUPS: gl.constexpr = TILE.groups
@@ -157,8 +193,10 @@ def gluon_shapes_kernel(
         full, empty = make_barriers(STAGES, 1), make_barriers(STAGES, GROUPS)
         shared = empty
     buffers = (a_tiles, b_tiles, narrow_tiles, c_pieces)
-    work = ((a, b, b_narrow, c), buffers, (full, empty, shared), (M, N, K))
+    work = ((a, b, b_narrow, c), buffers, (full, empty, shared), (M, N, K, parts))
     MANY: gl.constexpr = TILE.registers
+    if OVERLAP:
+        gdc_wait()  # until the kernel before has stored everything
     # fmt: off
     if GROUPS == 1:
         gl.warp_specialize([
@@ -182,7 +220,7 @@ def gluon_shapes_kernel(
 @remembered
 def matmul(
     a, b, out=None, *, block=BLOCK, group_m=GROUP_M, num_stages=STAGES, blocks=BLOCKS,
-    programs=None, down=False,
+    programs=None, down=False, splits=1, overlap=None,
 ):  # fmt: skip
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
@@ -190,8 +228,11 @@ def matmul(
     columns a width or two, see `kit.gluon.tile_of`; a cluster has `blocks` of them, one below the
     other: a power of two up to 16, or 1. `group_m` is how many of the clusters' tiles a group has
     along M, `num_stages` the steps along K that the ring holds, `programs` how many clusters run,
-    one for each `blocks` multiprocessors if None. With `down` the columns of a tile are rows of C,
-    as the transpose is computed. Where no descriptor fits a or b, it is first copied; where none
+    as many as there is room for at once if None. With `down` the columns of a tile are rows of C,
+    as the transpose is computed. K is cut into `splits` parts, some perhaps empty; more than one
+    take 4 · splits bytes for each element of the tiles of C, and are added in their order.
+    `overlap` lets the kernel start before the one before it has ended, from compute capability 9.0
+    on; None does so where it can. Where no descriptor fits a or b, it is first copied; where none
     fits out, the product is made in memory of its own and copied. For float32, and where
     `kit.gluon.hopper` says no, `triton_descriptors` multiplies, in blocks of its own; where
     `kit.gluon.multicasts` says no, clusters have one block. Raises TypeError or ValueError as
@@ -206,22 +247,33 @@ def matmul(
         m, n, a, b, c = n, m, b.T, a.T, out.T
     tiles_n = cover(n, tile.width)
     check_group(group_m, tiles_n)
-    programs = max(1, multiprocessors() // tile.blocks) if programs is None else programs
+    programs = at_once(tile.blocks, multiprocessors()) if programs is None else programs
     positive("programs", programs)
+    positive("splits", splits)
+    overlap = overlapping(overlap)
     if not hopper(a):
         triton_descriptors.matmul(a, b, c)
         return out
-    to = c if storable(c) or storable(c.T) else aligned_like(c)
+    cut, number = splits > 1, cover(m, tile.all_rows) * tiles_n
+    if cut:
+        rows, columns = cover(m, tile.all_rows) * tile.all_rows, cover(n, FLOATS) * FLOATS
+        to = scratch(splits * rows, columns, dtype=torch.float32, device=out.device)
+    else:
+        to = c if storable(c) or storable(c.T) else aligned_like(c)
     b = made_describable(b)  # once, for both widths
     stacked, same = tile.cluster.stacked, tile.cluster.same
     a_tiles, a_transposed = described_for(a, tile.stack, tile.k, stacked)
     b_tiles, b_transposed = described_for(b, tile.k, tile.wide, same)
     b_narrow, _ = described_for(b, tile.k, tile.narrow, same) if tile.narrow else (b_tiles, False)
-    pieces, c_transposed = described_for(to, tile.stack, tile.piece, stacked)
-    programs = min(programs, cover(m, tile.all_rows) * tiles_n)
-    order = Order(group_m, a_transposed, b_transposed, c_transposed)
-    arguments = (a_tiles, b_tiles, b_narrow, pieces, m, n, k, tile, order)
-    launch(gluon_shapes_kernel, (programs,), *arguments, num_warps=4, num_ctas=tile.blocks)
-    if to is not c:
+    piece = max(8, tile.piece // 2) if cut else tile.piece
+    pieces, c_transposed = described_for(to, tile.stack, piece, stacked)
+    order = Order(group_m, a_transposed, b_transposed, c_transposed, cut)
+    arguments = (a_tiles, b_tiles, b_narrow, pieces, m, n, k, splits, tile, order, overlap)
+    grid = (min(programs, number * splits),)
+    options = {"num_warps": 4, "num_ctas": tile.blocks, "launch_pdl": overlap}
+    launch(gluon_shapes_kernel, grid, *arguments, **options)
+    if cut:
+        add_splits(to, splits, c, overlap)
+    elif to is not c:
         copied(c, to)
     return out

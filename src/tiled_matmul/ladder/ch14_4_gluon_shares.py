@@ -21,11 +21,11 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
+from tiled_matmul.kit.clusters import described_for
 from tiled_matmul.kit.gluon import (
     Order,
     Tile,
     check_rings,
-    described,
     hopper,
     make_barriers,
     of_rows,
@@ -180,9 +180,9 @@ def matmul(
     c = out if storable(out) or storable(out.T) else aligned_like(out)
     slots = 2 * programs if cut else 1
     parts = scratch(slots * block[0], block[1], dtype=torch.float32, device=out.device)
-    tiles_a, a_transposed = described(a, rows, block[2])
-    tiles_b, b_transposed = described(b, block[2], block[1])
-    tiles_c, c_transposed = described(c, rows, room // 2)
+    tiles_a, a_transposed = described_for(a, rows, block[2], ())
+    tiles_b, b_transposed = described_for(b, block[2], block[1], ())
+    tiles_c, c_transposed = described_for(c, rows, room // 2, ())
     tile = Tile(rows, GROUPS.value, block[1], 0, block[2], num_stages)
     order = Order(group_m, a_transposed, b_transposed, c_transposed)
     matrices = (tiles_a, tiles_b, tiles_c, of_rows(parts, rows, max(8, room // 4)))

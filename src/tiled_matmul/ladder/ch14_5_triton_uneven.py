@@ -50,7 +50,9 @@ def triton_uneven_kernel(
     tile, split = tl.program_id(0) % (tiles_m * tiles_n), tl.program_id(0) // (tiles_m * tiles_n)
     tile_m, tile_n = grouped(tile, tiles_m, tiles_n, GROUP_M)
     if OVERLAP:
-        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()  # until the kernel before has stored everything
+        if splits > 1:
+            tl.extra.cuda.gdc_launch_dependents()
     m, n = tile_m * BLOCK_M + tl.arange(0, BLOCK_M), tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
     k, step = split * BLOCK_K + tl.arange(0, BLOCK_K), splits * BLOCK_K
     a_at = places(a, a_pitch, m, k, A_GRAIN, A_BY_COLUMNS)
@@ -97,7 +99,7 @@ def matmul(
     positive("splits", splits)
     a, b = (x if has_dense_axis(x) else copied_as_it_lies(x) for x in (a, b))
     check_steps((*block[:2], block[2] * splits), a, b)
-    overlap = splits > 1 and can_overlap()
+    overlap = can_overlap()
     c = out if has_dense_axis(out) or splits > 1 else aligned_like(out)
     if splits > 1:
         c = scratch(splits * m, n, dtype=torch.float32, device=out.device)
@@ -106,10 +108,10 @@ def matmul(
     switches += (*a_lies, ahead and a_lies[0] == 1, *b_lies, ahead and b_lies[0] == 1, *c_lies)
     sizes = (m, n, k, a_pitch, b_pitch, c_pitch, splits)
     grid = (cover(m, block[0]) * cover(n, block[1]) * splits,)
-    options = {"num_warps": num_warps, "num_stages": num_stages}
+    options = {"num_warps": num_warps, "num_stages": num_stages, "launch_pdl": overlap}
     launch(triton_uneven_kernel, grid, a, b, c, *sizes, *block, *switches, **options)
     if splits > 1:
         total = (c, out, m * n, n, *out.stride(), splits, SUMMED, overlap)
-        launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, launch_pdl=bool(overlap))
+        launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, launch_pdl=overlap)
         return out
     return out if c is out else copied(out, c)

@@ -22,7 +22,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from tiled_matmul.kit.arguments import positive
 from tiled_matmul.kit.float8 import Scales, by_k, float8_operands
-from tiled_matmul.kit.gluon import FEW, corner, start_copy, store, tiles_of
+from tiled_matmul.kit.gluon import FEW, place_of, start_copy, store, tiles
 from tiled_matmul.kit.gluon8 import (
     BY_BLOCKS,
     FAST,
@@ -61,8 +61,9 @@ def copy8(work, TILE: gl.constexpr):
     SCALES: gl.constexpr = A_SCALES * TILE.height + B_SCALES * TILE.width
     BYTES: gl.constexpr = (TILE.height + TILE.width) * TILE.k + 4 * SCALES
     step = 0
-    for tile in range(gl.program_id(0), tiles_of(M, N, TILE), gl.num_programs(0)):
-        top, left = corner(tile, M, N, TILE, TILE)
+    number = tiles(M, N, TILE.height, TILE.width)
+    for tile in range(gl.program_id(0), number, gl.num_programs(0)):
+        top, left = place_of(tile, M, N, TILE.height, TILE.width, TILE.group_m)
         for k in range(0, K, TILE.k):
             slot, lap = step % TILE.stages, step // TILE.stages
             mbarrier.wait(empty.index(slot), lap % 2 ^ 1)
@@ -107,8 +108,9 @@ def multiply8(group: gl.constexpr, work, TILE: gl.constexpr):
     M, N, K = sizes
     a_row, a_block, b_row, b_block = steps
     step = 0
-    for tile in range(gl.program_id(0), tiles_of(M, N, TILE), gl.num_programs(0)):
-        top, left = corner(tile, M, N, TILE, TILE)
+    number = tiles(M, N, TILE.height, TILE.width)
+    for tile in range(gl.program_id(0), number, gl.num_programs(0)):
+        top, left = place_of(tile, M, N, TILE.height, TILE.width, TILE.group_m)
         row = top + group * TILE.rows
         acc = zeros8(TILE.rows, TILE.wide)
         for k in range(0, K, TILE.k):

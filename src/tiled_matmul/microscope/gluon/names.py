@@ -91,6 +91,7 @@ def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
     from triton.experimental.gluon import language as gl
     from triton.experimental.gluon.language.nvidia import blackwell, hopper
     from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
+    from triton.language.extra.cuda import gdc_wait
 
     known = {
         gl: _language(cluster),
@@ -99,7 +100,7 @@ def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
         hopper: _hopper(cluster),
         blackwell: _blackwell(cluster),
     }
-    pairs: list[tuple[Any, Any]] = []
+    pairs: list[tuple[Any, Any]] = [(gdc_wait, _nothing_before)]
     if _real("cluster"):  # from Triton 3.7 on
         pairs.append((_real("cluster"), _cluster(cluster)))
     for module, names in known.items():
@@ -110,6 +111,10 @@ def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
             if callable(getattr(module, name, None))
         ]
     return pairs
+
+
+def _nothing_before() -> None:
+    """Wait for the kernel before: here each kernel begins when that has ended."""
 
 
 def _language(cluster: Cluster) -> dict[str, Any]:
