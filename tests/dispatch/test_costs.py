@@ -127,7 +127,7 @@ def test_a_c_of_few_tiles_with_a_long_k_is_cut():
     whole, cut = (of((128, 256, 64)).microseconds(product, 1, splits) for splits in (1, 7))
     assert cut < whole / 3
     options = rule.chosen(product).options
-    assert options["splits"] > 1 and not of((64, 16, 128)).splits(Product(64, 64, 128, 132), 1) > {1}
+    assert options["splits"] > 1 and not of((64, 16, 128)).splits(Product(64, 64, 128, 132)) > {1}
 
 
 def test_fours_run_all_at_once():

@@ -22,19 +22,19 @@ from tiled_matmul.kit.clusters import at_once
 from tiled_matmul.kit.gluon import multicasts
 
 GROUP_M = 8  # blocks of a group along M
-BLOCKS, PAIR = (1, 2, 4), 2  # of a cluster, in the order of the costs; larger ones run all at once
+BLOCKS, PAIR = (1, 2, 4), 2  # of a cluster, in the order of the costs
 STEP = 64  # of K, that ODD_US is for
-START_US, ODD_US = (1.88, 2.53, 1.74), (0.00216, 0.00154, 0.00176)
+START_US, ODD_US = (1.88, 2.53, 2.53), (0.00216, 0.00154, 0.00176)
 # Where few multiprocessors work: a step's time, and that of a row between sectors, in parts of
 # those where all do.
 FEW, FEW_ODD = (0.61, 0.67, 0.82), 0.46
 READ_A_US, WRITTEN_A_US = 3.87e6, 3.28e6  # bytes
 # Of parts of K: the second kernel, each part, and the bytes of parts in a microsecond.
-SECOND_US, PART_US, PARTS_A_US = 3.45, 0.061, 4.2e6
+SECOND_US, PART_US, PARTS_A_US = 2.45, 0.061, 4.2e6
 FEWEST_STEPS, MOST_BYTES = 2, 1 << 28  # of a part of K, and of all parts
 # Of products that would take longer, the GPU's power is the limit: their rates, in TFLOP/s.
 HOT_US, HOT = 500, 640
-HOT_RATES = {(128, 256): 660, (192, 128): 668, (128, 128): 655}
+HOT_RATES = {(128, 256): 680, (192, 128): 660, (128, 128): 655}
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class Ring:
         """Return how many tiles of a cluster C has."""
         return cdiv(cdiv(product.m, self.rows), blocks) * cdiv(product.n, self.columns)
 
-    def splits(self, product: Product, blocks: int) -> set[int]:
+    def splits(self, product: Product) -> set[int]:
         """Return in how many parts K may be cut: so many that one or two waves are full or half."""
-        room, tiles = at_once(blocks, product.multiprocessors), self.tiles(product, blocks)
+        room, tiles = product.multiprocessors, self.tiles(product, 1)
         steps = cdiv(product.k, self.block[2])
         most = min(MOST_SPLITS, steps // FEWEST_STEPS, MOST_BYTES // (4 * product.m * product.n))
         each = (room // tiles, 2 * room // tiles, room // tiles // 2, 2 * (room // tiles) // 3)
@@ -97,8 +97,9 @@ class Ring:
     def choices(self, product: Product, clusters: bool) -> Iterator[tuple[Choice, float]]:
         """Yield what this ring could do, each with its microseconds.
 
-        Clusters have more than one block only if `clusters`, and where C has the rows for it. With
-        `down`, columns of a tile are rows of C.
+        Clusters have more than one block only if `clusters`, and where C has the rows for it; fours
+        where they all run at once. Blocks alone may have a part of K. With `down`, columns of a
+        tile are rows of C.
         """
         for down in (False, True):
             made = product.turned() if down else product
@@ -109,9 +110,9 @@ class Ring:
                 options = {"block": self.block, "num_stages": self.stages, "blocks": blocks}
                 options |= {"group_m": GROUP_M // blocks} | ({"down": True} if down else {})
                 room = at_once(blocks, product.multiprocessors)
-                for splits in self.splits(made, blocks):
-                    if blocks > PAIR and self.tiles(made, blocks) * splits > room:
-                        continue
+                if blocks > PAIR and self.tiles(made, blocks) > room:
+                    continue
+                for splits in self.splits(made) if blocks == 1 else (1,):
                     cut = {"splits": splits} if splits > 1 else {}
                     choice = Choice("gluon_shapes", options | cut)
                     yield choice, self.microseconds(made, blocks, splits)

@@ -36,7 +36,7 @@ RINGED = (9, 0)  # the compute capability that `gluon_shapes` is for
 # Where rows are even a tile must promise so much of the model's time, as neither is exact.
 SURE = 0.96
 # Tiles and splits, others, and rings, that are tried at a product by a clock.
-MOST, MODELLED, RINGS_TRIED = 8, 2, 12
+MOST, MODELLED, RINGS_TRIED = 8, 2, 10
 
 
 @cache
