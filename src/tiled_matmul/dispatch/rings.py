@@ -33,7 +33,7 @@ READ_A_US, WRITTEN_A_US = 3.87e6, 3.28e6  # bytes
 SECOND_US, PART_US, PARTS_A_US = 2.45, 0.061, 4.2e6
 FEWEST_STEPS, MOST_BYTES = 2, 1 << 28  # of a part of K, and of all parts
 # Of products that would take longer, the GPU's power is the limit: their rates, in TFLOP/s.
-HOT_US, HOT = 500, 640
+HOT_US, HOT, HOT_PAIR = 450, 640, 1.007  # pairs of blocks have so many times the rate
 HOT_RATES = {(128, 256): 680, (192, 128): 660, (128, 128): 655}
 
 
@@ -74,7 +74,8 @@ class Ring:
         took = waves * (self.seams[nth] + steps * step)
         moved = 2 * (m * k + k * n) / READ_A_US + 2 * m * n / WRITTEN_A_US
         took = START_US[nth] + together(took, moved, 4)
-        hot = 2 * m * n * k / 1e6 / HOT_RATES.get((self.rows, self.columns), HOT)
+        rate = HOT_RATES.get((self.rows, self.columns), HOT) * (HOT_PAIR if blocks == PAIR else 1)
+        hot = 2 * m * n * k / 1e6 / rate
         took = max(took, hot if hot > HOT_US else 0)
         if splits > 1:
             took += SECOND_US + PART_US * splits + 8 * splits * m * n / PARTS_A_US
@@ -127,6 +128,7 @@ RINGS = (
     Ring((64, 128, 64), 8, (0.65, 0.60, 1.31), (0.251, 0.293, 0.233)),
     Ring((64, (128, 64), 64), 6, (0.98, 1.01, 1.58), (0.330, 0.333, 0.308)),
     Ring((64, 256, 64), 5, (1.34, 1.43, 1.68), (0.432, 0.413, 0.358)),
+    Ring((64, (256, 32), 64), 4, (1.45,), (0.46,)),
     Ring((128, 16, 128), 5, (0.41, 0.66, 1.36), (0.415, 0.417, 0.398)),
     Ring((128, 64, 64), 8, (0.61, 0.87, 1.57), (0.284, 0.283, 0.240)),
     Ring((128, (64, 32), 64), 6, (1.03, 1.21, 1.89), (0.354, 0.355, 0.270)),
