@@ -19,17 +19,15 @@ PLACE = "cuda" if select().on_gpu else "cpu"
 PARTS = ("_check_tensors", "_sizes", "_check_out", "_check_own_elements", "_check_apart")
 # M×N×K, how a, b and out lie ("n" by rows, "t" by columns), and the rung that is chosen.
 LARGE = [
-    ((1024, 1024, 1024), "nnn", "gluon_shapes"),
+    ((1024, 1024, 1024), "nnn", "triton_descriptors"),
     ((2210, 3810, 57), "nnn", "triton_descriptors"),
-    ((512, 512, 4096), "ntn", "gluon_shapes"),
+    ((512, 512, 4096), "ntn", "triton_split_k"),
     ((1632, 3576, 24), "ttt", "gluon_shapes"),
     ((3000, 3000, 3000), "nnn", "gluon_shapes"),
 ]
 # What is chosen where no rings run.
 PLAIN = [
-    ((1024, 1024, 1024), "nnn", "triton_descriptors"),
     ((4096, 4096, 64), "tnt", "triton_persistent"),
-    ((512, 512, 16384), "ntn", "triton_split_k"),
     ((3967, 544, 16), "nnn", "triton_two_widths"),
     ((2296, 944, 16), "nnt", "triton_two_widths"),
 ]

@@ -24,8 +24,16 @@ from triton import cdiv
 from tiled_matmul.dispatch import tuned
 from tiled_matmul.dispatch.candidates import candidates, options, split_k
 from tiled_matmul.dispatch.choice import Choice
-from tiled_matmul.dispatch.costs import THIN, TILES, Costs, Product, clocks, modelled
-from tiled_matmul.dispatch.rings import rings
+from tiled_matmul.dispatch.costs import (
+    STAY,
+    THIN,
+    TILES,
+    Costs,
+    Product,
+    clocks,
+    modelled,
+)
+from tiled_matmul.dispatch.rings import READ_A_US, rings, together
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.layouts import across, between_sectors, grains
@@ -35,6 +43,8 @@ SHORT = 32  # rows, or columns, that no `wgmma` is needed for
 RINGED = (9, 0)  # the compute capability that `gluon_shapes` is for
 # Where rows are even a tile must promise so much of the model's time, as neither is exact.
 SURE = 0.96
+COOL_CLOCKS_A_US = 1500  # of a GPU that is not at its power limit
+PICKED = 1.13  # what `pick` says is so many times as fast as promised, where rows are aligned
 # Tiles and splits, others, and rings, that are tried at a product by a clock.
 MOST, MODELLED, RINGS_TRIED = 8, 2, 10
 
@@ -60,10 +70,29 @@ def pick(m: int, n: int, k: int, multiprocessors: int, capability=(9, 0), bytes_
 
 @cache
 def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
-    """Return the ring, or one of `costs.TILES`, that takes least time; elsewhere what is `plain`."""
-    if capability == RINGED and bytes_each == 2:
-        return faster(*rings(product)[0], product)
-    return plain(product, capability, bytes_each)
+    """Return what promises to take the least time; without rings that is what is `plain`.
+
+    What `pick` says is asked only where rows begin with sectors: elsewhere its model is wrong.
+    """
+    if capability != RINGED or bytes_each != 2:
+        return plain(product, capability, bytes_each)
+    choice, took = rings(product)[0]
+    if not any(product.apart):
+        picked = pick(product.m, product.n, product.k, product.multiprocessors)
+        least = cool(picked, product) / PICKED
+        if picked.module != STAY and least < took:
+            choice, took = picked, least
+    return faster(choice, took, product)
+
+
+def cool(choice: Choice, product: Product) -> float:
+    """Return the microseconds of a choice of `pick` on a GPU that is not at its power limit."""
+    m, n, k = product.m, product.n, product.k
+    if min(m, n) <= SHORT:
+        made = product.turned() if choice.turned else product
+        return THIN.microseconds(made, choice.options["splits"])
+    took = clocks(choice, m, n, k, product.multiprocessors) / COOL_CLOCKS_A_US
+    return together(took, 2 * (m * k + k * n) / READ_A_US, 4) + product.copies
 
 
 @cache
@@ -74,8 +103,7 @@ def plain(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
     if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
         return choice
     if min(m, n) <= SHORT:
-        made = product.turned() if choice.turned else product
-        return faster(choice, THIN.microseconds(made, choice.options["splits"]), product)
+        return faster(choice, cool(choice, product), product)
     took = modelled(choice, clocks(choice, m, n, k, product.multiprocessors), product)
     return faster(choice, took, product)
 
