@@ -28,7 +28,8 @@ from tiled_matmul.kit import plans
 from tiled_matmul.kit.layouts import grains
 from tiled_matmul.kit.withheld import withholding
 
-REPLAYS, SAMPLE_MS, MOST_LAUNCHES = 5, 0.3, 40  # of a graph; its launches take SAMPLE_MS
+REPLAYS, SAMPLE_MS = 5, 0.3  # of a graph; its launches take SAMPLE_MS
+FEWEST_LAUNCHES, MOST_LAUNCHES = 3, 150
 
 _known: dict[str, Choice] = {}
 _lock = threading.RLock()  # gradients are made in other threads
@@ -88,14 +89,20 @@ def choice(
 
 
 def milliseconds(call: Callable) -> float:
-    """Return the median time of a call in a CUDA graph of several."""
+    """Return the median time of a call in a CUDA graph of several.
+
+    How many it takes to fill SAMPLE_MS is found with a graph, too: outside of one a short call
+    takes as long as the host needs for it, and so does a graph of few.
+    """
+    call()
+    took = _replayed(call, FEWEST_LAUNCHES)
+    launches = min(MOST_LAUNCHES, math.ceil(SAMPLE_MS / took))
+    return _replayed(call, launches) if launches > FEWEST_LAUNCHES else took
+
+
+def _replayed(call: Callable, launches: int) -> float:
+    """Return the median time, in milliseconds, of each of so many calls in a CUDA graph."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    call()
-    begin.record()
-    call()
-    end.record()
-    torch.cuda.synchronize()
-    launches = max(1, min(MOST_LAUNCHES, math.ceil(SAMPLE_MS / begin.elapsed_time(end))))
     graph = torch.cuda.CUDAGraph()
     # What other threads ask of the GPU meanwhile is no error.
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
