@@ -6,6 +6,7 @@ import itertools
 import gluon_example
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from triton.experimental.gluon.language.nvidia import hopper
 
 from tiled_matmul.kit import gluon, withheld
@@ -17,6 +18,7 @@ from tiled_matmul.ladder import (
     gluon_cluster,
     gluon_persistent,
     gluon_ring,
+    gluon_shapes,
     gluon_specialised,
     gluon_tile,
 )
@@ -423,3 +425,10 @@ def test_a_tile_is_indexed_by_new_dimensions_only():
     with pytest.raises(ValueError, match="reduces no tile of .* that blocks share"):
         shared.reduced(torch.sum, 0)
     assert (2.0 - shared).shape == [4, 4]
+
+
+def test_tensors_without_memory_are_refused():
+    with FakeTensorMode():
+        a, b = torch.empty(33, 64, dtype=torch.half), torch.empty(64, 48, dtype=torch.half)
+        with pytest.raises(ValueError, match=r"a is FakeTensor \(33, 64\) without memory"):
+            gluon_shapes.matmul(a, b, blocks=1)

@@ -28,7 +28,7 @@ def tiling_for(a: Any, b: Any, out: Any, residual: Any = None) -> Tiling:
 
 @cache
 def tiling(product: Product, capability: tuple[int, int], bytes_each: int) -> Tiling:
-    """Return the Tiling of what `triton_best` takes where there are no rings, or else of the best that this kernel can be.
+    """Return the Tiling of what the rule takes without rings, or else of the best of this kernel.
 
     A large C with one block of K is bound by its stores: two small programs take turns at them.
     """

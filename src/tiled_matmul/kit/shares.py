@@ -1,8 +1,9 @@
 """Second kernels, which add the parts of tiles.
 
-Of equal shares: programs had equal runs of the steps along K of some tiles, and left their sums of each tile that
-they had a part of. The parts of a tile are added in the order of the programs, so that every call
-returns the same bits. Of parts of K: each part is a matrix of its own, one below the other.
+Of equal shares: programs had equal runs of the steps along K of some tiles, and left their sums of
+each tile that they had a part of. The parts of a tile are added in the order of the programs, so
+that every call returns the same bits. Of parts of K: each part is a matrix of its own, one below
+the other.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def trace_gluon(
     descriptors, torch tensors, and numbers. What the kernel stores is in the tensors afterwards.
     Roles take turns when they have to wait; with a `seed`, turns are drawn.
 
-    Raises TypeError or ValueError for a launch that is not possible, and what the kernel raises.
+    Raises TypeError or ValueError for a launch that is not possible, also of tensors that have no
+    memory, and what the kernel raises.
     """
     if not is_gluon(kernel):
         raise TypeError(f"trace_gluon takes a function under @gluon.jit, got {kernel!r}")
@@ -152,6 +153,9 @@ class GluonTrace:
 
 def _meant(name: str, value: Any, blocks: int) -> Any:
     """Return what an argument of a launch is in a kernel."""
+    tensor = getattr(value, "base", value)
+    if hasattr(tensor, "untyped_storage") and tensor.untyped_storage().device.type == "meta":
+        raise ValueError(f"{name} is {type(tensor).__name__} {tuple(tensor.shape)} without memory")
     if hasattr(value, "block_shape"):
         return Descriptor(name, value, blocks)
     return Pointer(name, value) if hasattr(value, "data_ptr") else value
