@@ -8,8 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from tiled_matmul.ladder import LADDER, LAYER, rung, twin_of
-from tiled_matmul.measure import fingerprint
+from tiled_matmul.measure import drawn, fingerprint
 from tiled_matmul.measure.fingerprint import PACKAGE, Sources, of, of_rung, without_comments
+
+TUNED = "dispatch.tuned"
 
 
 @pytest.fixture
@@ -99,6 +101,16 @@ def test_checks_of_operands_count_for_the_hosts_time_alone(edited):
     change = ("kit/arguments.py", body, body + "    1 + 1\n")
     assert edited("cuda_naive", *change) == of("cuda_naive")
     assert edited("cuda_naive", *change, host=True) != of("cuda_naive, host")
+
+
+def test_how_candidates_are_timed_counts_for_what_was_tuned_alone(edited):
+    change = ("dispatch/tuned.py", "REPLAYS, SAMPLE_MS = 5,", "REPLAYS, SAMPLE_MS = 7,")
+    assert edited("triton_best", *change) == of("triton_best")
+    assert edited("triton_best", *change, host=True) != of("triton_best, host")
+    [timed] = {name for job in drawn.jobs() for name in job.kernels if "::" in name}
+    texts = Sources().reached([tuple(timed.split("::"))], {*fingerprint.HOST_ONLY} - {TUNED})
+    assert fingerprint.digest(texts) == of(timed)
+    assert any(text.startswith("REPLAYS ") for text in texts)
 
 
 def write(folder, **files):

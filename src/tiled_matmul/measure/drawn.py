@@ -155,6 +155,7 @@ def parse(entries: Sequence[Entry]) -> tuple[int, dict[str, Any], list[Taken]]:
 
 RUNGS, RUNGS_FLOAT32 = ("gluon_shapes", "triton_best"), ("cuda_best", "cuda_split_k")
 RULED, TUNED = "triton_best", "triton_best, tuned"
+TIMED = "dispatch.tuned::choice"  # the code by which a clock decides
 COUNT, COUNT_FLOAT32 = 200, 60
 SEED, SEED_FLOAT32 = 1, 2  # no costs were fitted to these products
 WORKERS, ROUNDS = 15, 11
@@ -236,7 +237,7 @@ def _take(seed: int, product: Drawn, rungs: Sequence[str]) -> Iterator[tuple[dic
 def jobs(float32: bool = False) -> list[Job]:
     """Return a job for each product of SEED, or of SEED_FLOAT32."""
     rungs = RUNGS_FLOAT32 if float32 else (*RUNGS, TUNED)
-    ran = RUNGS_FLOAT32 if float32 else RUNGS
+    ran = RUNGS_FLOAT32 if float32 else (*RUNGS, TIMED)
     seed, count = (SEED_FLOAT32, COUNT_FLOAT32) if float32 else (SEED, COUNT)
     return [
         Job(f"{product.index}: {product}", ran, partial(_take, seed, product, rungs))

@@ -6,9 +6,9 @@ changes neither with comments, docstrings and line breaks, nor when a definition
 file, nor with what an error says: no error was raised when a number was taken. A text that is the
 name of a rung's file, as rules that choose between rungs hold it, counts as that rung's launcher.
 
-The modules of HOST_ONLY are left out: they choose the back end, check operands and remember plans,
-which changes neither the kernel that runs nor its time on a GPU. They count where the host's time
-is what was measured. How the clock measures is not a part of it either; that is the commit's.
+The modules of HOST_ONLY are left out: they choose the back end, check operands, remember plans, and
+time candidates inside `tuning`, which changes neither the kernel that runs elsewhere nor its time on
+a GPU. They count where the host's time is what was measured, and where they are named. How the clock measures is not a part of it either; that is the commit's.
 
 A text that names a file beside the module that holds it, such as a kernel in another language,
 counts as that file's content.
@@ -33,7 +33,7 @@ FOLLOWED = (
     *("ladder", "kit", "dispatch", "models", "machine", "specimens"),
     *("distributed", "torch"),
 )
-HOST_ONLY = ("kit.arguments", "kit.backend", "kit.plans")
+HOST_ONLY = ("kit.arguments", "kit.backend", "kit.plans", "dispatch.tuned")
 BY_HOST = ", host"  # behind a rung's name: with HOST_ONLY
 DIGITS = 16
 LAUNCHER = "matmul"
@@ -171,7 +171,7 @@ def of(name: str) -> str:
     module, colons, function = name.partition("::")
     if colons:
         sources = _here()
-        texts = sources.reached([(module, function)], HOST_ONLY)
+        texts = sources.reached([(module, function)], set(HOST_ONLY) - {module})
         if not sources.module(module).has(function):
             raise ValueError(f"{module} has no {function!r}")
         return digest(texts)
