@@ -7,8 +7,9 @@ file, nor with what an error says: no error was raised when a number was taken. 
 name of a rung's file, as rules that choose between rungs hold it, counts as that rung's launcher.
 
 The modules of HOST_ONLY are left out: they choose the back end, check operands, remember plans, and
-time candidates inside `tuning`, which changes neither the kernel that runs elsewhere nor its time on
-a GPU. They count where the host's time is what was measured, and where they are named. How the clock measures is not a part of it either; that is the commit's.
+time candidates inside `tuning`, which changes neither the kernel that runs elsewhere nor its time
+on a GPU. They count where the host's time is what was measured, and where they are named. How the
+clock measures is not a part of it either; that is the commit's.
 
 A text that names a file beside the module that holds it, such as a kernel in another language,
 counts as that file's content.
