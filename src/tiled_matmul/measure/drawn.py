@@ -153,8 +153,8 @@ def parse(entries: Sequence[Entry]) -> tuple[int, dict[str, Any], list[Taken]]:
 
 # --- the suites -----------------------------------------------------------------------------------
 
-RUNGS, RUNGS_FLOAT32 = ("gluon_shapes", "triton_best"), ("cuda_best", "cuda_split_k")
 RULED, TUNED = "triton_best", "triton_best, tuned"
+RUNGS, RUNGS_FLOAT32 = (RULED,), ("cuda_best", "cuda_split_k")
 TIMED = "dispatch.tuned::choice"  # the code by which a clock decides
 COUNT, COUNT_FLOAT32 = 200, 60
 SEED, SEED_FLOAT32 = 1, 2  # no costs were fitted to these products
