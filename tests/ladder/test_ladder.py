@@ -336,8 +336,8 @@ LONGER = {"cuda_async": 133, "cuda_best": 173, "cuda_split_k": 221}
 LONGER |= {
     "gluon_specialised": 128,
     "gluon_persistent": 139,
-    "gluon_cluster": 172,
-    "gluon_shapes": 227,
+    "gluon_cluster": 173,
+    "gluon_shapes": 279,
     "gluon_shares": 196,
     "gluon_blackwell": 135,
 }

@@ -144,8 +144,8 @@ def matmul(
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K) of one block of threads,
     of which a cluster has `blocks`, a power of two up to 16, one below the other. `group_m` is how
     many of the clusters' tiles a group has along M, `num_stages` the steps along K that the ring
-    holds, `programs` how many clusters run, one for each `blocks` multiprocessors if None. Where no
-    descriptor fits the rows of a or b, it is first copied; where none fits out's, the product is
+    holds, `programs` how many clusters run, None as many as there is room for. Where
+    no descriptor fits the rows of a or b, it is first copied; where none fits out's, the product is
     made in memory of its own and copied. For float32, and where `kit.gluon.hopper` says no,
     `triton_descriptors` multiplies, in blocks of its own; where `kit.gluon.multicasts` says no,
     `gluon_persistent`. Raises TypeError or ValueError as `tensor_operands`, `check_rings`,

@@ -1,11 +1,11 @@
 """Rows that begin anywhere: read by pointers and not copied first; K is cut where C is small.
 
 A descriptor needs rows that begin at multiples of 16 bytes. With 1111 columns they do not, and the
-rungs below copy such a matrix: it is read, written and read again. What changed: tiles come by
-pointers again, with split-K. A matrix has a GRAIN, the largest of 8, 4, 2 and 1 that divides the
-length of its rows and their distance: so many elements are loaded at once. Copies past the
-registers, and so a pipeline, need 4 bytes. Of odd rows elements pass through registers one by one;
-there AHEAD loads the next tile before this one is multiplied. Source: NVIDIA, PTX, "cp.async".
+rungs below copy such a matrix first. What changed: tiles come by pointers again, with split-K. A
+matrix has a GRAIN, the largest of 8, 4, 2 and 1 that divides the length of its rows and their
+distance: so many elements are loaded at once. Copies past the registers, and pipelines, need 4
+bytes. Of odd rows AHEAD loads the next tile before this one is multiplied. Source: NVIDIA, PTX,
+"cp.async".
 """
 
 import torch
@@ -87,10 +87,9 @@ def matmul(
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
     more; None takes BLOCK where it fits (see `usual`). `group_m` is how many tiles a group has
-    along M; `splits` how many parts K is cut into: more than one take 4 · splits bytes for each
-    element of C. `ahead` loads odd rows a tile ahead. A matrix without a dense axis is copied.
-    Raises TypeError or ValueError as `tensor_operands`, `check_blocks`, `check_group`,
-    `check_steps` and `launch` do.
+    along M; `splits` how many parts K is cut into: more take 4 · splits bytes for each element of
+    C. `ahead` loads odd rows a tile ahead. A matrix without a dense axis is copied. Raises as
+    `tensor_operands`, `check_blocks`, `check_group`, `check_steps` and `launch` do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS))
