@@ -3,9 +3,8 @@
 A descriptor needs rows that begin at multiples of 16 bytes. With 1111 columns they do not, and the
 rungs below copy such a matrix first. What changed: tiles come by pointers again, with split-K. A
 matrix has a GRAIN, the largest of 8, 4, 2 and 1 that divides the length of its rows and their
-distance: so many elements are loaded at once. Copies past the registers, and pipelines, need 4
-bytes. Of odd rows AHEAD loads the next tile before this one is multiplied. Source: NVIDIA, PTX,
-"cp.async".
+distance: so many are loaded at once. Copies past registers, and pipelines, need 4 bytes. Of odd
+rows AHEAD loads the next tile before this one is multiplied. Source: NVIDIA, PTX, "cp.async".
 """
 
 import torch
