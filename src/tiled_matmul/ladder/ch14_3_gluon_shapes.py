@@ -232,8 +232,8 @@ def matmul(
     as the transpose is computed. K is cut into `splits` parts, some perhaps empty; more than one
     take 4 · splits bytes for each element of the tiles of C, and are added in their order.
     `overlap` lets the kernel start before the one before it is finished, from compute capability
-    9.0 on; None does so where it can. Where no descriptor fits a or b, it is first copied; where none
-    fits out, the product is made in memory of its own and copied. For float32, and where
+    9.0 on; None does so where it can. Where no descriptor fits a or b, it is first copied; where
+    none fits out, the product is made in memory of its own and copied. For float32, and where
     `kit.gluon.hopper` says no, `triton_descriptors` multiplies, in blocks of its own; where
     `kit.gluon.multicasts` says no, clusters have one block. Raises TypeError or ValueError as
     `tensor_operands`, `cluster_tile`, `check_group` and `launch` do.
