@@ -95,7 +95,7 @@ def at_once(blocks: int, multiprocessors: int) -> int:
     """Return how many clusters of so many blocks, one a multiprocessor, run at the same time.
 
     A cluster runs in one group of multiprocessors, and groups of 16 or 18 hold pairs without a
-    rest, but not fours: on an H200 there is room for 30 fours, and a 31st waits for all of them.
+    rest, but not fours: on an H200 there is room for 30 fours, and a 31st waits until one ends.
     """
     usable = multiprocessors if blocks <= 2 else multiprocessors * 10 // 11
     return max(1, usable // blocks)
