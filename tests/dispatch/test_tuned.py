@@ -116,6 +116,14 @@ def test_the_clock_gets_what_runs_a_choice(monkeypatch):
     assert tuned.choice(a, b, out, list, run) == fast and len(ran) == 3
 
 
+@pytest.mark.parametrize(("ms", "launches"), [(0.002, [3, 150]), (0.05, [3, 6]), (40.0, [3])])
+def test_a_sample_is_filled_with_launches_of_a_graph(monkeypatch, ms, launches):
+    """A call alone takes as long as its host: sized by it, a short sample took the slower half."""
+    made = []
+    monkeypatch.setattr(tuned, "_replayed", lambda call, count: made.append(count) or ms)
+    assert tuned.milliseconds(lambda: None) == ms and made == launches
+
+
 @pytest.mark.gpu
 def test_the_fastest_is_taken_and_remembered(monkeypatch, tmp_path):
     timed = prefer(monkeypatch, "triton_split_k")

@@ -11,7 +11,7 @@ from gluon_operands import PLACE, here, operands
 from tiled_matmul.check import assert_matmul, run_checked
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.gluon import multicasts
-from tiled_matmul.kit.programs import launched
+from tiled_matmul.kit.programs import can_overlap, launched
 from tiled_matmul.kit.withheld import withheld
 from tiled_matmul.ladder import (
     COMPILED,
@@ -123,6 +123,19 @@ def test_parts_of_k_in_clusters_into_views(layout):
     assert out.equal(once)
 
 
+@pytest.mark.parametrize("name", ["gluon_shapes", "triton_split_k"])
+def test_an_early_start_is_asked_for_by_true_false_or_none(name):
+    out = torch.full((64, 64), 3.0, dtype=torch.float16, device=PLACE)
+    with pytest.raises(TypeError, match="overlap must be None, True or False, got 'early'"):
+        rung(name).matmul(*operands((64, 64, 64)), out, overlap="early")
+    if not can_overlap():
+        with pytest.raises(ValueError, match="overlap=True needs a GPU of compute capability 9.0"):
+            rung(name).matmul(*operands((64, 64, 64)), out, overlap=True)
+    assert out.eq(3.0).all()
+    a, b = operands((70, 50, 90))
+    assert_matmul(run_checked(rung(name).matmul, a, b, overlap=False), a, b)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -148,7 +161,7 @@ def test_without_multicast_blocks_are_alone(monkeypatch):
     made = []
     monkeypatch.setattr(gluon_shapes, "launch", lambda *x, **options: made.append(options))
     gluon_shapes.matmul(*operands((64, 64, 64)), blocks=4)
-    assert [options["num_ctas"] for options in made] == [1]
+    assert made == [{"num_warps": 4, "num_ctas": 1, "launch_pdl": can_overlap()}]
 
 
 @pytest.mark.parametrize(

@@ -21,15 +21,18 @@ PARTS = ("_check_tensors", "_sizes", "_check_out", "_check_own_elements", "_chec
 LARGE = [
     ((1024, 1024, 1024), "nnn", "triton_descriptors"),
     ((2210, 3810, 57), "nnn", "triton_descriptors"),
+    ((4096, 4096, 64), "tnt", "gluon_shapes"),
     ((512, 512, 4096), "ntn", "triton_split_k"),
+    ((3967, 544, 16), "nnn", "triton_two_widths"),
+    ((2296, 944, 16), "nnt", "triton_two_widths"),
+    ((1424, 2832, 24), "nnn", "gluon_shapes"),
     ((1632, 3576, 24), "ttt", "gluon_shapes"),
     ((3000, 3000, 3000), "nnn", "gluon_shapes"),
 ]
 # What is chosen where no rings run.
 PLAIN = [
     ((4096, 4096, 64), "tnt", "triton_persistent"),
-    ((3967, 544, 16), "nnn", "triton_two_widths"),
-    ((2296, 944, 16), "nnt", "triton_two_widths"),
+    ((3000, 3000, 3000), "nnn", "triton_persistent"),
 ]
 SMALL = [
     ((33, 17, 21), "nnn", "triton_uneven"),

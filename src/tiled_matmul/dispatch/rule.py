@@ -2,14 +2,14 @@
 
 On a Hopper GPU `chosen` compares the rings of `gluon_shapes`, alone, in clusters, and with K in
 parts, with tiles whose rows are read by pointers: small ones for small products, and others for
-rows that no descriptor fits. Their costs were measured. Elsewhere, and for layers, `plain` compares
-those tiles with what `pick` takes. It asks chapter 12's model of a step, and how many waves a C
-makes of each candidate's tiles, for the clocks of the busiest multiprocessor, and takes the
-candidate with the fewest. So a C of few tiles with a long K is cut along K, one that just misses a
-wave gets tiles of two widths, and all large ones go to persistent programs. What a model cannot
-know, stages and groups, was found by a search on one H200. A C of few columns is made as its
-transpose, of few rows. On GPUs without hardware that copies tiles, smaller tiles go by pointers.
-What a clock found, `decide` prefers.
+rows that no descriptor fits. Their costs were measured. Where rows begin with sectors, what `pick`
+takes is compared, too. Elsewhere, and for layers, `plain` compares it with those tiles. `pick` asks
+chapter 12's model of a step, and how many waves a C makes of each candidate's tiles, for the clocks
+of the busiest multiprocessor, and takes the candidate with the fewest. So a C of few tiles with a
+long K is cut along K, one that just misses a wave gets tiles of two widths, and all large ones go
+to persistent programs. What a model cannot know, stages and groups, was found by a search on one
+H200. A C of few columns is made as its transpose, of few rows. On GPUs without hardware that copies
+tiles, smaller tiles go by pointers. What a clock found, `decide` prefers.
 """
 
 from __future__ import annotations
