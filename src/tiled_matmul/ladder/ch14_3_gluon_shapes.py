@@ -68,7 +68,7 @@ DTYPES = ("float16", "bfloat16", "float32")
 
 @gluon.jit
 def job(turn, sizes, TILE: gl.constexpr, ORDER: gl.constexpr):
-    """Return a tile's place, its row where its sums go, and where its part of K begins and ends."""
+    """Return a tile's place, the row where its sums go, and its part of K."""
     M, N, K, parts = sizes
     if ORDER.cut:
         number = tiles(M, N, TILE.all_rows, TILE.width)
@@ -156,7 +156,9 @@ def multiply(group: gl.constexpr, work, TILE: gl.constexpr, ORDER: gl.constexpr)
                 acc, narrow = warpgroup_mma_wait(2, deps=[acc, narrow])
             else:
                 acc = warpgroup_mma_wait(1, deps=[acc])
-            give_back((step + TILE.stages - 1) % TILE.stages, empty, shared, k > begin, TILE)
+            give_back(
+                (step + TILE.stages - 1) % TILE.stages, empty, shared, k > begin, TILE
+            )  # fmt: skip
             step += 1
         if TILE.narrow:
             acc, narrow = warpgroup_mma_wait(0, deps=[acc, narrow])
@@ -228,15 +230,14 @@ def matmul(
     columns a width or two, see `kit.gluon.tile_of`; a cluster has `blocks` of them, one below the
     other: a power of two up to 16, or 1. `group_m` is how many of the clusters' tiles a group has
     along M, `num_stages` the steps along K that the ring holds, `programs` how many clusters run,
-    as many as there is room for at once if None. With `down` the columns of a tile are rows of C,
-    as the transpose is computed. K is cut into `splits` parts, some perhaps empty; more than one
-    take 4 · splits bytes for each element of the tiles of C, and are added in their order.
-    `overlap` lets the kernel start before the one before it is finished, from compute capability
-    9.0 on; None does so where it can. Where no descriptor fits a or b, it is first copied; where
-    none fits out, the product is made in memory of its own and copied. For float32, and where
-    `kit.gluon.hopper` says no, `triton_descriptors` multiplies, in blocks of its own; where
-    `kit.gluon.multicasts` says no, clusters have one block. Raises TypeError or ValueError as
-    `tensor_operands`, `cluster_tile`, `check_group` and `launch` do.
+    None as many as have room. With `down` the columns of a tile are rows of C, as the transpose is
+    computed. K is cut into `splits` parts, some perhaps empty; more than one take 4 · splits bytes
+    for each element of C's tiles, and are added in order. `overlap` lets the kernel start early,
+    see `kit.programs.overlapping`. Where no descriptor fits a or b, it is first copied; where none
+    fits out, the product is made in memory of its own and copied. For float32, and where `hopper`
+    says no, `triton_descriptors` multiplies, in blocks of its own; where `multicasts` says no,
+    clusters have one block. Raises TypeError or ValueError as `tensor_operands`, `cluster_tile`,
+    `check_group` and `launch` do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     tile = cluster_tile(block, num_stages, blocks)
