@@ -234,10 +234,10 @@ def matmul(
     computed. K is cut into `splits` parts, some perhaps empty; more than one take 4 · splits bytes
     for each element of C's tiles, and are added in order. `overlap` lets the kernel start early,
     see `kit.programs.overlapping`. Where no descriptor fits a or b, it is first copied; where none
-    fits out, the product is made in memory of its own and copied. For float32, and where `hopper`
-    says no, `triton_descriptors` multiplies, in blocks of its own; where `multicasts` says no,
-    clusters have one block. Raises TypeError or ValueError as `tensor_operands`, `cluster_tile`,
-    `check_group` and `launch` do.
+    fits out, the product is copied there. For float32, and where `hopper` says no,
+    `triton_descriptors` multiplies, in blocks of its own; where `multicasts` says no, clusters have
+    one block. Raises TypeError or ValueError as `tensor_operands`, `cluster_tile`, `check_group`
+    and `launch` do.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     tile = cluster_tile(block, num_stages, blocks)
