@@ -228,9 +228,9 @@ def matmul(
 
     Products are summed in float32. `block` is (rows, columns, K) of one block of threads, the
     columns a width or two, see `kit.gluon.tile_of`; a cluster has `blocks` of them, one below the
-    other: a power of two up to 16, or 1. `group_m` is how many of the clusters' tiles a group has
-    along M, `num_stages` the steps along K that the ring holds, `programs` how many clusters run,
-    None as many as have room. With `down` the columns of a tile are rows of C, as the transpose is
+    other: a power of two up to 16, or 1. `group_m` is how many tiles a group has along M,
+    `num_stages` the steps along K that the ring holds, `programs` how many clusters run, None as
+    many as have room. With `down` the columns of a tile are rows of C, as the transpose is
     computed. K is cut into `splits` parts, some perhaps empty; more than one take 4 · splits bytes
     for each element of C's tiles, and are added in order. `overlap` lets the kernel start early,
     see `kit.programs.overlapping`. Where no descriptor fits a or b, it is first copied; where none
