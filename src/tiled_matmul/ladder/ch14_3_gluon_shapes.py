@@ -6,8 +6,7 @@ three groups of warps own rows of it, and beside a wide tile of B there can be a
 the tensor cores read them. With clusters of one block, nothing is shared. K may be cut into parts,
 as `triton_split_k` does: programs take each tile once for each part, and a second kernel adds up.
 
-In 16-bit floats on a GPU of compute capability 9.0, clusters with Triton 3.8; elsewhere
-`triton_descriptors` runs.
+In 16-bit floats on compute capability 9.0, clusters with Triton 3.8; else `triton_descriptors`.
 Source: Triton's tutorials on Gluon; NVIDIA, CUTLASS, "warp-specialized cooperative kernels".
 """
 
