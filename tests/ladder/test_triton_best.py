@@ -19,12 +19,12 @@ PLACE = "cuda" if select().on_gpu else "cpu"
 PARTS = ("_check_tensors", "_sizes", "_check_out", "_check_own_elements", "_check_apart")
 # M×N×K, how a, b and out lie ("n" by rows, "t" by columns), and the rung that is chosen.
 LARGE = [
-    ((1024, 1024, 1024), "nnn", "triton_descriptors"),
-    ((2210, 3810, 57), "nnn", "triton_descriptors"),
+    ((1024, 1024, 1024), "nnn", "gluon_shapes"),
+    ((2210, 3810, 57), "nnn", "triton_uneven"),
     ((4096, 4096, 64), "tnt", "gluon_shapes"),
-    ((512, 512, 4096), "ntn", "triton_split_k"),
-    ((3967, 544, 16), "nnn", "triton_two_widths"),
-    ((2296, 944, 16), "nnt", "triton_two_widths"),
+    ((384, 256, 5120), "ntn", "triton_split_k"),
+    ((3967, 544, 16), "nnn", "triton_uneven"),
+    ((2296, 944, 16), "nnt", "triton_uneven"),
     ((1424, 2832, 24), "nnn", "gluon_shapes"),
     ((1632, 3576, 24), "ttt", "gluon_shapes"),
     ((3000, 3000, 3000), "nnn", "gluon_shapes"),
@@ -38,7 +38,7 @@ SMALL = [
     ((33, 17, 21), "nnn", "triton_uneven"),
     ((16, 2358, 18), "nnn", "triton_uneven"),
     ((8, 300, 32), "ttn", "triton_uneven"),
-    ((40, 24, 16), "nnt", "gluon_shapes"),
+    ((40, 24, 16), "nnt", "triton_uneven"),
 ]
 
 

@@ -40,6 +40,11 @@ def candidates(m: int, n: int, k: int, multiprocessors: int) -> Iterator[Choice]
             yield split_k(block, splits)
 
 
+def widths(columns: int | tuple[int, int]) -> tuple[int, ...]:
+    """Return the widths of a tile whose columns are one number or two."""
+    return columns if isinstance(columns, tuple) else (columns,)
+
+
 def options(block: tuple, num_warps: int, num_stages: int, group_m: int = 8) -> dict:
     """Return the options of a Triton launcher."""
     numbers = {"num_warps": num_warps, "num_stages": num_stages, "group_m": group_m}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from triton import cdiv
 
-from tiled_matmul.dispatch.candidates import MOST_SPLITS, options
+from tiled_matmul.dispatch.candidates import MOST_SPLITS, options, widths
 from tiled_matmul.dispatch.choice import Choice
 from tiled_matmul.kit.layouts import GRAIN
 from tiled_matmul.models.roofline import step_clocks
@@ -27,6 +27,7 @@ START, SEAM, SECOND, PARTS_A_CLOCK = 3500, 500, 3500, 1700
 # model's clocks in a microsecond.
 BYTES_A_US, L2_A_US, COPIED_A_US = 3.5e6, 6.4e6, 1.76e6
 COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 1.8, 1130
+ROW_US = {128: 0.20e-3, 32: 0.43e-3, 16: 1.02e-3}  # by where rows begin, as `Product.begins`
 STAY = "triton_persistent"  # the rung whose programs take tile after tile, and store by descriptors
 POINTERS, SPLIT = "triton_uneven", ("triton_uneven", "triton_split_k")
 
@@ -37,8 +38,8 @@ class Product:
 
     `grains` are those of a, b and out: GRAIN where a descriptor fits its rows, else the largest of
     4, 2 and 1 that divides their length and distance. `across` is how many of a and b have a grain
-    of 1 and lie across K: a by columns, b by rows. `apart` says of a and of b whether their rows,
-    as they lie in memory, begin between sectors of 32 bytes.
+    of 1 and lie across K: a by columns, b by rows. `begins` says of a and of b where their rows
+    begin as they lie in memory: all at multiples of 128 bytes, of 32, or of 16.
     """
 
     m: int
@@ -47,7 +48,7 @@ class Product:
     multiprocessors: int
     grains: tuple[int, int, int] = (GRAIN, GRAIN, GRAIN)
     across: int = 0
-    apart: tuple[bool, bool] = (False, False)
+    begins: tuple[int, int] = (128, 128)
 
     @property
     def copies(self) -> float:
@@ -64,26 +65,26 @@ class Product:
     def turned(self) -> Product:
         """Return the product whose C is the transpose of this one's."""
         a, b, c = self.grains
-        return replace(self, m=self.n, n=self.m, grains=(b, a, c), apart=self.apart[::-1])
+        return replace(self, m=self.n, n=self.m, grains=(b, a, c), begins=self.begins[::-1])
 
 
-def requests(rows: int, columns: int, blocks: int, apart: tuple[bool, bool]) -> float:
-    """Return how many rows of a step's tiles a block copies that begin between sectors.
+def rows_us(product: Product, rows: int, columns: float, depth: int) -> float:
+    """Return the microseconds that the rows of a step's tiles take beside the rest of the step.
 
-    Blocks of a cluster share those of B.
+    A descriptor copies rows of 128 bytes; what each takes depends on where rows begin.
     """
-    return rows * apart[0] + columns / blocks * apart[1]
+    row_a, row_b = (ROW_US[each] for each in product.begins)
+    return (rows * row_a + columns * row_b) * depth / (128 // 2)
 
 
 def clocks(choice: Choice, m: int, n: int, k: int, multiprocessors: int) -> float:
     """Return about how many clocks the busiest multiprocessor takes for C (M, N)."""
     rows, columns, depth = choice.options["block"]
-    widths = columns if isinstance(columns, tuple) else (columns,)
     if choice.options.get("down"):
         m, n = n, m
     splits = choice.options.get("splits", 1)
-    waves = cdiv(cdiv(m, rows) * cdiv(n, sum(widths)) * splits, multiprocessors)
-    loop = cdiv(cdiv(k, depth), splits) * step_clocks(rows, widths, depth).longer
+    waves = cdiv(cdiv(m, rows) * cdiv(n, sum(widths(columns))) * splits, multiprocessors)
+    loop = cdiv(cdiv(k, depth), splits) * step_clocks(rows, widths(columns), depth).longer
     if choice.module == STAY:
         return START + waves * (loop + SEAM)
     parts = 2 * 4 * splits * m * n / PARTS_A_CLOCK + SECOND if splits > 1 else 0

@@ -1,13 +1,10 @@
 """Rings: the tiles of `gluon_shapes`, alone or in clusters, and what they cost on an H200.
 
 A program of `gluon_shapes` takes tile after tile, so a product takes as long as the busiest program
-has steps and seams. The costs were fitted to some 9,000 times of 207 drawn products, of a kernel
-that did not start early, less what an early start saves; those of the tile of 288 columns were
-estimated. After a look at 200 other products, the start of fours and of the second kernel were set
-by hand, and after one at the listed shapes the rates of hot products.
-
-Where rows begin between sectors of 32 bytes, each row of a tile asks the L2 for one sector more,
-and `ODD_US` says how long one such row takes. Blocks of a cluster share those of B.
+has steps and seams. A step takes the time of its tile, and some for each row of 128 bytes that is
+copied: the less, the larger the power of two where rows begin. Blocks of a cluster share the rows
+of B. The costs were fitted to 8,200 times of 367 drawn products, which stand one after the other in
+a graph; the rates of hot products were set by hand, after a look at the listed shapes.
 """
 
 from __future__ import annotations
@@ -17,22 +14,22 @@ from dataclasses import dataclass
 
 from triton import cdiv
 
-from tiled_matmul.dispatch.candidates import MOST_SPLITS
+from tiled_matmul.dispatch.candidates import MOST_SPLITS, widths
 from tiled_matmul.dispatch.choice import Choice
-from tiled_matmul.dispatch.costs import Product, copied_c, requests
+from tiled_matmul.dispatch.costs import Product, copied_c, rows_us
 from tiled_matmul.kit.clusters import at_once
 from tiled_matmul.kit.gluon import multicasts
 
 GROUP_M = 8  # blocks of a group along M
 BLOCKS, PAIR = (1, 2, 4), 2  # of a cluster, in the order of the costs
-STEP = 64  # of K, that ODD_US is for
-START_US, ODD_US = (1.88, 2.53, 2.53), (0.00216, 0.00154, 0.00176)
-# Where few multiprocessors work: a step's time, and that of a row between sectors, in parts of
-# those where all do.
-FEW, FEW_ODD = (0.61, 0.67, 0.82), 0.46
-READ_A_US, WRITTEN_A_US = 3.87e6, 3.28e6  # bytes
+START_US = (2.62, 3.31, 2.41)
+# Where more than half of the multiprocessors work, the next kernel finds no room to start early.
+FULL_US = 0.60
+SHARED = (1, 0.62, 1.04)  # of the time for rows, in clusters
+FEW = (0.51, 0.67, 0.80)  # a step's time where few multiprocessors work, in parts of the usual
+READ_A_US, WRITTEN_A_US = 3.73e6, 8.72e6  # bytes
 # Of parts of K: the second kernel, each part, and the bytes of parts in a microsecond.
-SECOND_US, PART_US, PARTS_A_US = 2.45, 0.061, 4.2e6
+SECOND_US, PART_US, PARTS_A_US = 5.08, 0.056, 4.66e6
 FEWEST_STEPS, MOST_BYTES = 2, 1 << 28  # of a part of K, and of all parts
 # Of products that would take longer, the GPU's power is the limit: their rates, in TFLOP/s.
 HOT_US, HOT, HOT_PAIR = 450, 640, 1.007  # pairs of blocks have so many times the rate
@@ -60,7 +57,7 @@ class Ring:
     @property
     def columns(self) -> int:
         """The columns of the tile."""
-        return sum(self.block[1]) if isinstance(self.block[1], tuple) else self.block[1]
+        return sum(widths(self.block[1]))
 
     def microseconds(self, product: Product, blocks: int = 1, splits: int = 1) -> float:
         """Return about how long a product takes in clusters of `blocks`, with K in parts."""
@@ -69,13 +66,13 @@ class Ring:
         tiles = self.tiles(product, blocks) * splits
         waves = cdiv(tiles, room)
         busy = tiles / (waves * room)
-        asked = requests(self.rows, self.columns, blocks, product.apart)
-        odd = asked * ODD_US[nth] * self.block[2] / STEP * (busy + (1 - busy) * FEW_ODD)
-        step = together(self.steps[nth] * (busy + (1 - busy) * FEW[nth]), odd, 2.5)
+        step = self.steps[nth] * (busy + (1 - busy) * FEW[nth])
+        step += SHARED[nth] * rows_us(product, self.rows, self.columns / blocks, self.block[2])
         steps = cdiv(cdiv(k, self.block[2]), splits)
         took = waves * (self.seams[nth] + steps * step)
         moved = 2 * (m * k + k * n) / READ_A_US + 2 * m * n / WRITTEN_A_US
-        took = START_US[nth] + together(took, moved, 4)
+        full = waves > 1 or busy > 1 / 2
+        took = START_US[nth] + (FULL_US if full else 0) + together(took, moved, 4)
         rate = HOT_RATES.get((self.rows, self.columns), HOT) * (HOT_PAIR if blocks == PAIR else 1)
         hot = 2 * m * n * k / 1e6 / rate
         took = max(took, hot if hot > HOT_US else 0)
@@ -122,26 +119,28 @@ class Ring:
 
 
 RINGS = (
-    Ring((64, 16, 128), 8, (0.16, 0.33, 1.03), (0.293, 0.283, 0.210)),
-    Ring((64, 32, 128), 8, (0.22, 0.36, 1.07), (0.322, 0.308, 0.234)),
-    Ring((64, 64, 128), 6, (0.33, 0.43, 1.14), (0.352, 0.378, 0.307)),
-    Ring((64, (64, 16), 128), 5, (0.81, 0.78, 1.63), (0.454, 0.471, 0.319)),
-    Ring((64, (64, 32), 128), 5, (0.66, 0.64, 1.50), (0.512, 0.541, 0.377)),
-    Ring((64, 128, 64), 8, (0.65, 0.60, 1.31), (0.251, 0.293, 0.233)),
-    Ring((64, (128, 64), 64), 6, (0.98, 1.01, 1.58), (0.330, 0.333, 0.308)),
-    Ring((64, 256, 64), 5, (1.34, 1.43, 1.68), (0.432, 0.413, 0.358)),
-    Ring((64, (256, 32), 64), 4, (1.45,), (0.46,)),
-    Ring((128, 16, 128), 5, (0.41, 0.66, 1.36), (0.415, 0.417, 0.398)),
-    Ring((128, 64, 64), 8, (0.61, 0.87, 1.57), (0.284, 0.283, 0.240)),
-    Ring((128, (64, 32), 64), 6, (1.03, 1.21, 1.89), (0.354, 0.355, 0.270)),
-    Ring((128, 128, 64), 6, (1.06, 1.03, 1.85), (0.408, 0.404, 0.310)),
-    Ring((128, (128, 32), 64), 5, (1.51, 1.56), (0.522, 0.510)),
-    Ring((128, (128, 64), 64), 5, (1.54, 1.64), (0.557, 0.564)),
-    Ring((128, 256, 64), 4, (1.93, 1.83), (0.735, 0.745)),
-    Ring((192, 64, 64), 6, (0.88, 1.22, 2.04), (0.377, 0.409, 0.286)),
-    Ring((192, 128, 64), 5, (1.41, 1.34), (0.568, 0.570)),
-    Ring((192, (128, 64), 64), 4, (2.02, 2.01), (0.832, 0.841)),
-    Ring((256, 128, 64), 4, (2.01, 2.02), (0.749, 0.774)),
+    Ring((64, 16, 128), 8, (0.07, 0.18, 1.05), (0.251, 0.274, 0.190)),
+    Ring((64, 32, 128), 8, (0.17, 0.28, 1.07), (0.247, 0.274, 0.207)),
+    Ring((64, 64, 128), 6, (0.29, 0.36, 1.06), (0.253, 0.294, 0.245)),
+    Ring((64, (64, 16), 128), 5, (0.73, 0.78, 1.53), (0.378, 0.406, 0.315)),
+    Ring((64, (64, 32), 128), 5, (0.62, 0.71, 1.50), (0.393, 0.420, 0.330)),
+    Ring((64, 128, 64), 8, (0.61, 0.63, 1.17), (0.190, 0.229, 0.213)),
+    Ring((64, (128, 64), 64), 6, (0.94, 1.11, 1.65), (0.286, 0.313, 0.288)),
+    Ring((64, 256, 64), 5, (1.32, 1.22, 1.92), (0.320, 0.388, 0.329)),
+    Ring((64, (256, 32), 64), 4, (1.91,), (0.406,)),
+    Ring((128, 16, 128), 5, (0.39, 0.65, 1.36), (0.331, 0.357, 0.347)),
+    Ring((128, 64, 64), 8, (0.57, 0.68, 1.63), (0.211, 0.270, 0.203)),
+    Ring((128, (64, 32), 64), 6, (1.01, 1.22, 2.04), (0.294, 0.321, 0.257)),
+    Ring((128, 128, 64), 6, (0.97, 1.07, 1.95), (0.317, 0.353, 0.292)),
+    Ring((128, (128, 32), 64), 5, (1.47, 1.60), (0.418, 0.441)),
+    Ring((128, (128, 64), 64), 5, (1.59, 1.80), (0.455, 0.486)),
+    Ring((128, 256, 64), 4, (2.07, 2.26), (0.598, 0.634)),
+    Ring((128, (256, 64), 64), 3, (2.69, 2.94), (0.794, 0.887)),
+    Ring((192, 64, 64), 6, (0.88, 0.83, 1.90), (0.310, 0.366, 0.272)),
+    Ring((192, 128, 64), 5, (1.53, 1.63), (0.455, 0.489)),
+    Ring((192, (128, 64), 64), 4, (2.28, 2.50), (0.656, 0.712)),
+    Ring((256, 128, 64), 4, (2.08, 2.23), (0.618, 0.666)),
+    Ring((256, (128, 32), 64), 4, (2.80, 3.00), (0.806, 0.879)),
 )
 
 

@@ -1,9 +1,8 @@
 """The rule of `triton_best`: the candidate that promises to take the least time.
 
 On a Hopper GPU `chosen` compares the rings of `gluon_shapes`, alone, in clusters, and with K in
-parts, with tiles whose rows are read by pointers: small ones for small products, and others for
-rows that no descriptor fits. Their costs were measured. Where rows begin with sectors, what `pick`
-takes is compared, too. Elsewhere, and for layers, `plain` compares it with those tiles. `pick` asks
+parts, with small tiles that are read by pointers. Their costs were measured. Elsewhere, and for
+layers, `plain` compares what `pick` says with tiles whose rows are read by pointers. `pick` asks
 chapter 12's model of a step, and how many waves a C makes of each candidate's tiles, for the clocks
 of the busiest multiprocessor, and takes the candidate with the fewest. So a C of few tiles with a
 long K is cut along K, one that just misses a wave gets tiles of two widths, and all large ones go
@@ -25,28 +24,25 @@ from tiled_matmul.dispatch import tuned
 from tiled_matmul.dispatch.candidates import candidates, options, split_k
 from tiled_matmul.dispatch.choice import Choice
 from tiled_matmul.dispatch.costs import (
-    STAY,
     THIN,
     TILES,
-    Costs,
     Product,
     clocks,
     modelled,
 )
-from tiled_matmul.dispatch.rings import READ_A_US, rings, together
+from tiled_matmul.dispatch.pointers import pointers
+from tiled_matmul.dispatch.rings import rings
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import multiprocessors
-from tiled_matmul.kit.layouts import across, between_sectors, grains
+from tiled_matmul.kit.layouts import across, begins, grains
 from tiled_matmul.kit.programs import SMALL
 
 SHORT = 32  # rows, or columns, that no `wgmma` is needed for
 RINGED = (9, 0)  # the compute capability that `gluon_shapes` is for
 # Where rows are even a tile must promise so much of the model's time, as neither is exact.
 SURE = 0.96
-COOL_CLOCKS_A_US = 1500  # of a GPU that is not at its power limit
-PICKED = 1.13  # what `pick` says is so many times as fast as promised, where rows are aligned
-# Tiles and splits, others, and rings, that are tried at a product by a clock.
-MOST, MODELLED, RINGS_TRIED = 8, 2, 10
+# How many of each kind are tried at a product by a clock: rings, tiles by pointers, others.
+RINGS_TRIED, POINTERS_TRIED, MODELLED = 10, 8, 2
 
 
 @cache
@@ -70,29 +66,11 @@ def pick(m: int, n: int, k: int, multiprocessors: int, capability=(9, 0), bytes_
 
 @cache
 def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
-    """Return what promises to take the least time; without rings that is what is `plain`.
-
-    What `pick` says is asked only where rows begin with sectors: elsewhere its model is wrong.
-    """
+    """Return what promises to take the least time; on other GPUs that is what is `plain`."""
     if capability != RINGED or bytes_each != 2:
         return plain(product, capability, bytes_each)
-    choice, took = rings(product)[0]
-    if not any(product.apart):
-        picked = pick(product.m, product.n, product.k, product.multiprocessors)
-        least = cool(picked, product) / PICKED
-        if picked.module != STAY and least < took:
-            choice, took = picked, least
-    return faster(choice, took, product)
-
-
-def cool(choice: Choice, product: Product) -> float:
-    """Return the microseconds of a choice of `pick` on a GPU that is not at its power limit."""
-    m, n, k = product.m, product.n, product.k
-    if min(m, n) <= SHORT:
-        made = product.turned() if choice.turned else product
-        return THIN.microseconds(made, choice.options["splits"])
-    took = clocks(choice, m, n, k, product.multiprocessors) / COOL_CLOCKS_A_US
-    return together(took, 2 * (m * k + k * n) / READ_A_US, 4) + product.copies
+    best = rings(product)[0], pointers(product)[0]
+    return min(best, key=lambda pair: pair[1])[0]
 
 
 @cache
@@ -103,7 +81,8 @@ def plain(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
     if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
         return choice
     if min(m, n) <= SHORT:
-        return faster(choice, cool(choice, product), product)
+        made = product.turned() if choice.turned else product
+        return faster(choice, THIN.microseconds(made, choice.options["splits"]), product)
     took = modelled(choice, clocks(choice, m, n, k, product.multiprocessors), product)
     return faster(choice, took, product)
 
@@ -123,22 +102,22 @@ def contenders(product: Product, capability=(9, 0), bytes_each=2) -> list[Choice
     first = chosen(product, capability, bytes_each)
     if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
         return [first]
-    found = [first, *(choice for _, choice in tried(product)), *best_modelled(product)]
+    found = [(first, 0.0), *distinct(pointers(product))[:POINTERS_TRIED]]
     if capability == RINGED:
-        found += [choice for choice, _ in rings(product)[:RINGS_TRIED]]
-    return [each for i, each in enumerate(found) if each not in found[:i]]
+        found += rings(product)[:RINGS_TRIED]
+    choices = [choice for choice, _ in found] + best_modelled(product)
+    return [each for i, each in enumerate(choices) if each not in choices[:i]]
 
 
-def tried(product: Product) -> list[tuple[Costs, Choice]]:
-    """Return the tiles that promise most, with what they would do, each with at most two splits."""
-    found = []
-    for tile in TILES:
-        each = sorted(tile.choices(product), key=lambda pair: pair[1])
-        single = [pair for pair in each if pair[0].options.get("splits", 1) == 1]
-        split = [pair for pair in each if pair[0].options.get("splits", 1) > 1]
-        found += [(took, tile, choice) for choice, took in (*single[:1], *split[:2])]
-    found.sort(key=lambda each: each[0])
-    return [(tile, choice) for _, tile, choice in found[:MOST]]
+def distinct(found: list[tuple[Choice, float]]) -> list[tuple[Choice, float]]:
+    """Return of each tile, as it lies or turned, the best two numbers of parts."""
+    kept, seen = [], []
+    for choice, took in found:
+        tile = choice.module, choice.options["block"], choice.turned
+        if seen.count(tile) < 2:
+            kept.append((choice, took))
+        seen.append(tile)
+    return kept
 
 
 def best_modelled(product: Product) -> list[Choice]:
@@ -153,8 +132,8 @@ def kind_of(a: Any, b: Any, out: Any) -> tuple[Product, tuple[int, int], int]:
     """Return what the rule looks at: the product, the GPU's capability, an element's bytes."""
     gpu = select().gpu
     sizes = a.shape[0], b.shape[1], a.shape[1]
-    apart = between_sectors(a), between_sectors(b)
-    product = Product(*sizes, multiprocessors(), grains(a, b, out), across(a, b), apart)
+    lie = grains(a, b, out), across(a, b), (begins(a), begins(b))
+    product = Product(*sizes, multiprocessors(), *lie)
     return product, (9, 0) if gpu is None else gpu.capability, a.element_size()
 
 

@@ -103,7 +103,8 @@ class Tile:
 class Order:
     """How a kernel walks over C, in groups of `group_m`, and which matrices lie by columns.
 
-    With `cut`, K is in parts, each with sums of its own.
+    With `cut`, K is in parts, each with sums of its own. With `overlap` the kernel starts early,
+    waits for the one before it, and lets the next one start early.
     """
 
     group_m: int
@@ -111,6 +112,12 @@ class Order:
     b_transposed: bool
     c_transposed: bool
     cut: bool = False
+    overlap: bool = False
+
+    @property
+    def leads(self) -> bool:
+        """Does it let the next kernel start early? With K in parts that takes longer."""
+        return self.overlap and not self.cut
 
 
 def tile_of(block: Any, num_stages: Any) -> Tile:

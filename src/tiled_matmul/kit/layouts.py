@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 GRAIN = 8  # 16-bit elements that a thread can load at once: 16 bytes
 ALIGNED = 16  # bytes: what a descriptor needs, and what Triton compiles for
-SECTOR = 32  # bytes: what the L2 hands out at least
+# Bytes: a line of the L2, one of its sectors, of which it hands out at least one, and ALIGNED.
+BEGINS = (128, 32, ALIGNED)
 
 
 class Layout(NamedTuple):
@@ -83,13 +84,16 @@ def grains(a: Any, b: Any, out: Any) -> tuple[int, int, int]:
     return grain(a), grain(b), grain(out, stored=True)
 
 
-def between_sectors(x: Any) -> bool:
-    """Return whether rows of a matrix as it lies, or of its aligned copy, begin between sectors."""
+def begins(x: Any) -> int:
+    """Return where rows of a matrix as it lies begin: multiples of so many bytes, 128, 32 or 16.
+
+    Of a matrix that no descriptor fits, those of its aligned copy.
+    """
     axis = 1 if nearer_by_columns(x) else 0
     pitch, fit = x.stride(axis), ALIGNED // x.element_size()
     if grain(x) < GRAIN:
         pitch = -(-x.shape[1 - axis] // fit) * fit
-    return pitch * x.element_size() % SECTOR != 0
+    return next(each for each in BEGINS if pitch * x.element_size() % each == 0)
 
 
 def across(a: Any, b: Any) -> int:

@@ -19,7 +19,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma,
     warpgroup_mma_wait,
 )
-from triton.language.extra.cuda import gdc_wait
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.clusters import (
@@ -119,6 +119,8 @@ def copy(work, TILE: gl.constexpr, ORDER: gl.constexpr):
                 to, far = narrow_tiles.index(slot), left + TILE.wide
                 start_copy_for(b_narrow, k, far, arrived, to, ORDER.b_transposed, SHARED)
             step += 1
+    if ORDER.leads:
+        gdc_launch_dependents()  # the next kernel may set up its barriers, and wait
 
 
 @gluon.jit
@@ -173,8 +175,7 @@ def multiply(group: gl.constexpr, work, TILE: gl.constexpr, ORDER: gl.constexpr)
 
 @gluon.jit(do_not_specialize=["M", "N", "K", "parts"])
 def gluon_shapes_kernel(
-    a, b, b_narrow, c, M, N, K, parts,
-    TILE: gl.constexpr, ORDER: gl.constexpr, OVERLAP: gl.constexpr,
+    a, b, b_narrow, c, M, N, K, parts, TILE: gl.constexpr, ORDER: gl.constexpr
 ):  # fmt: skip
     STAGES: gl.constexpr = TILE.stages
     GROUPS: gl.constexpr = TILE.groups
@@ -196,7 +197,7 @@ def gluon_shapes_kernel(
     buffers = (a_tiles, b_tiles, narrow_tiles, c_pieces)
     work = ((a, b, b_narrow, c), buffers, (full, empty, shared), (M, N, K, parts))
     MANY: gl.constexpr = TILE.registers
-    if OVERLAP:
+    if ORDER.overlap:
         gdc_wait()  # until the kernel before has stored everything
     # fmt: off
     if GROUPS == 1:
@@ -267,8 +268,8 @@ def matmul(
     b_narrow, _ = described_for(b, tile.k, tile.narrow, same) if tile.narrow else (b_tiles, False)
     piece = max(8, tile.piece // 2) if cut else tile.piece
     pieces, c_transposed = described_for(to, tile.stack, piece, stacked)
-    order = Order(group_m, a_transposed, b_transposed, c_transposed, cut)
-    arguments = (a_tiles, b_tiles, b_narrow, pieces, m, n, k, splits, tile, order, overlap)
+    order = Order(group_m, a_transposed, b_transposed, c_transposed, cut, overlap)
+    arguments = (a_tiles, b_tiles, b_narrow, pieces, m, n, k, splits, tile, order)
     grid = (min(programs, number * splits),)
     options = {"num_warps": 4, "num_ctas": tile.blocks, "launch_pdl": overlap}
     launch(gluon_shapes_kernel, grid, *arguments, **options)

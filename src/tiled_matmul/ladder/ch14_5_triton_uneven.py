@@ -13,6 +13,7 @@ import triton.language as tl
 
 from tiled_matmul.kit.arguments import positive, tensor_operands
 from tiled_matmul.kit.grains import places, tile_at, whole, within
+from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.layouts import has_dense_axis, layout_of
 from tiled_matmul.kit.plans import copied, remembered, scratch
 from tiled_matmul.kit.programs import (
@@ -40,7 +41,7 @@ DTYPES = ("float16", "bfloat16", "float32")
 def triton_uneven_kernel(
     a, b, c, M, N, K, a_pitch, b_pitch, c_pitch, splits,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    PRECISION: tl.constexpr, GROUP_M: tl.constexpr, OVERLAP: tl.constexpr,
+    PRECISION: tl.constexpr, GROUP_M: tl.constexpr, OVERLAP: tl.constexpr, ONE_WAVE: tl.constexpr,
     A_GRAIN: tl.constexpr, A_BY_COLUMNS: tl.constexpr, A_AHEAD: tl.constexpr,
     B_GRAIN: tl.constexpr, B_BY_COLUMNS: tl.constexpr, B_AHEAD: tl.constexpr,
     C_GRAIN: tl.constexpr, C_BY_COLUMNS: tl.constexpr,
@@ -50,8 +51,8 @@ def triton_uneven_kernel(
     tile_m, tile_n = grouped(tile, tiles_m, tiles_n, GROUP_M)
     if OVERLAP:
         tl.extra.cuda.gdc_wait()  # until the kernel before has stored everything
-        if splits > 1:
-            tl.extra.cuda.gdc_launch_dependents()
+        if ONE_WAVE:
+            tl.extra.cuda.gdc_launch_dependents()  # there is room for the next kernel
     m, n = tile_m * BLOCK_M + tl.arange(0, BLOCK_M), tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
     k, step = split * BLOCK_K + tl.arange(0, BLOCK_K), splits * BLOCK_K
     a_at = places(a, a_pitch, m, k, A_GRAIN, A_BY_COLUMNS)
@@ -72,6 +73,8 @@ def triton_uneven_kernel(
         if B_AHEAD:
             b_next = tile_at(b_at, k, n, K, N, B_GRAIN, B_BY_COLUMNS)
         acc = tl.dot(a_tile, b_tile, acc, input_precision=PRECISION)
+    if OVERLAP and not ONE_WAVE:
+        tl.extra.cuda.gdc_launch_dependents()
     to = places(c + split.to(tl.int64) * M * N, c_pitch, m, n, C_GRAIN, C_BY_COLUMNS)
     mask = within(m, n, M, N, C_GRAIN, C_BY_COLUMNS)
     tl.store(to, acc.to(c.dtype.element_ty), mask=mask)
@@ -97,17 +100,17 @@ def matmul(
     positive("splits", splits)
     a, b = (x if has_dense_axis(x) else copied_as_it_lies(x) for x in (a, b))
     check_steps((*block[:2], block[2] * splits), a, b)
-    overlap = can_overlap()
+    programs, overlap = cover(m, block[0]) * cover(n, block[1]) * splits, can_overlap()
+    one_wave = splits > 1 or programs <= multiprocessors()
     c = out if has_dense_axis(out) or splits > 1 else aligned_like(out)
     if splits > 1:
         c = scratch(splits * m, n, dtype=torch.float32, device=out.device)
     (a_pitch, *a_lies), (b_pitch, *b_lies), (c_pitch, *c_lies) = map(layout_of, (a, b, c[:m]))
-    switches = (precision(a), group_m, overlap)
+    switches = (precision(a), group_m, overlap, one_wave)
     switches += (*a_lies, ahead and a_lies[0] == 1, *b_lies, ahead and b_lies[0] == 1, *c_lies)
     sizes = (m, n, k, a_pitch, b_pitch, c_pitch, splits)
-    grid = (cover(m, block[0]) * cover(n, block[1]) * splits,)
     options = {"num_warps": num_warps, "num_stages": num_stages, "launch_pdl": overlap}
-    launch(triton_uneven_kernel, grid, a, b, c, *sizes, *block, *switches, **options)
+    launch(triton_uneven_kernel, (programs,), a, b, c, *sizes, *block, *switches, **options)
     if splits > 1:
         total = (c, out, m * n, n, *out.stride(), splits, SUMMED, overlap)
         launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, launch_pdl=overlap)

@@ -91,7 +91,7 @@ def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
     from triton.experimental.gluon import language as gl
     from triton.experimental.gluon.language.nvidia import blackwell, hopper
     from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
-    from triton.language.extra.cuda import gdc_wait
+    from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
     known = {
         gl: _language(cluster),
@@ -100,7 +100,7 @@ def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
         hopper: _hopper(cluster),
         blackwell: _blackwell(cluster),
     }
-    pairs: list[tuple[Any, Any]] = [(gdc_wait, _nothing_before)]
+    pairs: list[tuple[Any, Any]] = [(gdc_wait, _alone), (gdc_launch_dependents, _alone)]
     if _real("cluster"):  # from Triton 3.7 on
         pairs.append((_real("cluster"), _cluster(cluster)))
     for module, names in known.items():
@@ -113,8 +113,8 @@ def meanings(cluster: Cluster) -> list[tuple[Any, Any]]:
     return pairs
 
 
-def _nothing_before() -> None:
-    """Wait for the kernel before: here each kernel begins when that has ended."""
+def _alone() -> None:
+    """Wait for the kernel before, or let the next one start: here one begins as another ends."""
 
 
 def _language(cluster: Cluster) -> dict[str, Any]:
