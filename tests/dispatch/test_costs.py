@@ -10,12 +10,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from tiled_matmul.check import assert_matmul, poison  # noqa: E402
-from tiled_matmul.dispatch import pointers as dispatch_pointers  # noqa: E402
 from tiled_matmul.dispatch import rings as dispatch_rings  # noqa: E402
 from tiled_matmul.dispatch import rule  # noqa: E402
+from tiled_matmul.dispatch import small as dispatch_small  # noqa: E402
 from tiled_matmul.dispatch.costs import POINTERS, TILES, Product  # noqa: E402
-from tiled_matmul.dispatch.pointers import pointers  # noqa: E402
 from tiled_matmul.dispatch.rings import RINGS  # noqa: E402
+from tiled_matmul.dispatch.small import small  # noqa: E402
 from tiled_matmul.kit.layouts import GRAIN, across, begins, grain  # noqa: E402
 from tiled_matmul.ladder import triton_best  # noqa: E402
 from tiled_matmul.measure import drawn, results  # noqa: E402
@@ -43,14 +43,14 @@ def test_uneven_rows_cost_a_copy_or_slower_blocks():
 
 
 def test_odd_rows_that_lie_across_k_are_told_apart():
-    """Tiles of 32 by 32 take 15 times as long there; larger ones hardly longer."""
+    """Tiles of 32 by 32 take 15 times as long there; smaller steps hardly longer."""
     x = torch.empty(33, 35, dtype=torch.float16)
     assert [across(*pair) for pair in ((x, x.T), (x.T, x), (x.T, x.T), (x, x))] == [0, 2, 1, 1]
     assert across(x[:, :32].T, torch.empty(32, 40, dtype=torch.float16)) == 1
-    for both in (0, 2):
-        product = Product(47, 17, 11057, 132, (1, 1, 1), both)
+    for lie in (0, 1, 2):
+        product = Product(47, 17, 11057, 132, (1, 1, 1), lie)
         small = rule.chosen(product).options["block"] == (32, 32, 128)
-        assert small == (both == 0)
+        assert small == (lie == 0)
 
 
 def test_a_tile_is_turned_where_that_fits_better():
@@ -109,20 +109,24 @@ def test_blocks_share_copies_where_rows_begin_between_sectors(monkeypatch):
     rule.chosen.cache_clear()
 
 
-def test_the_faster_of_rings_and_pointers_is_chosen():
+def test_the_faster_of_rings_and_small_tiles_is_chosen():
     modules = set()
     for sizes in ((64, 64, 64), (512, 512, 512), (4096, 4096, 4096), (48, 4096, 24)):
         product = Product(*sizes, 132)
-        best = min(dispatch_rings.rings(product)[0], pointers(product)[0], key=lambda pair: pair[1])
+        best = min(dispatch_rings.rings(product)[0], small(product)[0], key=lambda pair: pair[1])
         assert rule.chosen(product) == best[0]
         modules.add(best[0].module)
     assert modules == {"gluon_shapes", POINTERS}
 
 
-def test_tiles_of_even_rows_alone_are_not_for_others():
-    for grains, number in (((8, 8, 8), 10), ((4, 8, 8), 6), ((8, 1, 8), 6)):
-        found = [choice for choice, _ in pointers(Product(96, 96, 999, 132, grains))]
-        assert len({each.options["block"] for each in found if each.module == POINTERS}) == number
+def test_small_tiles_of_even_rows_are_not_for_others():
+    for grains, tiles in (
+        ((8, 8, 8), dispatch_small.TILES),
+        ((4, 8, 8), TILES),
+        ((8, 8, 1), TILES),
+    ):
+        found = {choice.options["block"] for choice, _ in small(Product(96, 96, 999, 132, grains))}
+        assert found == {tile.block for tile in tiles}
 
 
 def of(block):
@@ -186,7 +190,7 @@ def test_the_rule_decides_nearly_as_well_as_a_clock():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("tile", (*TILES, *dispatch_pointers.TILES), ids=str)
+@pytest.mark.parametrize("tile", (*TILES, *dispatch_small.TILES), ids=str)
 @pytest.mark.parametrize("layout", ("nn", "nt", "tn", "tt"))
 def test_each_tile_multiplies_any_rows(tile, layout):
     for m, n, k in ((64, 96, 1024), (33, 47, 519), (130, 70, 1100), (17, 300, 600)):
@@ -206,7 +210,7 @@ def test_the_rule_launches_what_it_chooses(monkeypatch):
     choice = triton_best.choice_for(a, b)
     assert choice.module == POINTERS
     assert_matmul(triton_best.matmul(a, b), a, b)
-    monkeypatch.setattr(rule, "pointers", lambda product: dispatch_rings.rings(product)[-1:])
+    monkeypatch.setattr(rule, "small", lambda product: dispatch_rings.rings(product)[-1:])
     rule.chosen.cache_clear()
     assert triton_best.choice_for(a, b).module != POINTERS
     rule.chosen.cache_clear()

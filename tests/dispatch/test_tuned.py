@@ -16,7 +16,7 @@ from tiled_matmul.dispatch import rule, tuned  # noqa: E402
 from tiled_matmul.dispatch.candidates import split_k  # noqa: E402
 from tiled_matmul.dispatch.choice import RUNGS, Choice  # noqa: E402
 from tiled_matmul.dispatch.costs import Product  # noqa: E402
-from tiled_matmul.dispatch.rule import MODELLED, POINTERS_TRIED, RINGS_TRIED  # noqa: E402
+from tiled_matmul.dispatch.rule import MODELLED, RINGS_TRIED, SMALL_TRIED  # noqa: E402
 from tiled_matmul.ladder import triton_best  # noqa: E402
 
 
@@ -49,7 +49,7 @@ def test_the_contenders_are_the_rule_s_choice_and_others_each_once():
         product = Product(*shape, 132)
         found = rule.contenders(product)
         assert found[0] == rule.chosen(product)
-        assert 5 < len(found) <= 1 + POINTERS_TRIED + MODELLED + RINGS_TRIED
+        assert 5 < len(found) <= 1 + SMALL_TRIED + MODELLED + RINGS_TRIED
         assert all(each not in found[:i] for i, each in enumerate(found))
         assert {each.module for each in found} <= set(RUNGS)
     assert len(rule.contenders(product, (8, 0))) == 1

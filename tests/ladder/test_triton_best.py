@@ -20,7 +20,7 @@ PARTS = ("_check_tensors", "_sizes", "_check_out", "_check_own_elements", "_chec
 # M×N×K, how a, b and out lie ("n" by rows, "t" by columns), and the rung that is chosen.
 LARGE = [
     ((1024, 1024, 1024), "nnn", "gluon_shapes"),
-    ((2210, 3810, 57), "nnn", "triton_uneven"),
+    ((2210, 3810, 57), "nnn", "triton_descriptors"),
     ((4096, 4096, 64), "tnt", "gluon_shapes"),
     ((384, 256, 5120), "ntn", "triton_split_k"),
     ((3967, 544, 16), "nnn", "triton_uneven"),

@@ -23,9 +23,9 @@ from tiled_matmul.models.waves import side_by_side
 # of a second kernel; and bytes of split-K's parts that the L2 takes or gives in a clock.
 START, SEAM, SECOND, PARTS_A_CLOCK = 3500, 500, 3500, 1700
 # Of an H200: bytes in a microsecond that a product reads and writes at most, that tiles get from
-# the L2, and that a copy moves; microseconds of a copy's and of split-K's second kernel; the
-# model's clocks in a microsecond.
-BYTES_A_US, L2_A_US, COPIED_A_US = 3.5e6, 6.4e6, 1.76e6
+# the L2, that a copy moves, and one back to C; microseconds of a copy's and of split-K's second
+# kernel; the model's clocks in a microsecond.
+BYTES_A_US, L2_A_US, COPIED_A_US, BACK_A_US = 3.5e6, 6.4e6, 1.76e6, 1.1e6
 COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 1.8, 1130
 ROW_US = {128: 0.20e-3, 32: 0.43e-3, 16: 1.02e-3}  # by where rows begin, as `Product.begins`
 STAY = "triton_persistent"  # the rung whose programs take tile after tile, and store by descriptors
@@ -101,7 +101,7 @@ def modelled(choice: Choice, clocks: float, product: Product) -> float:
 def copied_c(product: Product) -> float:
     """Return the microseconds in which C is copied to rows that no descriptor fits."""
     even = product.grains[2] == GRAIN
-    return 0.0 if even else COPY_US + 4 * product.m * product.n / COPIED_A_US
+    return 0.0 if even else COPY_US + 4 * product.m * product.n / BACK_A_US
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Costs:
 THIN = Costs("triton_split_k", (16, 128, 128), 4, 4, 3.97, 0.56, 0.48, 3)
 TILES = (
     Costs("triton_uneven", (64, 64, 32), 4, 1, 1.95, 0.24, 0.2, 4, 1.35, 1.8, 1.7, 2.16),
-    Costs("triton_uneven", (32, 32, 128), 4, 4, 1.97, 0.45, 0.35, 3, 1.37, 1.96, 2.9, 63.93),
+    Costs("triton_uneven", (32, 32, 128), 4, 4, 1.97, 0.45, 0.35, 3, 1.37, 1.96, 63.93, 63.93),
     Costs("triton_uneven", (64, 16, 128), 4, 4, 1.83, 0.35, 0.3, 2, 2.65, 2.93, 8.57, 12.45),
     Costs("triton_uneven", (64, 64, 64), 4, 4, 2.18, 0.3, 0.26, 2, 2.08, 2.62, 2.55, 11.7),
     Costs("triton_uneven", (64, 128, 64), 4, 4, 2.18, 0.36, 0.37, 2, 2.81, 11.47, 15.48, 20.61),

@@ -1,13 +1,13 @@
 """The rule of `triton_best`: the candidate that promises to take the least time.
 
 On a Hopper GPU `chosen` compares the rings of `gluon_shapes`, alone, in clusters, and with K in
-parts, with small tiles that are read by pointers. Their costs were measured. Elsewhere, and for
-layers, `plain` compares what `pick` says with tiles whose rows are read by pointers. `pick` asks
-chapter 12's model of a step, and how many waves a C makes of each candidate's tiles, for the clocks
-of the busiest multiprocessor, and takes the candidate with the fewest. So a C of few tiles with a
-long K is cut along K, one that just misses a wave gets tiles of two widths, and all large ones go
-to persistent programs. What a model cannot know, stages and groups, was found by a search on one
-H200. A C of few columns is made as its transpose, of few rows. On GPUs without hardware that copies
+parts, with small tiles, and with tiles for rows that no descriptor fits. Their costs were measured.
+Elsewhere, and for layers, `plain` compares such tiles with what `pick` says. `pick` asks chapter
+12's model of a step, and how many waves a C makes of each candidate's tiles, for the clocks of the
+busiest multiprocessor, and takes the candidate with the fewest. So a C of few tiles with a long K
+is cut along K, one that just misses a wave gets tiles of two widths, and all large ones go to
+persistent programs. What a model cannot know, stages and groups, was found by a search on one H200.
+A C of few columns is made as its transpose, of few rows. On GPUs without hardware that copies
 tiles, smaller tiles go by pointers. What a clock found, `decide` prefers.
 """
 
@@ -30,8 +30,8 @@ from tiled_matmul.dispatch.costs import (
     clocks,
     modelled,
 )
-from tiled_matmul.dispatch.pointers import pointers
 from tiled_matmul.dispatch.rings import rings
+from tiled_matmul.dispatch.small import small
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import multiprocessors
 from tiled_matmul.kit.layouts import across, begins, grains
@@ -41,8 +41,8 @@ SHORT = 32  # rows, or columns, that no `wgmma` is needed for
 RINGED = (9, 0)  # the compute capability that `gluon_shapes` is for
 # Where rows are even a tile must promise so much of the model's time, as neither is exact.
 SURE = 0.96
-# How many of each kind are tried at a product by a clock: rings, tiles by pointers, others.
-RINGS_TRIED, POINTERS_TRIED, MODELLED = 10, 8, 2
+# How many of each kind are tried at a product by a clock: rings, small tiles, others.
+RINGS_TRIED, SMALL_TRIED, MODELLED = 10, 8, 2
 
 
 @cache
@@ -69,7 +69,7 @@ def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
     """Return what promises to take the least time; on other GPUs that is what is `plain`."""
     if capability != RINGED or bytes_each != 2:
         return plain(product, capability, bytes_each)
-    best = rings(product)[0], pointers(product)[0]
+    best = rings(product)[0], small(product)[0]
     return min(best, key=lambda pair: pair[1])[0]
 
 
@@ -102,7 +102,7 @@ def contenders(product: Product, capability=(9, 0), bytes_each=2) -> list[Choice
     first = chosen(product, capability, bytes_each)
     if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
         return [first]
-    found = [(first, 0.0), *distinct(pointers(product))[:POINTERS_TRIED]]
+    found = [(first, 0.0), *distinct(small(product))[:SMALL_TRIED]]
     if capability == RINGED:
         found += rings(product)[:RINGS_TRIED]
     choices = [choice for choice, _ in found] + best_modelled(product)

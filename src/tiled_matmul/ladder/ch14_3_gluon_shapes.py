@@ -232,12 +232,11 @@ def matmul(
     `num_stages` the steps along K that the ring holds, `programs` how many clusters run, None as
     many as have room. With `down` the columns of a tile are rows of C, as the transpose is
     computed. K is cut into `splits` parts, some perhaps empty; more than one take 4 · splits bytes
-    for each element of C's tiles, and are added in order. `overlap` lets the kernel start early,
-    see `kit.programs.overlapping`. Where no descriptor fits a or b, it is first copied; where none
-    fits out, the product is copied there. For float32, and where `hopper` says no,
-    `triton_descriptors` multiplies, in blocks of its own; where `multicasts` says no, clusters have
-    one block. Raises TypeError or ValueError as `tensor_operands`, `cluster_tile`, `check_group`
-    and `launch` do.
+    for each element of C's tiles, and are added in order. With `overlap` the kernel starts early
+    and lets the next one do so, see `kit.programs.overlapping`. Where no descriptor fits a or b, it
+    is first copied; where none fits out, the product is copied there. For float32, and where
+    `hopper` says no, `triton_descriptors` multiplies, in blocks of its own; where `multicasts` says
+    no, clusters have one block. Raises as `tensor_operands`, `cluster_tile` and `launch`.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     tile = cluster_tile(block, num_stages, blocks)

@@ -3,8 +3,8 @@
 A descriptor needs rows that begin at multiples of 16 bytes. With 1111 columns they do not, and the
 rungs below copy such a matrix first. What changed: tiles come by pointers again, with split-K. A
 matrix has a GRAIN, the largest of 8, 4, 2 and 1 that divides the length of its rows and their
-distance: so many are loaded at once. Copies past registers, and pipelines, need 4 bytes. Of odd
-rows AHEAD loads the next tile before this one is multiplied. Source: NVIDIA, PTX, "cp.async".
+distance: so many are loaded at once. Copies past registers need 4 bytes. Of odd rows AHEAD loads
+the next tile before this one is multiplied. Source: NVIDIA, PTX, "cp.async".
 """
 
 import torch
@@ -76,8 +76,7 @@ def triton_uneven_kernel(
     if OVERLAP and not ONE_WAVE:
         tl.extra.cuda.gdc_launch_dependents()
     to = places(c + split.to(tl.int64) * M * N, c_pitch, m, n, C_GRAIN, C_BY_COLUMNS)
-    mask = within(m, n, M, N, C_GRAIN, C_BY_COLUMNS)
-    tl.store(to, acc.to(c.dtype.element_ty), mask=mask)
+    tl.store(to, acc.to(c.dtype.element_ty), mask=within(m, n, M, N, C_GRAIN, C_BY_COLUMNS))
 
 
 @remembered
@@ -88,10 +87,9 @@ def matmul(
     """Return a (M, K) · b (K, N) as (M, N). torch tensors of any strides; DTYPES, out of one dtype.
 
     Products are summed in float32. `block` is (BLOCK_M, BLOCK_N, BLOCK_K), powers of two, 16 or
-    more; None takes BLOCK where it fits (see `usual`). `group_m` is how many tiles a group has
-    along M; `splits` how many parts K is cut into: more take 4 · splits bytes for each element of
-    C. `ahead` loads odd rows a tile ahead. A matrix without a dense axis is copied. Raises as
-    `tensor_operands`, `check_blocks`, `check_group`, `check_steps` and `launch` do.
+    more; None takes BLOCK where it fits. `group_m` is how many tiles a group has along M, `splits`
+    how many parts K is cut into: more take 4 · splits bytes for each element of C. `ahead` loads
+    odd rows a tile ahead. A matrix without a dense axis is copied. Raises as checks and `launch`.
     """
     m, n, k, out = tensor_operands(a, b, out, DTYPES, strided=True)
     block, num_warps = usual(block, num_warps, a, (BLOCK, WARPS))
@@ -101,18 +99,17 @@ def matmul(
     a, b = (x if has_dense_axis(x) else copied_as_it_lies(x) for x in (a, b))
     check_steps((*block[:2], block[2] * splits), a, b)
     programs, overlap = cover(m, block[0]) * cover(n, block[1]) * splits, can_overlap()
-    one_wave = splits > 1 or programs <= multiprocessors()
     c = out if has_dense_axis(out) or splits > 1 else aligned_like(out)
     if splits > 1:
         c = scratch(splits * m, n, dtype=torch.float32, device=out.device)
     (a_pitch, *a_lies), (b_pitch, *b_lies), (c_pitch, *c_lies) = map(layout_of, (a, b, c[:m]))
-    switches = (precision(a), group_m, overlap, one_wave)
+    switches = (precision(a), group_m, overlap, splits > 1 or programs <= multiprocessors())
     switches += (*a_lies, ahead and a_lies[0] == 1, *b_lies, ahead and b_lies[0] == 1, *c_lies)
     sizes = (m, n, k, a_pitch, b_pitch, c_pitch, splits)
     options = {"num_warps": num_warps, "num_stages": num_stages, "launch_pdl": overlap}
     launch(triton_uneven_kernel, (programs,), a, b, c, *sizes, *block, *switches, **options)
-    if splits > 1:
-        total = (c, out, m * n, n, *out.stride(), splits, SUMMED, overlap)
-        launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, launch_pdl=overlap)
-        return out
-    return out if c is out else copied(out, c)
+    if splits == 1:
+        return out if c is out else copied(out, c)
+    total = (c, out, m * n, n, *out.stride(), splits, SUMMED, overlap)
+    launch(sum_parts_kernel, (cover(m * n, SUMMED),), *total, launch_pdl=overlap)
+    return out

@@ -1,22 +1,23 @@
-"""Small tiles: those of `triton_uneven`, read by pointers, and what they cost on an H200.
+"""Small tiles for even rows, and what they cost on an H200.
 
-They are for small products, and for rows that no descriptor fits. A few tiles of `triton_split_k`
-are beside them. Programs run side by side on a multiprocessor. The costs were fitted to 2,500 times
-of 305 drawn products, which stand one after the other in a graph, so that each starts early; those
-of rows that no descriptor fits are from 420 products before that.
+They are for small products: tiles of `triton_uneven`, read by pointers, and of `triton_split_k`,
+copied by descriptors. Programs run side by side on a multiprocessor. The costs were fitted to 2,500
+times of 305 drawn products, which stand one after the other in a graph, so that each starts early.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 from triton import cdiv
 
+from tiled_matmul.dispatch import costs
 from tiled_matmul.dispatch.candidates import MOST_SPLITS, options
 from tiled_matmul.dispatch.choice import Choice
 from tiled_matmul.dispatch.costs import POINTERS, Product, rows_us
-from tiled_matmul.kit.layouts import ALIGNED, GRAIN
+from tiled_matmul.kit.layouts import ALIGNED
 
 SPLIT = "triton_split_k"
 LAP = 0.48  # of a program's start, where one runs after another
@@ -30,10 +31,7 @@ class Tile:
     """A tile (rows, columns, K), its warps, stages, and what it costs in microseconds.
 
     A program takes `start`, and for each block of K `latency`, or `share` for each that runs there
-    if that is longer; `resident` run side by side. `uneven` says how many times as long blocks take
-    where rows begin at multiples of two or four elements, then elsewhere: if no odd matrix lies
-    across K, if one does, if both do. Without it, the tile is for even rows alone. A tile of SPLIT
-    is copied by descriptors, perhaps from a copy, and takes a part of K.
+    if that is longer; `resident` run side by side. A tile of SPLIT takes a part of K.
     """
 
     block: tuple[int, int, int]
@@ -43,7 +41,6 @@ class Tile:
     latency: float
     share: float
     resident: float
-    uneven: tuple[float, float, float, float] | None = None
     module: str = POINTERS
 
     def tiles(self, product: Product) -> int:
@@ -59,7 +56,8 @@ class Tile:
         beside = min(programs, self.resident)
         step = max(self.latency, self.share * beside)
         if self.module == POINTERS:
-            step *= self.slower(product)
+            between = [begins == ALIGNED for begins in product.begins]
+            step *= 1 + BETWEEN * (rows * between[0] + columns * between[1]) / (rows + columns)
         else:
             step += beside * rows_us(product, *self.block)
         took = self.start * (1 + LAP * (laps - 1)) + laps * cdiv(cdiv(k, depth), splits) * step
@@ -69,27 +67,14 @@ class Tile:
             took = max(took, self.start + 2 * loaded / L2_A_US)
         if splits > 1:
             took += SECOND_US + PART_US * splits + 8 * splits * m * n / BYTES_A_US
-        return took if self.module == POINTERS else took + product.copies
-
-    def slower(self, product: Product) -> float:
-        """Return how many times as long a step of pointers takes where rows are not even."""
-        rows, columns, _ = self.block
-        between = [begins == ALIGNED for begins in product.begins]
-        slower = 1 + BETWEEN * (rows * between[0] + columns * between[1]) / (rows + columns)
-        grain = min(product.grains[:2])
-        if grain < GRAIN:
-            slower *= self.uneven[0 if grain > 1 else 1 + product.across]
-        return slower
+        return took
 
     def choices(self, product: Product) -> Iterator[tuple[Choice, float]]:
         """Yield what this tile could do, as it lies and turned, each with its microseconds."""
-        pointers = self.module == POINTERS
-        if pointers and self.uneven is None and min(product.grains[:2]) < GRAIN:
-            return
         own = options(self.block, self.warps, self.stages)
         for turned in (False, True)[: 1 + (self.block[0] != self.block[1])]:
             made = product.turned() if turned else product
-            if pointers:
+            if self.module == POINTERS:
                 yield Choice(POINTERS, own, turned), self.microseconds(made)
             most = min(MOST_SPLITS, 2 * product.multiprocessors // self.tiles(made))
             for splits in range(2, min(most, cdiv(product.k, self.block[2]) // 2) + 1):
@@ -98,23 +83,26 @@ class Tile:
 
 
 TILES = (
-    Tile((64, 64, 32), 4, 1, 2.55, 0.249, 0.192, 2.4, (1.35, 1.8, 1.7, 2.16)),
+    Tile((64, 64, 32), 4, 1, 2.55, 0.249, 0.192, 2.4),
     Tile((32, 32, 64), 4, 5, 2.33, 0.193, 0.133, 1.4),
     Tile((32, 16, 128), 4, 4, 2.54, 0.283, 0.278, 5.7),
-    Tile((32, 32, 128), 4, 4, 2.59, 0.353, 0.317, 2.2, (1.37, 1.96, 2.9, 63.93)),
-    Tile((64, 16, 128), 4, 4, 2.63, 0.283, 0.279, 1.5, (2.65, 2.93, 8.57, 12.45)),
+    Tile((32, 32, 128), 4, 4, 2.59, 0.353, 0.317, 2.2),
+    Tile((64, 16, 128), 4, 4, 2.63, 0.283, 0.279, 1.5),
     Tile((64, 32, 64), 4, 4, 2.64, 0.181, 0.174, 2.2),
-    Tile((64, 64, 64), 4, 4, 2.82, 0.225, 0.191, 1.4, (2.08, 2.62, 2.55, 11.7)),
+    Tile((64, 64, 64), 4, 4, 2.82, 0.225, 0.191, 1.4),
     Tile((64, 64, 128), 4, 3, 2.92, 0.465, 0.392, 1.2),
-    Tile((64, 128, 64), 4, 4, 3.48, 0.339, 0.282, 1.2, (2.81, 11.47, 15.48, 20.61)),
-    Tile((128, 128, 32), 8, 4, 3.98, 0.246, 0.225, 1.0, (1.81, 2.8, 2.7, 3.14)),
+    Tile((64, 128, 64), 4, 4, 3.48, 0.339, 0.282, 1.2),
+    Tile((128, 128, 32), 8, 4, 3.98, 0.246, 0.225, 1.0),
     Tile((16, 128, 128), 4, 4, 4.07, 0.335, 0.295, 2.0, module=SPLIT),
     Tile((64, 64, 128), 4, 4, 3.33, 0.197, 0.280, 2.0, module=SPLIT),
     Tile((64, 128, 128), 4, 4, 4.37, 0.419, 0.419, 2.0, module=SPLIT),
 )
 
 
-def pointers(product: Product) -> list[tuple[Choice, float]]:
-    """Return all choices of TILES, with their microseconds, the fastest first."""
-    found = [pair for tile in TILES for pair in tile.choices(product)]
-    return sorted(found, key=lambda pair: pair[1])
+def small(product: Product) -> list[tuple[Choice, float]]:
+    """Return all choices of TILES, with their microseconds, the fastest first.
+
+    Where no descriptor fits some rows they are of `costs.TILES`, which knows what that costs.
+    """
+    tiles = TILES if product.even else costs.TILES
+    return sorted((pair for tile in tiles for pair in tile.choices(product)), key=itemgetter(1))
