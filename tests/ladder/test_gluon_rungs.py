@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from functools import partial
 
 import pytest
 import torch
@@ -243,6 +244,58 @@ def test_what_they_compile_to(codes):
         # Else each block would arrive at a barrier of its own, and nobody wait for the other.
         assert ("mbarrier.arrive.shared::cluster" in code.ptx) == clusters
         assert ("setmaxnreg" in code.ptx) == (name in (*GROUPED, "gluon_shapes", "gluon_shares"))
+
+
+@pytest.mark.skipif(not here(), reason="other kernels run in their place on this GPU")
+def test_it_waits_before_it_reads_and_lets_the_next_one_start_when_it_has_read():
+    one = torch.empty((512, 512), dtype=torch.float16, device=PLACE)
+    tile = {"block": (64, 64, 64), "num_stages": 3, "blocks": 1}
+    jobs = {
+        (overlap, splits): launched(
+            gluon_shapes.matmul, one, one, overlap=overlap, splits=splits, **tile
+        )[0]
+        for overlap in (True, False)
+        for splits in (1, 2)
+    }
+    for (overlap, splits), code in tile_codes(jobs).items():
+        wait, lead = ("griddepcontrol." + each for each in ("wait;", "launch_dependents;"))
+        assert code.ptx.count(wait) == overlap
+        assert code.ptx.count(lead) == (overlap and splits == 1)
+        if overlap:
+            assert code.ptx.index(wait) < code.ptx.index("cp.async.bulk.tensor.2d.shared")
+        if lead in code.ptx:
+            assert code.ptx.index(lead) > code.ptx.rindex("cp.async.bulk.tensor.2d.shared")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [64, 512, 1536])
+def test_products_of_products_are_right_though_each_starts_early(size):
+    """Each product needs the one before it, and rungs alternate, in a graph and out of it."""
+    order = torch.randperm(size, device=PLACE)
+    swap = torch.eye(size, dtype=torch.float16, device=PLACE)[order]
+    first = torch.randint(-9, 10, (size, size), dtype=torch.float16, device=PLACE)
+    rungs = [partial(gluon_shapes.matmul, block=(64, 64, 64), num_stages=3, blocks=1)]
+    rungs += [partial(rungs[0], splits=3), rung("triton_uneven").matmul, rung("triton_best").matmul]
+    rungs += [partial(rung("triton_uneven").matmul, block=(32, 32, 32), splits=2), torch.matmul]
+    rungs += [gluon_shapes.matmul, rung("triton_split_k").matmul] if size > 64 else []
+    both = first.clone(), torch.empty_like(first)
+
+    def run():
+        for i, one in enumerate(rungs + rungs[::-1]):
+            one(swap, both[i % 2], out=both[(i + 1) % 2])
+
+    run()
+    wanted = first
+    for _ in range(2 * len(rungs)):
+        wanted = wanted[order]
+    assert both[0].equal(wanted)
+    both[0].copy_(first)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    graph.replay()
+    assert both[0].equal(wanted)
 
 
 @pytest.mark.skipif(select().on_gpu, reason="a GPU without tensor memory gets another kernel")
