@@ -11,7 +11,10 @@ from records_example import RUN, entry
 
 from tiled_matmul import ROOT
 from tiled_matmul.measure import fingerprint, records, suites
+from tiled_matmul.measure.drawn import SEED, drawn
 from tiled_matmul.measure.records import Entry
+
+FIRST = f"0: {drawn(SEED, 1)[0]}"
 
 SCHEMA = json.loads((ROOT / "results" / "schema.json").read_text())
 FILES = [pytest.param(path, name, id=str(path)) for path, name, _ in suites.files()]
@@ -184,7 +187,7 @@ def test_a_rung_that_is_gone_is_out_of_date(tmp_path):
         ("ladder", "512x512x512 float32", "ladder --only '512x512x512 float32'"),
         ("ladder", "512x512x512 float32, CPU", "loops --only '512x512x512 float32, CPU'"),
         ("ladder", "512x512x512 bfloat16", "bfloat16 --only '512x512x512 bfloat16'"),
-        ("drawn", "0: 40×5688×3184 nn bfloat16", "drawn --only '0: 40×5688×3184 nn bfloat16'"),
+        ("drawn", FIRST, f"drawn --only '{FIRST}'"),
         ("fp8", "errors, K 1024", "fp8 --only 'errors, K 1024'"),
     ],
 )
@@ -196,6 +199,18 @@ def test_a_job_that_no_suite_has_is_said_so():
     assert suites.help_for("host", "gone") == (
         "no suite has this job any more: take its records away"
     )
+
+
+def test_records_of_a_job_that_there_is_no_more_are_taken_away(tmp_path):
+    path = tmp_path / "h200.json"
+    assert suites.take_away(path, "drawn") == 0 and not path.exists()
+    [stored] = [each for each, *_ in suites.files() if each.match("shapes/h200.json")]
+    known = records.load(stored, "drawn")[:3]
+    records.save(path, "drawn", [*known, replace(known[0], job="gone", case={"index": 7})])
+    assert suites.take_away(path, "drawn") == 1
+    assert records.load(path, "drawn") == known
+    with pytest.raises(ValueError, match="is of the suite 'drawn' and not 'host'"):
+        suites.take_away(path, "host")
 
 
 def test_every_record_is_of_a_job_that_there_is():

@@ -61,7 +61,7 @@ def _measure(args: argparse.Namespace) -> int:
 def _take(suite: Any, args: argparse.Namespace) -> int:
     """Measure one suite; return how many jobs are left."""
     from tiled_matmul.kit import backend
-    from tiled_matmul.measure import clock
+    from tiled_matmul.measure import clock, suites
     from tiled_matmul.measure.provenance import provenance
     from tiled_matmul.measure.suite import measure, short_name
 
@@ -80,6 +80,8 @@ def _take(suite: Any, args: argparse.Namespace) -> int:
     out.parent.mkdir(parents=True, exist_ok=True)
     print(f"{suite.name}: {suite.help}", flush=True)
     say = lambda text: print(text, flush=True)  # noqa: E731
+    if gone := suites.take_away(out, suite.stored_as):
+        say(f"{gone} records of jobs that there are no more go from {out}")
     return measure(
         suite, run, out, seconds=args.seconds, resume=args.resume, only=args.only, say=say
     )

@@ -120,6 +120,19 @@ def help_for(stored_as: str, job: str) -> str:
     return "no suite has this job any more: take its records away"
 
 
+def take_away(path: Path, stored_as: str) -> int:
+    """Take the records of jobs that no suite has any more out of a file; return how many there are.
+
+    Raises ValueError for a file of another kind.
+    """
+    entries = records.load(path, stored_as) if path.exists() else []
+    jobs = frozenset[str]().union(*(_jobs(each, stored_as) for each in suites().values()))
+    kept = [each for each in entries if each.job in jobs]
+    if len(kept) < len(entries):
+        records.save(path, stored_as, kept)
+    return len(entries) - len(kept)
+
+
 @cache
 def _jobs(suite: Suite, stored_as: str) -> frozenset[str]:
     """Return the names of a suite's jobs, or nothing if a file names another suite."""
