@@ -96,7 +96,8 @@ def test_only_what_is_the_same_everywhere_is_refreshed(tmp_path, no_setup, monke
     reading = f"print(open({str(record)!r}).read())"
     number = f"open({str(record)!r}).read()"
     warning = f"import sys\nprint({number})\nif {number} != '1':\n    sys.stderr.write('!')"
-    made = small(f"# NBVAL_CHECK_OUTPUT\n{reading}", reading, reading, "'x'", warning)
+    times = f"print('3 µs' if {number} == '1' else 'On an H100 or H200, times are shown here.')"
+    made = small(f"# NBVAL_CHECK_OUTPUT\n{reading}", reading, reading, "'x'", warning, times)
     made.cells[3].metadata["tags"] = ["nbval-ignore-output"]
     path = save(made, tmp_path / "a.ipynb")
     assert command("run", "--checked", path) == 1  # it was never run
@@ -107,10 +108,11 @@ def test_only_what_is_the_same_everywhere_is_refreshed(tmp_path, no_setup, monke
     before = read(path)
     assert command("run", "--checked", path) == 0
     said = capsys.readouterr()
-    assert "cells 2, 3 refreshed" in said.out and "cell 6 differs" in said.err
+    assert "cells 2, 3 refreshed" in said.out
+    assert "cell 6 differs" in said.err and "cell 7 differs" in said.err
     after = read(path)
     texts = [cell.outputs[0].get("text") for cell in after.cells[1:]]
-    assert texts == ["2\n", "2\n", "1\n", None, "1\n"]
+    assert texts == ["2\n", "2\n", "1\n", None, "1\n", "3 µs\n"]
     assert after.metadata == before.metadata
     assert after.cells[4:] == before.cells[4:]
 

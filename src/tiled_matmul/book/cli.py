@@ -133,7 +133,10 @@ def run_command(args: argparse.Namespace) -> int:
                     named = ", ".join(map(str, stored))
                     print(f"{path}: {f'cells {named} refreshed' if stored else 'was current'}")
                     for cell in left:
-                        print(f"note: cell {cell} differs, with warnings: left", file=sys.stderr)
+                        print(
+                            f"note: cell {cell} differs, with warnings or without times: left",
+                            file=sys.stderr,
+                        )
                     continue
                 notes = run(path, timeout=args.timeout, on_progress=progress)
             except RunError as error:

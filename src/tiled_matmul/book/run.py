@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from tiled_matmul.book.markers import IGNORE, is_checked
 from tiled_matmul.files import replace_text
 
 CELL_TIMEOUT = 900
+PLACE_OF_TIMES = re.compile(r"On an? (?:GPU|H100)\b")  # what a cell of times says without a GPU
 # Run in the notebook's own kernel after its last cell, so that the stamp describes that process.
 QUESTION = "from tiled_matmul.book.run import this_machine as _m; print(_m())"
 
@@ -76,8 +78,9 @@ def refresh(
 
     These are the outputs that strict nbval compares: after another measurement, tables and
     sentences that are made of records. All else stays as it was, the stamp too, so this needs no
-    GPU. An output with warnings or errors of this machine is not stored. Returns the numbers, from
-    1 on, of the cells with new outputs, and of those that differ and were not stored. Raises
+    GPU. An output with warnings or errors of this machine is not stored, nor one that says where a
+    GPU's times would stand if they stand there: such a cell lacks the tag. Returns the numbers,
+    from 1 on, of the cells with new outputs, and of those that differ and were not stored. Raises
     RunError if a cell fails or if the stamp does not fit the code, and NotebookError if the file is
     not a notebook; the file is then unchanged.
     """
@@ -93,7 +96,9 @@ def refresh(
         compared = is_checked(cell.source) or IGNORE not in cell.metadata.get("tags", [])
         if not compared or _comparable(cell.outputs) == _comparable(made):
             continue
-        if any(output.get("name") == "stderr" for output in made):
+        if any(output.get("name") == "stderr" for output in made) or (
+            PLACE_OF_TIMES.search(str(made)) and not PLACE_OF_TIMES.search(str(cell.outputs))
+        ):
             left.append(index + 1)
             continue
         for output in made:
