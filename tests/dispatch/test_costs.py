@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -173,6 +174,18 @@ def test_where_rows_of_a_matrix_begin():
     assert [begins(y) for y in (x, x.T, x[:, :2000], x.repeat(1, 2))] == [16, 16, 16, 32]
     made = [begins(torch.empty(3, n, dtype=torch.float16)) for n in (8, 16, 17, 25, 64, 128)]
     assert made == [16, 32, 16, 32, 128, 128]  # 17 and 25 are copied, to 24 and 32
+
+
+def test_strides_of_any_kind_have_rows_that_begin_somewhere():
+    """Where a size is 1 a stride may be any number, and a descriptor takes the other."""
+    memory = torch.empty(20000, dtype=torch.float16)
+    sizes, strides = (1, 2, 17, 64), (0, 1, 2, 3, 8, 16, 24, 63, 64, 128)
+    for shape in itertools.product(sizes, sizes):
+        for each in itertools.product(strides, strides):
+            assert begins(memory.as_strided(shape, each)) in (128, 32, 16), (shape, each)
+    one = memory.as_strided((1, 64), (1, 8))
+    assert (begins(one), begins(one.T)) == (16, 16)
+    assert rule.chosen(rule.kind_of(one, memory[:4096].view(64, 64), memory[:64].view(1, 64))[0])
 
 
 def test_other_gpus_and_float32_get_what_the_model_picks():

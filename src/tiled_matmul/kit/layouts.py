@@ -89,10 +89,11 @@ def begins(x: Any) -> int:
 
     Of a matrix that no descriptor fits, those of its aligned copy.
     """
-    axis = 1 if nearer_by_columns(x) else 0
-    pitch, fit = x.stride(axis), ALIGNED // x.element_size()
-    if grain(x) < GRAIN:
-        pitch = -(-x.shape[1 - axis] // fit) * fit
+    if either_way(x):
+        pitch = x.stride(0 if describable(x) else 1)
+    else:
+        fit = ALIGNED // x.element_size()
+        pitch = -(-x.shape[0 if nearer_by_columns(x) else 1] // fit) * fit
     return next(each for each in BEGINS if pitch * x.element_size() % each == 0)
 
 
