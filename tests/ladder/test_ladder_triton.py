@@ -767,7 +767,7 @@ def test_few_columns_are_made_as_few_rows():
     assert choice.turned and str(choice).endswith(" of the transposes")
     assert choice.options == rule.pick(16, 4096, 4096, 132).options
     assert not rule.pick(16, 16, 4096, 132).turned
-    a, b = operands("8x3000x32")  # whose tiles have 16 columns, of the transpose
+    a, b = operands("16x4000x512")  # whose tiles have 16 columns, of the transpose
     assert triton_best.choice_for(a, b).turned
     run_checked(triton_best.matmul, a, b)
 
