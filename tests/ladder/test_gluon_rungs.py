@@ -258,7 +258,7 @@ def test_it_waits_before_it_reads_and_lets_the_next_one_start_when_it_has_read()
         for splits in (1, 2)
     }
     for (overlap, splits), code in tile_codes(jobs).items():
-        wait, lead = ("griddepcontrol." + each for each in ("wait;", "launch_dependents;"))
+        wait, lead = ("griddepcontrol." + each for each in ("wait", "launch_dependents"))
         assert code.ptx.count(wait) == overlap
         assert code.ptx.count(lead) == (overlap and splits == 1)
         if overlap:
