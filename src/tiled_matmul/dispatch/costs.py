@@ -29,7 +29,7 @@ BYTES_A_US, L2_A_US, COPIED_A_US, BACK_A_US = 3.5e6, 6.4e6, 1.76e6, 1.1e6
 COPY_US, SECOND_US, CLOCKS_A_US = 2.5, 1.8, 1130
 ROW_US = {128: 0.20e-3, 32: 0.43e-3, 16: 1.02e-3}  # by where rows begin, as `Product.begins`
 STAY = "triton_persistent"  # the rung whose programs take tile after tile, and store by descriptors
-POINTERS, SPLIT = "triton_uneven", ("triton_uneven", "triton_split_k")
+POINTERS, SPLIT_K = "triton_uneven", "triton_split_k"
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,11 @@ def copied_c(product: Product) -> float:
 
 
 @dataclass(frozen=True)
-class Costs:
-    """A rung, its tile, and what it costs on an H200 in microseconds.
+class Tile:
+    """A rung, its tile (rows, columns, K), and what one of its programs takes in microseconds.
 
-    Programs run side by side on a multiprocessor, up to `resident`. One takes `start`, and for each
-    block of K `latency`, or `share` for each that runs there if that is longer. Blocks take `pairs`
-    times as long where rows begin at multiples of two or four elements, and `odd` times elsewhere;
-    `across` times if an odd matrix lies across K, `both` times if a and b do.
+    It takes `start`, and for each block of K `latency`, or `share` for each program that runs on
+    the same multiprocessor if that is longer. Each kind of tile says how long a product takes.
     """
 
     module: str
@@ -121,15 +119,44 @@ class Costs:
     start: float
     latency: float
     share: float
+
+    def tiles(self, product: Product) -> int:
+        """Return how many tiles C has."""
+        return cdiv(product.m, self.block[0]) * cdiv(product.n, self.block[1])
+
+    def microseconds(self, product: Product, splits: int = 1) -> float:
+        """Return about how long a product takes, with K in `splits` parts."""
+        raise NotImplementedError
+
+    def choices(self, product: Product) -> Iterator[tuple[Choice, float]]:
+        """Yield what this rung could do, as it lies and turned, each with its microseconds."""
+        own = options(self.block, self.warps, self.stages)
+        for turned in (False, True)[: 1 + (self.block[0] != self.block[1])]:
+            made = product.turned() if turned else product
+            if self.module != SPLIT_K:
+                yield Choice(self.module, own, turned), self.microseconds(made)
+            if self.module in (POINTERS, SPLIT_K):
+                most = min(MOST_SPLITS, 2 * product.multiprocessors // self.tiles(made))
+                most = min(most, cdiv(product.k, self.block[2]) // 2)
+                for splits in range(2, most + 1):
+                    took = self.microseconds(made, splits)
+                    yield Choice(self.module, own | {"splits": splits}, turned), took
+
+
+@dataclass(frozen=True)
+class Costs(Tile):
+    """A tile of any rung on an H200.
+
+    Programs run side by side on a multiprocessor, up to `resident`. Blocks take `pairs` times as
+    long where rows begin at multiples of two or four elements, and `odd` times elsewhere; `across`
+    times if an odd matrix lies across K, `both` times if a and b do.
+    """
+
     resident: int
     pairs: float = 1.0
     odd: float = 1.0
     across: float = 1.0
     both: float = 1.0
-
-    def tiles(self, product: Product) -> int:
-        """Return how many tiles C has."""
-        return cdiv(product.m, self.block[0]) * cdiv(product.n, self.block[1])
 
     def microseconds(self, product: Product, splits: int = 1) -> float:
         """Return about how long a product takes, with K in `splits` parts."""
@@ -149,20 +176,6 @@ class Costs:
         if splits > 1:
             took += SECOND_US + 8 * splits * m * n / BYTES_A_US
         return took if pointers else took + product.copies
-
-    def choices(self, product: Product) -> Iterator[tuple[Choice, float]]:
-        """Yield what this rung could do, as it lies and turned, each with its microseconds."""
-        own = options(self.block, self.warps, self.stages)
-        for turned in (False, True)[: 1 + (self.block[0] != self.block[1])]:
-            made = product.turned() if turned else product
-            if self.module != "triton_split_k":
-                yield Choice(self.module, own, turned), self.microseconds(made)
-            if self.module in SPLIT:
-                most = min(MOST_SPLITS, 2 * product.multiprocessors // self.tiles(made))
-                most = min(most, cdiv(product.k, self.block[2]) // 2)
-                for splits in range(2, most + 1):
-                    took = self.microseconds(made, splits)
-                    yield Choice(self.module, own | {"splits": splits}, turned), took
 
 
 # What `pick` takes for a C of few rows.

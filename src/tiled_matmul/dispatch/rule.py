@@ -102,10 +102,10 @@ def contenders(product: Product, capability=(9, 0), bytes_each=2) -> list[Choice
     first = chosen(product, capability, bytes_each)
     if bytes_each == 4 or not (9, 0) <= capability < (12, 0):
         return [first]
-    found = [(first, 0.0), *distinct(small(product))[:SMALL_TRIED]]
+    tried = distinct(small(product))[:SMALL_TRIED]
     if capability == RINGED:
-        found += rings(product)[:RINGS_TRIED]
-    choices = [choice for choice, _ in found] + best_modelled(product)
+        tried += rings(product)[:RINGS_TRIED]
+    choices = [first, *(choice for choice, _ in tried), *best_modelled(product)]
     return [each for i, each in enumerate(choices) if each not in choices[:i]]
 
 

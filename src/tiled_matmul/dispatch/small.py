@@ -7,19 +7,16 @@ times of 305 drawn products, which stand one after the other in a graph, so that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 
 from triton import cdiv
 
 from tiled_matmul.dispatch import costs
-from tiled_matmul.dispatch.candidates import MOST_SPLITS, options
 from tiled_matmul.dispatch.choice import Choice
-from tiled_matmul.dispatch.costs import POINTERS, Product, rows_us
+from tiled_matmul.dispatch.costs import POINTERS, SPLIT_K, Product, Tile, rows_us
 from tiled_matmul.kit.layouts import ALIGNED
 
-SPLIT = "triton_split_k"
 LAP = 0.48  # of a program's start, where one runs after another
 BETWEEN = 0.52  # of a step, where rows of both tiles begin between sectors
 BYTES_A_US, L2_A_US = 5.7e6, 11.3e6  # that a product reads and writes, and that tiles get
@@ -27,25 +24,10 @@ SECOND_US, PART_US = 1.64, 0.134  # of parts of K: the second kernel, and each p
 
 
 @dataclass(frozen=True)
-class Tile:
-    """A tile (rows, columns, K), its warps, stages, and what it costs in microseconds.
+class Small(Tile):
+    """A tile for even rows. On average, `resident` programs run side by side."""
 
-    A program takes `start`, and for each block of K `latency`, or `share` for each that runs there
-    if that is longer; `resident` run side by side. A tile of SPLIT takes a part of K.
-    """
-
-    block: tuple[int, int, int]
-    warps: int
-    stages: int
-    start: float
-    latency: float
-    share: float
     resident: float
-    module: str = POINTERS
-
-    def tiles(self, product: Product) -> int:
-        """Return how many tiles C has."""
-        return cdiv(product.m, self.block[0]) * cdiv(product.n, self.block[1])
 
     def microseconds(self, product: Product, splits: int = 1) -> float:
         """Return about how long a product takes, with K in `splits` parts."""
@@ -69,33 +51,21 @@ class Tile:
             took += SECOND_US + PART_US * splits + 8 * splits * m * n / BYTES_A_US
         return took
 
-    def choices(self, product: Product) -> Iterator[tuple[Choice, float]]:
-        """Yield what this tile could do, as it lies and turned, each with its microseconds."""
-        own = options(self.block, self.warps, self.stages)
-        for turned in (False, True)[: 1 + (self.block[0] != self.block[1])]:
-            made = product.turned() if turned else product
-            if self.module == POINTERS:
-                yield Choice(POINTERS, own, turned), self.microseconds(made)
-            most = min(MOST_SPLITS, 2 * product.multiprocessors // self.tiles(made))
-            for splits in range(2, min(most, cdiv(product.k, self.block[2]) // 2) + 1):
-                cut = Choice(self.module, own | {"splits": splits}, turned)
-                yield cut, self.microseconds(made, splits)
-
 
 TILES = (
-    Tile((64, 64, 32), 4, 1, 2.55, 0.249, 0.192, 2.4),
-    Tile((32, 32, 64), 4, 5, 2.33, 0.193, 0.133, 1.4),
-    Tile((32, 16, 128), 4, 4, 2.54, 0.283, 0.278, 5.7),
-    Tile((32, 32, 128), 4, 4, 2.59, 0.353, 0.317, 2.2),
-    Tile((64, 16, 128), 4, 4, 2.63, 0.283, 0.279, 1.5),
-    Tile((64, 32, 64), 4, 4, 2.64, 0.181, 0.174, 2.2),
-    Tile((64, 64, 64), 4, 4, 2.82, 0.225, 0.191, 1.4),
-    Tile((64, 64, 128), 4, 3, 2.92, 0.465, 0.392, 1.2),
-    Tile((64, 128, 64), 4, 4, 3.48, 0.339, 0.282, 1.2),
-    Tile((128, 128, 32), 8, 4, 3.98, 0.246, 0.225, 1.0),
-    Tile((16, 128, 128), 4, 4, 4.07, 0.335, 0.295, 2.0, module=SPLIT),
-    Tile((64, 64, 128), 4, 4, 3.33, 0.197, 0.280, 2.0, module=SPLIT),
-    Tile((64, 128, 128), 4, 4, 4.37, 0.419, 0.419, 2.0, module=SPLIT),
+    Small(POINTERS, (64, 64, 32), 4, 1, 2.55, 0.249, 0.192, 2.4),
+    Small(POINTERS, (32, 32, 64), 4, 5, 2.33, 0.193, 0.133, 1.4),
+    Small(POINTERS, (32, 16, 128), 4, 4, 2.54, 0.283, 0.278, 5.7),
+    Small(POINTERS, (32, 32, 128), 4, 4, 2.59, 0.353, 0.317, 2.2),
+    Small(POINTERS, (64, 16, 128), 4, 4, 2.63, 0.283, 0.279, 1.5),
+    Small(POINTERS, (64, 32, 64), 4, 4, 2.64, 0.181, 0.174, 2.2),
+    Small(POINTERS, (64, 64, 64), 4, 4, 2.82, 0.225, 0.191, 1.4),
+    Small(POINTERS, (64, 64, 128), 4, 3, 2.92, 0.465, 0.392, 1.2),
+    Small(POINTERS, (64, 128, 64), 4, 4, 3.48, 0.339, 0.282, 1.2),
+    Small(POINTERS, (128, 128, 32), 8, 4, 3.98, 0.246, 0.225, 1.0),
+    Small(SPLIT_K, (16, 128, 128), 4, 4, 4.07, 0.335, 0.295, 2.0),
+    Small(SPLIT_K, (64, 64, 128), 4, 4, 3.33, 0.197, 0.280, 2.0),
+    Small(SPLIT_K, (64, 128, 128), 4, 4, 4.37, 0.419, 0.419, 2.0),
 )
 
 
