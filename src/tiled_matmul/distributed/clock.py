@@ -21,13 +21,16 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+import torch.distributed._symmetric_memory  # it registers torch.ops.symm_mem
 from torch import Tensor
 
 from tiled_matmul.distributed import cuts
 from tiled_matmul.distributed.cuts import CUTS
 from tiled_matmul.distributed.tasks import check, matrices, own
 
-BY_NCCL, BY_US = "ncclDevKernel", "triton_"  # how the names of their kernels begin
+BY_NCCL = "ncclDevKernel"  # how the names of its kernels begin
+# Of our kernels; those of C++ are shown with their arguments, as in `barrier_kernel(int)`.
+BY_US = re.compile(r"\w+_kernel")
 ROUNDS, WARM, SAMPLE_MS, MOST_CALLS = 11, 3, 4.0, 50
 SETTLING, SETTLING_S = 20, 0.2
 TRACED = 3  # calls, of which the last counts
@@ -155,7 +158,7 @@ def _kind(event: dict[str, Any]) -> str:
     """Return what a profiler's event is: the course's product, a transfer, or something else."""
     if event["cat"] == "gpu_memcpy" or event["name"].startswith(BY_NCCL):
         return "transfer"
-    return "product" if event["name"].startswith(BY_US) else "other"
+    return "product" if BY_US.fullmatch(event["name"]) else "other"
 
 
 def settled(device: torch.device) -> float | None:
