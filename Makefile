@@ -186,6 +186,9 @@ define test-with
 		$(NOTEBOOK_JOBS) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
 endef
 
+languages: online $(READY) ## compile the rungs in other languages, each in .venv-languages/
+	$(RUN) -m tiled_matmul languages
+
 size: ## lines by room, and the change since SINCE= (HEAD)
 	@$(PYTHON) tools/size.py $(or $(SINCE),HEAD)
 

@@ -25,6 +25,7 @@ from tiled_matmul.book import add_parser as add_notebooks
 from tiled_matmul.commands.bench import add_parser as add_bench
 from tiled_matmul.commands.doctor import add_parser as add_doctor
 from tiled_matmul.commands.ladder import add_parser as add_ladder
+from tiled_matmul.commands.languages import add_parser as add_languages
 from tiled_matmul.commands.measure import add_parser as add_measure
 from tiled_matmul.commands.trace import add_parser as add_trace
 from tiled_matmul.grader.cli import add_parsers as add_grader
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     add_doctor(commands)
     add_ladder(commands)
     add_bench(commands)
+    add_languages(commands)
     add_measure(commands)
     add_trace(commands)
     add_notebooks(commands)

@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import Any
 
 NAMES = {
-    "book.page": "changes first_lines ladder_table peak_rates say setup show_source show_twin "
+    "book.page": "changes first_lines ladder_table peak_rates say setup show_abroad show_source "
+    "show_twin "
     "source_size traced whole_numbers",
     "check": "MatmulError assert_matmul diagnose gamma run_checked",
     "explore": "explore",
@@ -22,6 +23,7 @@ NAMES = {
     "kit.intrinsics": "commit_copies copy_async copy_async4 load4 store4 wait_copies",
     "kit.launch": "covering_grid launch multiprocessors",
     "kit.plans": "paused",
+    "kit.products": "seen",
     "kit.programs": "cover describe grouped launched made_describable",
     "kit.tensor_memory": "load_sums",
     "kit.tile_view": "copy_tile_async tile",

@@ -11,7 +11,7 @@ from tiled_matmul.check import MatmulError, run_checked
 from tiled_matmul.files import rung_files
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.launch import covering_grid
-from tiled_matmul.ladder import COMPILED, LADDER, LAYER, ORDERS, rung
+from tiled_matmul.ladder import ABROAD, COMPILED, LADDER, LAYER, ORDERS, rung
 from tiled_matmul.languages import GLUON, NUMBA, NUMBA_CUDA, PYTHON, TRITON
 from tiled_matmul.problem import DTYPES, Problem
 
@@ -258,7 +258,7 @@ def test_unknown_rungs_and_orders_are_quoted():
 def test_names_are_unique_and_every_module_is_on_the_ladder():
     import tiled_matmul.ladder as ladder
 
-    rungs = sorted((*LADDER, *COMPILED, *LAYER), key=lambda r: r.chapter)
+    rungs = sorted((*LADDER, *COMPILED, *LAYER, *ABROAD), key=lambda r: r.chapter)
     names = [r.name for r in rungs]
     assert len(set(names)) == len(names)
     folder = Path(ladder.__file__).parent

@@ -9,7 +9,7 @@ import torch
 
 from tiled_matmul.kit.backend import select
 from tiled_matmul.kit.programs import without_notice
-from tiled_matmul.ladder import LADDER, LAYER, TWINS, rung
+from tiled_matmul.ladder import ABROAD, LADDER, LAYER, TWINS, rung
 from tiled_matmul.languages import GLUON, LANGUAGES, NUMBA, NUMBA_CUDA, PYTHON, TRITON
 from tiled_matmul.microscope.cuda.errors import KernelError
 
@@ -34,7 +34,7 @@ def operands(r, size=256):
 
 
 def test_every_rung_is_in_a_language_of_the_list():
-    used = {r.language.name for r in (*LADDER, *LAYER, *TWINS)}
+    used = {r.language.name for r in (*LADDER, *LAYER, *TWINS, *ABROAD)}
     assert used == {language.name for language in LANGUAGES}
     assert len(used) == len(LANGUAGES)
 

@@ -1,7 +1,7 @@
 """Run: every way of multiplying matrices that the course climbs, and the only lists of them.
 
 May import: dispatch, languages and what lies below. Front doors: `LADDER`, `COMPILED`, `LAYER`,
-`rung`, and `TWINS`, which are rungs of LADDER once more in CUDA C++.
+`ABROAD`, `rung`, and `TWINS`, which are rungs of LADDER once more in CUDA C++.
 
 A rung is a module with `matmul(a, b, out=None)`: it checks its operands, allocates, launches and
 returns C. Rungs for the CPU take numpy arrays, rungs for the GPU take torch tensors. The files are
@@ -30,7 +30,7 @@ from tiled_matmul.files import rung_files
 from tiled_matmul.kit.arguments import FLOATS
 from tiled_matmul.kit.changes import changed_lines, to_compare
 from tiled_matmul.ladder.twins import Twin
-from tiled_matmul.languages import GLUON, NUMBA, NUMBA_CUDA, PYTHON, TRITON, Language
+from tiled_matmul.languages import GLUON, MOJO, NUMBA, NUMBA_CUDA, PYTHON, TRITON, Language
 
 
 class _Finder:
@@ -112,8 +112,9 @@ class Rung:
         """The rung that this one changes; None for a first one."""
         if self.after is not None:
             return rung(self.after) if self.after else None
-        before = LADDER.index(self) - 1
-        return LADDER[before] if before >= 0 else None
+        climb = ABROAD if self in ABROAD else LADDER
+        before = climb.index(self) - 1
+        return climb[before] if before >= 0 else None
 
     def changes(self, launcher: bool = False) -> str:
         """Return the lines of the kernel that differ from the rung below, as in a diff.
@@ -141,7 +142,9 @@ class Rung:
 
 def _language_of(module: str) -> Language | None:
     """Return the language of the rungs in a module, or None for a file that no rung names."""
-    return next((r.language for r in (*LADDER, *COMPILED, *LAYER) if r.module == module), None)
+    return next(
+        (r.language for r in (*LADDER, *COMPILED, *LAYER, *ABROAD) if r.module == module), None
+    )
 
 
 def _cpu(name: str, title: str, chapter: int, kernel: str, **more: Any) -> Rung:
@@ -167,6 +170,11 @@ def _gluon(name: str, title: str, chapter: int, **more: Any) -> Rung:
     """Return a rung in Gluon, for tensor cores and so in float16; names as for `_cuda`."""
     more = {"language": GLUON, "dtype": "float16"} | more
     return Rung(f"gluon_{name}", title, f"gluon_{name}", chapter=chapter, **more)
+
+
+def _mojo(name: str, title: str, **more: Any) -> Rung:
+    """Return a rung in Mojo; names as for `_cuda`."""
+    return Rung(f"mojo_{name}", title, f"mojo_{name}", MOJO, 18, **more)
 
 
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
@@ -246,6 +254,12 @@ LAYER: tuple[Rung, ...] = (
 COMPILED: tuple[Rung, ...] = (
     _gluon("blackwell", "sums in tensor memory", 13, after="gluon_specialised"),
 )
+# The same tile in other languages. What was compiled takes squares of a few sizes, so these are no
+# steps of the climb.
+ABROAD: tuple[Rung, ...] = (
+    _mojo("manual", "the puzzle's manual tiles, in Mojo", after="cuda_shared_16"),
+    _mojo("idiomatic", "the puzzle's idiomatic tiles, in Mojo"),
+)
 # fmt: on
 TWINS: tuple[Twin, ...] = tuple(Twin(each) for each in LADDER if each.language == NUMBA_CUDA)
 
@@ -263,7 +277,7 @@ def rung_or_twin(name: str) -> Rung | Twin:
 
 def rung(name: str) -> Rung:
     """Return the rung of that name. Raises ValueError that names the nearest, or lists them all."""
-    rungs = {candidate.name: candidate for candidate in (*LADDER, *COMPILED, *LAYER)}
+    rungs = {candidate.name: candidate for candidate in (*LADDER, *COMPILED, *LAYER, *ABROAD)}
     if name in rungs:
         return rungs[name]
     near = get_close_matches(str(name), rungs, cutoff=0.6)

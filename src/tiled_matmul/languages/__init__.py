@@ -13,11 +13,22 @@ from __future__ import annotations
 from tiled_matmul.languages.cuda_cpp import CUDA_CPP
 from tiled_matmul.languages.gluon import GLUON
 from tiled_matmul.languages.language import Language
+from tiled_matmul.languages.mojo import MOJO
 from tiled_matmul.languages.numba_cpu import NUMBA
 from tiled_matmul.languages.numba_cuda import NUMBA_CUDA
 from tiled_matmul.languages.python_ import PYTHON
 from tiled_matmul.languages.triton import TRITON
 
-__all__ = ["CUDA_CPP", "GLUON", "LANGUAGES", "NUMBA", "NUMBA_CUDA", "PYTHON", "TRITON", "Language"]
+__all__ = [
+    "CUDA_CPP",
+    "GLUON",
+    "LANGUAGES",
+    "MOJO",
+    "NUMBA",
+    "NUMBA_CUDA",
+    "PYTHON",
+    "TRITON",
+    "Language",
+]
 
-LANGUAGES: tuple[Language, ...] = (PYTHON, NUMBA, NUMBA_CUDA, TRITON, GLUON, CUDA_CPP)
+LANGUAGES: tuple[Language, ...] = (PYTHON, NUMBA, NUMBA_CUDA, TRITON, GLUON, CUDA_CPP, MOJO)

@@ -1,0 +1,96 @@
+"""Mojo: kernels in the language of the puzzle that chapter 5 begins with, as products.
+
+Its compiler makes PTX on a machine without a GPU, and is not needed where a product runs. What it
+needs is in a virtual environment of its own, about 1 GB: `make languages`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tiled_matmul.languages.language import Language
+
+LOCK = Path(__file__).parents[1] / "ladder" / "abroad" / "mojo.lock"
+TARGET = "sm_80"  # of all code that is newer than asynchronous copies
+MANGLED = re.compile(r"\.entry\s+([\w$]+)")
+
+
+class Mojo(Language):
+    """Mojo, whose kernels are text."""
+
+    lock = LOCK
+    lexer = "python"  # the nearest that every Pygments has
+
+    def versions(self) -> dict[str, str]:
+        return dict([self.compiler().split()])
+
+    def compiler(self) -> str:
+        """Return the compiler that products must be of, such as "mojo 1.2.0"."""
+        (found,) = re.findall(r"^mojo==(\S+)$", LOCK.read_text(encoding="utf-8"), re.M)
+        return f"mojo {found}"
+
+    def untraced(self) -> str:
+        return "is written in Mojo; tiled_matmul.microscope.ptx runs its product, from Python"
+
+    def launch(self, kernel: Any, *arguments: Any, **options: Any) -> None:
+        from tiled_matmul.kit import products
+
+        products.launch(kernel, *arguments, **options)
+
+    def compiled(self, matmul: Callable, a: Any, b: Any, cc: tuple[int, int]) -> list:
+        raise ValueError("products in Mojo are compiled already; `make languages` made them")
+
+    def source(self, kernel: Any) -> str:
+        return kernel
+
+    def lines(self, kernel: Any) -> list[str]:
+        return [line for line in kernel.splitlines() if line.strip()]
+
+    def made(self, source: Path, constants: Mapping[str, int], python: Path) -> str:
+        """Return the product's text of a source, by the compiler beside `python`.
+
+        Its kernel is named after the source. Raises RuntimeError with the compiler's log.
+        """
+        from tiled_matmul.kit import products
+
+        defined = [x for name, value in constants.items() for x in ("-D", f"{name}={value}")]
+        command = [str(python.parent / "mojo"), "run", *defined, "-D", f"TARGET={TARGET}"]
+        ran = subprocess.run(
+            [*command, str(source)], capture_output=True, text=True, env=os.environ | {"CI": "1"}
+        )
+        if ran.returncode or ".entry" not in ran.stdout:
+            raise RuntimeError(f"Mojo does not compile {source.name}:\n{ran.stderr[-3000:]}")
+        (mangled,) = set(MANGLED.findall(ran.stdout))
+        head = products.head_of(source, self.compiler(), constants, TARGET)
+        return f"{head}\n{ran.stdout.strip()}\n".replace(mangled, source.stem)
+
+
+MOJO = Mojo(
+    name="mojo",
+    title="Mojo",
+    simulator="the course's interpreter of PTX",
+    graphs=True,
+)
+
+
+def layout_tensor(x: Any) -> tuple[Any, bytes]:
+    """Return a matrix as an argument of type `LayoutTensor`: the tensor, and the rest of a struct.
+
+    Behind the address are the shape and the strides in elements, as int32, even where the layout is
+    a constant of the compiler: element accesses read the strides there.
+    """
+    return x, struct.pack("<4i", *x.shape, *x.stride())
+
+
+def kernel_in(text: str, name: str) -> str:
+    """Return a function of a file in Mojo, as it is written. Raises ValueError for none."""
+    found = re.search(rf"^def {name}\(.*?(?=^\S|\Z)", text, re.M | re.S)
+    if not found:
+        raise ValueError(f"there is no `def {name}(` in this file in Mojo")
+    return found[0].rstrip() + "\n"
