@@ -189,6 +189,7 @@ def show_source(function: Callable, part: str | None = None) -> Listing:
     indentation removed. Raises ValueError if there is none.
     """
     source = textwrap.dedent(inspect.getsource(function_of(function)))
+    source = re.sub(r"  # noqa: \w+$", "", source, flags=re.M)  # for a linter, not for readers
     if part is None:
         return Listing(source)
     lines = source.splitlines()
@@ -249,9 +250,12 @@ def source_size(function: Callable) -> tuple[int, int]:
     return len(ast.unparse(tree).splitlines()), count
 
 
-def changes(before: Callable, after: Callable) -> Listing:
+def changes(before: Callable, after: Callable, indents: bool = True) -> Listing:
     """Return the diff of the bodies of two functions or kernels.
 
-    Removed lines begin with "-", added lines with "+". "..." stands for lines that both have.
+    Removed lines begin with "-", added lines with "+". "..." stands for lines that both have; not
+    with `indents`, also where they differ in indentation or in a comment only.
     """
-    return Listing("\n".join(changed_lines(body(before), body(after))) or "nothing differs", "diff")
+    key = str if indents else lambda line: line.partition("  # ")[0].strip()
+    shown = changed_lines(body(before), body(after), key)
+    return Listing("\n".join(shown) or "nothing differs", "diff")

@@ -13,11 +13,20 @@ from tiled_matmul.microscope.written import function_of
 GAP = "    ..."  # replaces unchanged lines
 
 
-def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Return the lines that differ, removed lines prefixed with "-" and added ones with "+"."""
-    lines = difflib.unified_diff(before, after, lineterm="", n=0)
-    lines = [line for line in lines if not line.startswith(("---", "+++"))]
-    return [GAP if line.startswith("@@") else line for line in lines]
+def changed_lines(
+    before: Sequence[str], after: Sequence[str], key: Callable[[str], str] = str
+) -> list[str]:
+    """Return the lines that differ, removed lines prefixed with "-" and added ones with "+".
+
+    Lines with the same `key` are taken for the same.
+    """
+    keys = ([key(line) for line in lines] for lines in (before, after))
+    shown = []
+    for what, first, last, other, end in difflib.SequenceMatcher(None, *keys).get_opcodes():
+        if what != "equal":
+            shown += [GAP, *(f"-{x}" for x in before[first:last])]
+            shown += [f"+{x}" for x in after[other:end]]
+    return shown
 
 
 def source_of(function: Callable) -> str:
