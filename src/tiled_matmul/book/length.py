@@ -17,7 +17,7 @@ from tiled_matmul.measure.claims import MIME as CLAIM
 MAX_WORDS = 5500
 MIN_SHARE = 0.5
 MAX_VERDICTS = 4
-MAX_COLUMNS = 91  # what fits beside the margins of a page 1400 pixels wide
+MAX_COLUMNS = 91  # what fits beside the margins of a page 1280 pixels wide
 UNSEEN = frozenset({"hide-output", "hide-cell", "remove-output", "remove-cell"})
 TEACHES = "lesson"
 """The tag of a cell whose code the text discusses, such as a formula; kernels need no tag."""

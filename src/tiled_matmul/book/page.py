@@ -257,5 +257,8 @@ def changes(before: Callable, after: Callable, indents: bool = True) -> Listing:
     with `indents`, also where they differ in indentation or in a comment only.
     """
     key = str if indents else lambda line: line.partition("  # ")[0].strip()
-    shown = changed_lines(body(before), body(after), key)
+    bodies = (body(each) for each in (before, after))
+    if not indents:
+        bodies = ([line.removeprefix("    ") for line in lines] for lines in bodies)
+    shown = changed_lines(*bodies, key)
     return Listing("\n".join(shown) or "nothing differs", "diff")
