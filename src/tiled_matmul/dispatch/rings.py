@@ -60,14 +60,16 @@ class Ring:
         return sum(widths(self.block[1]))
 
     def microseconds(self, product: Product, blocks: int = 1, splits: int = 1) -> float:
-        """Return about how long a product takes in clusters of `blocks`, with K in parts."""
+        """Return about how long a product takes, in clusters of `blocks`, K in `splits`."""
         m, n, k, nth = product.m, product.n, product.k, BLOCKS.index(blocks)
         room = at_once(blocks, product.multiprocessors)
         tiles = self.tiles(product, blocks) * splits
         waves = cdiv(tiles, room)
         busy = tiles / (waves * room)
         step = self.steps[nth] * (busy + (1 - busy) * FEW[nth])
-        step += SHARED[nth] * rows_us(product, self.rows, self.columns / blocks, self.block[2])
+        step += SHARED[nth] * rows_us(
+            product, self.rows, self.columns / blocks, self.block[2]
+        )  # fmt: skip
         steps = cdiv(cdiv(k, self.block[2]), splits)
         took = waves * (self.seams[nth] + steps * step)
         moved = 2 * (m * k + k * n) / READ_A_US + 2 * m * n / WRITTEN_A_US

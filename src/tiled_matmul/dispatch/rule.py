@@ -66,7 +66,7 @@ def pick(m: int, n: int, k: int, multiprocessors: int, capability=(9, 0), bytes_
 
 @cache
 def chosen(product: Product, capability=(9, 0), bytes_each=2) -> Choice:
-    """Return what promises to take the least time; on other GPUs that is what is `plain`."""
+    """Return what promises to take the least time; on other GPUs, what is `plain`."""
     if capability != RINGED or bytes_each != 2:
         return plain(product, capability, bytes_each)
     best = rings(product)[0], small(product)[0]
