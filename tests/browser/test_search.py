@@ -8,7 +8,7 @@ from browser import checks
 from browser.conftest import BOOK
 
 DISK = f"{BOOK.as_uri()}/"
-LIMIT = 1_200_000  # bytes of the page with its own scripts
+LIMIT = 1_400_000  # bytes of the page with its own scripts
 FILES = ("search.html", *(f"_static/search/{n}.js" for n in ("minisearch", "sections", "search")))
 
 # A query, and the section that has to be first.
@@ -32,7 +32,8 @@ CHAPTERS = {
     "swizzling": "10_block_pointers.html#a-swizzled-tile-in-shared-memory",
     "GROUP_M": "11_program_order.html#from-a-number-to-a-tile",
     "hit rate": "11_program_order.html#what-the-counters-say",
-    "descriptors": "13_descriptors.html#descriptors",
+    "persistent kernel": "13_descriptors.html#persistent-programs",
+    "global memory": "05_shared_memory.html#shared-memory",
     "the tail": "14_shapes.html#waves-and-the-tail",
     "cuBLAS": "14_shapes.html#against-cublas",
 }
@@ -57,10 +58,9 @@ TERMS = {
     "sm_90": "compute-capability",
     "warp scheduler": "warp-scheduler",
     "warp specialization": "warp-specialisation",
-    "persistent kernel": "persistent-program",
     "double buffering": "double-buffer",
     "wave quantization": "wave",
-    "global memory": "hbm",
+    "descriptors": "tensor-descriptor",
     "tensor map": "tensor-descriptor",
     "autotune": "autotuning",
     "TMA": "tma",
@@ -101,7 +101,7 @@ def test_the_right_section_is_first(from_disk, book, page):
 @pytest.mark.parametrize(
     ("line", "instead", "query"),
     [
-        ("title: 12,", "title: 0.1,", "descriptors"),
+        ("title: 12,", "title: 0.1,", "roofline"),
         ("[...ends, ...names, ...parts(word)]", "[word]", "make_block"),
         ('.replace(/([^s])s$/, "$1")', "", "bank conflicts"),
         ("title.length === asked.length ? 6 : 3", "1", "bank conflict"),
