@@ -29,8 +29,7 @@ from tiled_matmul.distributed.cuts import CUTS
 from tiled_matmul.distributed.tasks import check, matrices, own
 
 BY_NCCL = "ncclDevKernel"  # how the names of its kernels begin
-# Of our kernels; those of C++ are shown with their arguments, as in `barrier_kernel(int)`.
-BY_US = re.compile(r"\w+_kernel")
+BY_US = re.compile(r"(?:add|gluon|sum|triton)_\w+_kernel")  # what ours are called
 ROUNDS, WARM, SAMPLE_MS, MOST_CALLS = 11, 3, 4.0, 50
 SETTLING, SETTLING_S = 20, 0.2
 TRACED = 3  # calls, of which the last counts

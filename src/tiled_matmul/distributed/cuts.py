@@ -101,11 +101,11 @@ def pulled(a: Tensor, b: Tensor) -> Tensor:
     shared, handle = symmetric(a)
     c = a.new_empty(len(a) * p, b.shape[1])
     whole = a.new_empty(len(a) * p, a.shape[1])
+    if a.data_ptr() != shared.data_ptr():
+        shared.copy_(a)  # within a GPU multiprocessors copy: beside the product none would be free
     copies, products = copy_stream(a.device), torch.cuda.current_stream()
     copies.wait_stream(products)
     with torch.cuda.stream(copies):
-        if a.data_ptr() != shared.data_ptr():
-            shared.copy_(a)
         handle.barrier(channel=0)
         arrived = {}
         for other in ((rank + step) % p for step in range(1, p)):
