@@ -58,6 +58,10 @@ CASES = (
     ("setp.lt.u32 %p1, %r2, %r3; selp.b32 %r4, 5, 6, %p1", -1, 0, 6),
     ("mov.b32 %r4, 1; setp.eq.s32 %p1, %r2, 4; @%p1 mov.b32 %r4, 2", 4, 0, 2),
     ("mov.b32 %r4, 1; setp.eq.s32 %p1, %r2, 4; @!%p1 mov.b32 %r4, 2", 4, 0, 1),
+    ("setp.lt.f32 %p1, %r2, %r3; selp.b32 %r4, 5, 6, %p1", 0xBF800000, 0x3F800000, 5),  # -1, 1
+    ("setp.lt.f32 %p1, %r2, %r3; selp.b32 %r4, 5, 6, %p1", 0x7FC00000, 0x3F800000, 6),  # NaN
+    ("setp.ne.f32 %p1, %r2, %r3; selp.b32 %r4, 5, 6, %p1", 0x7FC00000, 0x3F800000, 6),
+    ("ld.global.s8 %r5, [%rd1]; add.s32 %r4, %r5, 1", 0x80, 0, 2**32 - 127),
     ("cvt.u64.u32 %rd9, %r2; cvt.u32.u64 %r4, %rd9", 2**32 - 1, 0, 2**32 - 1),
 )
 
@@ -108,6 +112,12 @@ def test_what_threads_do_is_counted():
 
 WRONG = {
     "this instruction is not known: sin.approx.f32 %r4, %r2": "sin.approx.f32 %r4, %r2;",
+    "this instruction is not known: add.sat.s32 %r4, 1, 2": "add.sat.s32 %r4, 1, 2;",
+    "this instruction is not known: mul.rz.f32 %r4, %r2, %r2": "mul.rz.f32 %r4, %r2, %r2;",
+    "this instruction is not known: cvt.sat.u8.s32 %r4, 1": "cvt.sat.u8.s32 %r4, 1;",
+    "this instruction is not known: setp.ltu.f32 %p1, %r2, %r3": "setp.ltu.f32 %p1, %r2, %r3;",
+    "this instruction is not known: bar.sync 1, 64": "bar.sync 1, 64;",
+    "%p3 is read before": "@%p3 mov.b32 %r4, 1;",
     "%r8 is read before it is written": "add.s32 %r4, %r8, 1;",
     "bytes 64 to 68 of shared memory, which has 64": "ld.shared.b32 %r4, [tile+64];",
     "bytes 16 to 20 of array 0, which has 16": "ld.global.b32 %r4, [%rd1+16];",

@@ -44,6 +44,7 @@ INTEGERS: Mapping[str, Callable[..., int]] = {
     "div": lambda x, y: abs(x) // abs(y) * (1 if x * y >= 0 else -1),
     "rem": lambda x, y: x - y * (abs(x) // abs(y)) * (1 if x * y >= 0 else -1),
 }
+WIDTHS = {"lo", "hi", "wide"}  # which bits of a product
 REALS: Mapping[str, Callable] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -153,13 +154,8 @@ class _Thread:
         place: tuple[int, int, int],
         ran: Ran,
     ) -> None:
-        self.kernel, self.values, self.memory, self.shared, self.ran = (
-            kernel,
-            values,
-            memory,
-            shared,
-            ran,
-        )
+        self.kernel, self.values, self.ran = kernel, values, ran
+        self.memory, self.shared = memory, shared
         self.block, self.place = at, place
         special = {"%tid": place, "%ctaid": at, "%ntid": block, "%nctaid": grid}
         self.registers: dict[str, int] = {
@@ -177,7 +173,7 @@ class _Thread:
         while at < len(self.kernel.code):
             each = self.kernel.code[at]
             at += 1
-            if each.guard and bool(self.registers[each.guard]) == each.unless:
+            if each.guard and bool(self.value(each.guard, "pred")) == each.unless:
                 continue
             name, *more = each.operation
             self.ran.executed[self.place, ".".join(_named(each))] += 1
@@ -185,7 +181,7 @@ class _Thread:
                 at = self.kernel.labels[each.operands[0]]
             elif name == "ret":
                 return
-            elif name == "bar" or name == "barrier":
+            elif name in ("bar", "barrier") and each.operands == ("0",):
                 self.barriers += 1
                 yield True
             elif name in ("ld", "st"):
@@ -201,17 +197,19 @@ class _Thread:
         to, *given = each.operands
         if name == "cvta":
             result = self.value(given[0], "u64")
-        elif name == "setp":
-            result = int(COMPARISONS[more[0]](*(self.value(x, kind) for x in given)))
+        elif name == "setp" and len(more) == 2 and more[0] in COMPARISONS and kind[1:] != "16":
+            read = self.real if kind == "f32" else lambda x: self.value(x, kind)
+            x, y = map(read, given)
+            result = int(x == x and y == y and COMPARISONS[more[0]](x, y))  # a NaN is unlike all
         elif name == "selp":
-            result = self.value(given[0] if self.registers[given[2]] else given[1], kind)
-        elif name == "cvt" and kind[0] in "us" and more[-2][0] in "us":
-            result, kind = self.value(given[0], kind), more[-2]
-        elif kind == "f32" and name in REALS:
+            result = self.value(given[0] if self.value(given[2], "pred") else given[1], kind)
+        elif name == "cvt" and len(more) == 2 and {more[0][0], kind[0]} <= {"u", "s"}:
+            result, kind = self.value(given[0], kind), more[0]
+        elif kind == "f32" and name in REALS and set(more) <= {"f32", "rn"}:
             with np.errstate(all="ignore"):
                 real = REALS[name](*(self.real(x) for x in given))
             result = struct.unpack("<I", struct.pack("<f", real))[0]
-        elif kind[:1] in ("u", "s", "b", "p") and name in INTEGERS:
+        elif name in INTEGERS and kind[:1] in set("usbp") and set(more[:-1]) <= WIDTHS:
             asked = [kind] * len(given)
             if "wide" in more:
                 wide = f"{kind[0]}{2 * int(kind[1:])}"
@@ -285,7 +283,8 @@ class _Thread:
         for number, one in enumerate(registers):
             part = slice(size * number, size * (number + 1))
             if name == "ld":
-                self.registers[one] = int.from_bytes(data[part], "little")
+                signed = more[-1].startswith("s")
+                self.registers[one] = int.from_bytes(data[part], "little", signed=signed) % 2**64
             else:
                 data[part] = self.value(one, f"u{8 * size}").to_bytes(size, "little")
 
