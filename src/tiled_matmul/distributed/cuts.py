@@ -102,7 +102,7 @@ def pulled(a: Tensor, b: Tensor) -> Tensor:
     c = a.new_empty(len(a) * p, b.shape[1])
     whole = a.new_empty(len(a) * p, a.shape[1])
     if a.data_ptr() != shared.data_ptr():
-        shared.copy_(a)  # within a GPU multiprocessors copy: beside the product none would be free
+        shared.copy_(a)  # first, as multiprocessors do it, and the product takes them all
     copies, products = copy_stream(a.device), torch.cuda.current_stream()
     copies.wait_stream(products)
     with torch.cuda.stream(copies):
