@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import Any
 
 NAMES = {
-    "book.page": "changes first_lines ladder_table peak_rates say setup show_abroad show_source "
-    "show_twin "
+    "book.page": "changes first_lines ladder_table peak_rates say setup show_source show_twin "
     "source_size traced whole_numbers",
     "check": "MatmulError assert_matmul diagnose gamma run_checked",
     "explore": "explore",

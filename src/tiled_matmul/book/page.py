@@ -13,7 +13,7 @@ from typing import Any
 
 from tiled_matmul.kit import backend
 from tiled_matmul.kit.changes import body, changed_lines
-from tiled_matmul.ladder import ABROAD, TWINS, twin_of
+from tiled_matmul.ladder import TWINS, twin_of
 from tiled_matmul.languages import TRITON
 from tiled_matmul.machine import device
 from tiled_matmul.machine.device import Peak
@@ -226,20 +226,6 @@ def show_twin(rung: str) -> Folded:
         names = ", ".join(each.rung.name for each in TWINS)
         raise ValueError(f"{rung!r} has no twin in CUDA C++; these have: {names}")
     return Folded(twin.text.rstrip(), "cuda", f"The same kernel in {twin.language.title}")
-
-
-def show_abroad(rung: str, folded: bool = False) -> Listing:
-    """Return the kernel of a rung in another language, such as "mojo_manual", as it is written.
-
-    Raises ValueError for a rung that is none of these.
-    """
-    for each in ABROAD:
-        if each.name == rung:
-            title = f"The kernel in {each.language.title}"
-            code, lexer = each.kernel.rstrip(), each.language.lexer
-            return Folded(code, lexer, title) if folded else Listing(code, lexer)
-    names = ", ".join(each.name for each in ABROAD)
-    raise ValueError(f"{rung!r} is no rung in another language; these are: {names}")
 
 
 def source_size(function: Callable) -> tuple[int, int]:

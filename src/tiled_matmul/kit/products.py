@@ -116,18 +116,19 @@ def of_square(
     raise ValueError(f"nothing is compiled for {m}×{n}×{k} with {asked}; there is {listed}")
 
 
-def launch(product: Product, grid: tuple, block: tuple, *arguments: Any) -> Ran | None:
+def launch(product: Product, grid: tuple, block: tuple, *arguments: Any) -> None:
     """Launch a product on torch's current stream; arguments are (tensor, bytes that follow).
 
     The bytes follow the tensor's address in the struct that the kernel takes; a kernel that takes
     plain pointers has none. Without a GPU, or inside a trace, the interpreter of PTX runs the
-    kernel and returns what it did. Raises ValueError on a GPU of a lower compute capability, and
+    kernel; `seen` has what it saw. Raises ValueError on a GPU of a lower compute capability, and
     PtxError as `run` does.
     """
     if withheld.withhold(product, grid, block, arguments, {}):
-        return None
+        return
     if not select().on_gpu or watched():
-        return _interpreted(product, grid, block, arguments)
+        _interpreted(product, grid, block, arguments)
+        return
     import torch
 
     need_capability(product.capability, f"products like {product.name}")
@@ -136,7 +137,6 @@ def launch(product: Product, grid: tuple, block: tuple, *arguments: Any) -> Ran 
     tensors = [x for x, _ in arguments]
     made.begin([x.data_ptr() for x in tensors], torch.cuda.current_stream().cuda_stream)
     plans.note(lambda plan: made.noted(plan, tensors))
-    return None
 
 
 def _interpreted(product: Product, grid: tuple, block: tuple, arguments: Sequence) -> Ran:

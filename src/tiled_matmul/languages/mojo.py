@@ -25,7 +25,6 @@ class Mojo(Language):
     """Mojo, whose kernels are text."""
 
     lock = LOCK
-    lexer = "python"  # the nearest that every Pygments has
 
     def versions(self) -> dict[str, str]:
         return dict([self.compiler().split()])
