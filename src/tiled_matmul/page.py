@@ -35,6 +35,7 @@ NAMES = {
     "measure": "counters distributed drawn fp8 fused groups results search",
     "measure.bench": "bench equal_threads time_interleaved",
     "measure.claims": "claim claims_table",
+    "measure.clock": "another_kernel time_replays",
     "measure.sizes": "compare measure",
     "measure.under_load": "under_load",
     "microscope.compiled.cuda": "Compiled NoCompiler register_operands try_compiled",

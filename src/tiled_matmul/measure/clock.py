@@ -51,6 +51,7 @@ MIN_ROUNDS, MAX_ROUNDS, FEWEST_ROUNDS = 10, 200, 3
 PATIENCE = 5  # after this many budgets, FEWEST_ROUNDS are enough
 FLUSH_MS, MOST_PASSES = 1.0, 4096
 REPLAY_MS = 0.3  # a sample of replays
+AFTER, ANOTHER = "the kernel before", 1024  # the elements that it changes
 LEAD_S, LONG_S = 0.03, 1.0
 IDLE_STEP_S, IDLE_SHARE, LONGEST_WAIT_S = 0.005, 0.2, 0.5
 
@@ -159,17 +160,44 @@ def time_interleaved(
 
 
 def time_replays(
-    functions: Mapping[str, Callable[[], object]], baseline: str, *, rounds: int, most: int = 50
+    functions: Mapping[str, Callable[[], object]],
+    baseline: str,
+    *,
+    rounds: int,
+    most: int = 50,
+    after: Callable[[], object] | None = None,
 ) -> dict[str, Timing]:
     """Return a Timing for each function without arguments, of replays of CUDA graphs.
 
     A graph has so many launches, at most `most`, that those of the function named `baseline` take
-    REPLAY_MS. Raises as `time_interleaved`.
+    REPLAY_MS. Each follows one of the same kernel, which may let it start early. With `after`, such
+    as `another_kernel`, a call of that precedes each, and its own time is taken off: a timing then
+    says what a call adds between a program's other kernels. Raises as `time_interleaved`.
     """
     replays = functools.partial(time_interleaved, device="gpu", graphs=True)
     once = replays({baseline: functions[baseline]}, rounds=3, launches=3)
     launches = max(1, min(most, math.ceil(REPLAY_MS / once[baseline].median_ms)))
-    return replays(functions, rounds=rounds, launches=launches)
+    if after is None:
+        return replays(functions, rounds=rounds, launches=launches)
+    pairs = {name: functools.partial(_both, after, call) for name, call in functions.items()}
+    found = replays(pairs | {AFTER: after}, rounds=rounds, launches=launches)
+    alone = found.pop(AFTER).median_ms
+    return {
+        name: Timing(tuple(max(0.0, each - alone) for each in timing.samples_ms))
+        for name, timing in found.items()
+    }
+
+
+def _both(first: Callable[[], object], second: Callable[[], object]) -> None:
+    first()
+    second()
+
+
+def another_kernel() -> Callable[[], object]:
+    """Return a call of a small kernel of torch, which lets no other start before it ends."""
+    import torch
+
+    return functools.partial(torch.zeros(ANOTHER, device="cuda").add_, 1)
 
 
 def _most_s() -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,16 +74,19 @@ def drawn(seed: int, count: int, float32: bool = False) -> list[Drawn]:
 class Taken:
     """One product with the median times, in milliseconds, of the baseline and of rungs.
 
-    `spreads` are interquartile ranges over medians.
+    `spreads` are interquartile ranges over medians. `after_ms` are the times after another kernel,
+    see `clock.time_replays`; empty where they were not taken.
     """
 
     product: Drawn
     ms: Mapping[str, float]
     spreads: Mapping[str, float]
+    after_ms: Mapping[str, float] = field(default_factory=dict)
 
-    def ratio(self, rung: str) -> float:
-        """Return the rate of a rung over the baseline's."""
-        return self.ms[BASELINE] / self.ms[rung]
+    def ratio(self, rung: str, after: bool = False) -> float:
+        """Return the rate of a rung over the baseline's, in a row or after another kernel."""
+        ms = self.after_ms if after else self.ms
+        return ms[BASELINE] / ms[rung]
 
 
 def summary(ratios: Iterable[float]) -> dict[str, float]:
@@ -98,12 +101,15 @@ def summary(ratios: Iterable[float]) -> dict[str, float]:
     return {"mean": mean, "p5": found[len(found) // 20], "lowest": found[0], "count": len(found)}
 
 
-def table(taken: Sequence[Taken]) -> list[dict[str, Any]]:
-    """Return rows with the summary of each rung, for multiples of EIGHT and for other sizes."""
+def table(taken: Sequence[Taken], after: bool = False) -> list[dict[str, Any]]:
+    """Return rows with the summary of each rung, for multiples of EIGHT and for other sizes.
+
+    With `after`, of the times after another kernel.
+    """
     rows = []
     for rung in dict.fromkeys(name for each in taken for name in each.ms if name != BASELINE):
         for sizes, even in ((f"multiples of {EIGHT}", True), ("any", False)):
-            own = [t.ratio(rung) for t in taken if t.product.even == even and rung in t.ms]
+            own = [t.ratio(rung, after) for t in taken if t.product.even == even and rung in t.ms]
             if own:
                 rows.append({"rung": rung, "sizes": sizes} | summary(own))
     return rows
@@ -136,6 +142,7 @@ def parse(entries: Sequence[Entry]) -> tuple[int, dict[str, Any], list[Taken]]:
             Drawn(**{name: each.case[name] for name in names}),
             each.values["ms"],
             each.values["spreads"],
+            each.values.get("after_ms", {}),
         )
         for each in entries
     ]
@@ -224,14 +231,18 @@ def _into(matmul: Callable, out: Any, a: Any, b: Any) -> None:
 
 
 def _take(seed: int, product: Drawn, rungs: Sequence[str]) -> Iterator[tuple[dict, dict]]:
-    from tiled_matmul.measure.clock import time_replays
+    from tiled_matmul.measure.clock import another_kernel, time_replays
 
     with spending(COMPILER):
         calls = calls_of(product, rungs)
     timings = time_replays(calls, BASELINE, rounds=ROUNDS)
-    ms = {name: timing.median_ms for name, timing in timings.items()}
-    spreads = {name: timing.spread for name, timing in timings.items()}
-    yield case_of(seed, product), {"ms": rounded(ms), "spreads": rounded(spreads)}
+    after = time_replays(calls, BASELINE, rounds=ROUNDS, after=another_kernel())
+    values = {
+        "ms": {name: timing.median_ms for name, timing in timings.items()},
+        "spreads": {name: timing.spread for name, timing in timings.items()},
+        "after_ms": {name: timing.median_ms for name, timing in after.items()},
+    }
+    yield case_of(seed, product), {name: rounded(each) for name, each in values.items()}
 
 
 def jobs(float32: bool = False) -> list[Job]:
