@@ -28,6 +28,12 @@ def read_json(path: str | os.PathLike, **options: Any) -> Any:
         raise ValueError(f"{path} is not JSON: {error}") from error
 
 
+def replace_bytes(path: str | os.PathLike, content: bytes) -> None:
+    """Write `content` to `path`, as `replaced` does."""
+    with replaced(path) as file:
+        file.buffer.write(content)
+
+
 def replace_text(path: str | os.PathLike, text: str) -> None:
     """Write `text` to `path`, as `replaced` does."""
     with replaced(path) as file:

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any
 
 NAMES = {
-    "book.page": "changes first_lines ladder_table peak_rates say setup show_source show_twin "
-    "source_size traced whole_numbers",
+    "book.page": "changes first_lines ladder_table peak_rates say setup show_abroad show_source "
+    "show_twin source_size traced whole_numbers",
     "check": "MatmulError assert_matmul diagnose gamma run_checked",
     "explore": "explore",
     "kit": "cuda_cpp specialise",
@@ -32,7 +32,7 @@ NAMES = {
     "machine": "backend device",
     "machine.cpu": "cpu_core shortest_ns",
     "distributed": "cuts run tried",
-    "measure": "counters distributed drawn fp8 fused groups results search",
+    "measure": "abroad counters distributed drawn fp8 fused groups results search",
     "measure.bench": "bench equal_threads time_interleaved",
     "measure.claims": "claim claims_table",
     "measure.clock": "another_kernel time_replays",

@@ -161,6 +161,17 @@ def test_a_file_that_a_text_names_counts(tmp_path):
     assert texts[0] != texts[1] and "twin.cu a = b;" in texts[0]
 
 
+def test_machine_code_counts_and_how_it_is_launched(tmp_path):
+    text = "def start():\n    return read('made.cubin')\n"
+    (tmp_path / "kit").mkdir()
+    texts = []
+    for code, layout in ((b"\xff\x00", "{}"), (b"\xff\x01", "{}"), (b"\xff\x00", "{ }")):
+        (tmp_path / "kit" / "made.cubin").write_bytes(code)
+        (tmp_path / "kit" / "made.json").write_text(layout)
+        texts.append(str(write(tmp_path, kit__a=text).reached([("kit.a", "start")])))
+    assert len(set(texts)) == 3 and all("made.cubin" in each for each in texts)
+
+
 def test_a_comment_in_cuda_cpp_does_not_count():
     kernel = """// what it does
 __global__ void f(float* c) {  /* of C

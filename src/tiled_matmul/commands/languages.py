@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tiled_matmul import ROOT
-from tiled_matmul.files import replace_text
+from tiled_matmul.files import replace_bytes, replace_text
 
 FOLDER = ROOT / ".venv-languages"
 
@@ -45,14 +45,20 @@ def _languages(args: argparse.Namespace) -> int:
                 continue
             for file, constants in rung.home.PRODUCTS.items():
                 path = rung.source.parent / file
-                text = known[name].made(rung.home.SOURCE, constants, python)
-                same = path.is_file() and path.read_text(encoding="utf-8") == text
-                print(f"{path.name}: {'as it was' if same else 'differs'}", flush=True)
-                differ += not same
-                if not same and not args.check:
-                    path.parent.mkdir(exist_ok=True)
-                    replace_text(path, text)
+                files = known[name].files(rung.home.SOURCE, constants, python)
+                for ending, content in files.items():
+                    differ += _kept(path.with_suffix(ending), content, args.check)
     return 1 if args.check and differ else 0
+
+
+def _kept(path: Path, content: bytes, check: bool) -> bool:
+    """Return whether a file differs from this content, and replace it then unless `check`."""
+    same = path.is_file() and path.read_bytes() == content
+    print(f"{path.name}: {'as it was' if same else 'differs'}", flush=True)
+    if not same and not check:
+        path.parent.mkdir(exist_ok=True)
+        replace_bytes(path, content)
+    return not same
 
 
 def installed(name: str, lock: Path) -> Path:

@@ -64,16 +64,39 @@ def hash_of(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:DIGITS]
 
 
-def head_of(source: Path, compiler: str, constants: Mapping[str, int], target: str) -> str:
-    """Return the lines that a product begins with."""
-    values = {
+def head_values(
+    source: Path, compiler: str, constants: Mapping[str, Any], target: str
+) -> dict[str, str]:
+    """Return what a product says of itself, by key."""
+    return {
         "source": source.name,
         "hash": hash_of(source.read_text(encoding="utf-8")),
         "compiler": compiler,
         "constants": " ".join(f"{name}={value}" for name, value in constants.items()),
         "target": target,
     }
+
+
+def head_of(source: Path, compiler: str, constants: Mapping[str, int], target: str) -> str:
+    """Return the lines that a product in PTX begins with."""
+    values = head_values(source, compiler, constants, target)
     return "".join(f"// {name}: {value}\n" for name, value in values.items())
+
+
+def check_head(name: str, head: Mapping[str, str], source: Path, compiler: str) -> None:
+    """Raise ProductError if a product's head lacks a key, or is of another source or compiler.
+
+    `name` is that of the product's file.
+    """
+    if missing := [key for key in KEYS if key not in head]:
+        raise ProductError(f"{name} does not say its {', '.join(missing)}")
+    today = {"hash": hash_of(source.read_text(encoding="utf-8")), "compiler": compiler}
+    for key, what in (("hash", source.name), ("compiler", "compiler")):
+        if head[key] != today[key]:
+            raise ProductError(
+                f"{name} was made from another {what}: it says {head[key]}, and here is "
+                f"{today[key]}; `make languages` makes it anew"
+            )
 
 
 def read(path: Path, source: Path, compiler: str) -> Product:
@@ -86,15 +109,7 @@ def read(path: Path, source: Path, compiler: str) -> Product:
         raise ProductError(f"there is no product {path.name}; `make languages` makes it")
     text = path.read_text(encoding="utf-8")
     head = dict(HEAD.findall(text.partition("\n\n")[0] + "\n"))
-    if missing := [key for key in KEYS if key not in head]:
-        raise ProductError(f"{path.name} does not say its {', '.join(missing)}")
-    today = {"hash": hash_of(source.read_text(encoding="utf-8")), "compiler": compiler}
-    for key, what in (("hash", source.name), ("compiler", "compiler")):
-        if head[key] != today[key]:
-            raise ProductError(
-                f"{path.name} was made from another {what}: it says {head[key]}, and here is "
-                f"{today[key]}; `make languages` makes it anew"
-            )
+    check_head(path.name, head, source, compiler)
     return Product(path, head, text)
 
 
@@ -148,8 +163,10 @@ def _interpreted(product: Product, grid: tuple, block: tuple, arguments: Sequenc
 def seen(matmul: Callable, a: Any, b: Any, **options: Any) -> Ran:
     """Return what the interpreter of PTX sees of the product that `matmul(a, b)` launches.
 
-    It runs on CPU tensors, also on a machine with a GPU. Raises as `matmul` and `run` do.
+    It interprets on the CPU, also on a machine with a GPU. Raises as `matmul` and `run` do.
     """
+    if select().on_gpu:
+        a, b = a.cuda(), b.cuda()
     (each,) = withheld.of(matmul, a, b, **options)
     return _interpreted(each.kernel, each.grid, each.block, each.arguments)
 

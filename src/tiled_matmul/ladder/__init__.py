@@ -30,7 +30,21 @@ from tiled_matmul.files import rung_files
 from tiled_matmul.kit.arguments import FLOATS
 from tiled_matmul.kit.changes import changed_lines, to_compare
 from tiled_matmul.ladder.twins import Twin
-from tiled_matmul.languages import GLUON, MOJO, NUMBA, NUMBA_CUDA, PYTHON, TRITON, Language
+from tiled_matmul.languages import (
+    CUTE,
+    CUTILE,
+    GLUON,
+    HELION,
+    MOJO,
+    NUMBA,
+    NUMBA_CUDA,
+    PALLAS,
+    PYTHON,
+    TILELANG,
+    TRITON,
+    WARP,
+    Language,
+)
 
 
 class _Finder:
@@ -177,6 +191,13 @@ def _mojo(name: str, title: str, **more: Any) -> Rung:
     return Rung(f"mojo_{name}", title, f"mojo_{name}", MOJO, 18, **more)
 
 
+def _tile(language: Language) -> Rung:
+    """Return a rung in a language abroad whose product is machine code for Hopper."""
+    name, title = f"{language.name}_tile", f"one tile a block, in {language.title}"
+    more = {"dtype": "float16", "after": "triton_block_pointers"}
+    return Rung(name, title, name, language, 18, **more)
+
+
 ORDERS = ("ijk", "ikj", "jik", "jki", "kij", "kji")
 
 # fmt: off
@@ -254,11 +275,12 @@ LAYER: tuple[Rung, ...] = (
 COMPILED: tuple[Rung, ...] = (
     _gluon("blackwell", "sums in tensor memory", 13, after="gluon_specialised"),
 )
-# The same tile in other languages. What was compiled takes squares of a few sizes, so these are no
-# steps of the climb.
+# The same tile in other languages. What was compiled takes squares of a few sizes, or runs on
+# Hopper alone, so these are no steps of the climb.
 ABROAD: tuple[Rung, ...] = (
     _mojo("manual", "the puzzle's manual tiles, in Mojo", after="cuda_shared_16"),
     _mojo("idiomatic", "the puzzle's idiomatic tiles, in Mojo"),
+    *map(_tile, (CUTILE, CUTE, TILELANG, HELION, WARP, PALLAS)),
 )
 # fmt: on
 TWINS: tuple[Twin, ...] = tuple(Twin(each) for each in LADDER if each.language == NUMBA_CUDA)

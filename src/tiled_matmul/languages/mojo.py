@@ -10,46 +10,21 @@ import os
 import re
 import struct
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tiled_matmul.languages.language import Language
+from tiled_matmul.languages.abroad import Abroad
 
-LOCK = Path(__file__).parents[1] / "ladder" / "abroad" / "mojo.lock"
 TARGET = "sm_80"  # of all code that is newer than asynchronous copies
 MANGLED = re.compile(r"\.entry\s+([\w$]+)")
 
 
-class Mojo(Language):
+class Mojo(Abroad):
     """Mojo, whose kernels are text."""
-
-    lock = LOCK
-
-    def versions(self) -> dict[str, str]:
-        return dict([self.compiler().split()])
-
-    def compiler(self) -> str:
-        """Return the compiler that products must be of, such as "mojo 1.2.0"."""
-        (found,) = re.findall(r"^mojo==(\S+)$", LOCK.read_text(encoding="utf-8"), re.M)
-        return f"mojo {found}"
 
     def untraced(self) -> str:
         return "is written in Mojo; tiled_matmul.microscope.ptx runs its product, from Python"
-
-    def launch(self, kernel: Any, *arguments: Any, **options: Any) -> None:
-        from tiled_matmul.kit import products
-
-        products.launch(kernel, *arguments, **options)
-
-    def compiled(self, matmul: Callable, a: Any, b: Any, cc: tuple[int, int]) -> list:
-        raise ValueError("products in Mojo are compiled already; `make languages` made them")
-
-    def source(self, kernel: Any) -> str:
-        return kernel
-
-    def lines(self, kernel: Any) -> list[str]:
-        return [line for line in kernel.splitlines() if line.strip()]
 
     def made(self, source: Path, constants: Mapping[str, int], python: Path) -> str:
         """Return the product's text of a source, by the compiler beside `python`.

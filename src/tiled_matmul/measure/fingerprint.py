@@ -39,6 +39,7 @@ BY_HOST = ", host"  # behind a rung's name: with HOST_ONLY
 DIGITS = 16
 LAUNCHER = "matmul"
 CPP = ".cu"
+CUBIN = ".cubin"  # no text; the JSON beside it says how it is launched
 CPP_PARTS = re.compile(  # comments, and literals, in which none begins
     r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])+'", re.DOTALL
 )
@@ -141,6 +142,10 @@ class Module:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
                 path = self.sources.paths[self.name].parent / node.value
                 if path.suffix != ".py" and "\0" not in node.value and path.is_file():
+                    if path.suffix == CUBIN:
+                        both = path.read_bytes() + path.with_suffix(".json").read_bytes()
+                        yield f"{node.value} {hashlib.sha256(both).hexdigest()}"
+                        continue
                     text = path.read_text(encoding="utf-8")
                     yield f"{node.value} {without_comments(text) if path.suffix == CPP else text}"
 

@@ -18,7 +18,7 @@ from tiled_matmul.measure.suite import Suite
 # Modules of this room, each with its SUITES. What counters need of other suites stands before them.
 MODULES = (
     *("rungs", "interpreter", "drawn", "host", "fused", "fp8", "groups"),
-    *("counting", "patterns", "search", "sanitizer", "distributed"),
+    *("counting", "patterns", "search", "sanitizer", "abroad", "distributed"),
 )
 OUTDATED = "results/outdated.txt"
 CLUSTER = "cluster"  # its file is of grading, which runs no kernel
