@@ -339,8 +339,8 @@ def test_machine_code_multiplies_on_hopper(name, file):
 
 
 def test_sizes_that_a_kernel_for_hopper_does_not_take_are_quoted():
-    a = torch.zeros((64, 1001), dtype=torch.float16)
-    b = torch.zeros((1001, 64), dtype=torch.float16)
+    made = {"dtype": torch.float16, "device": "cuda" if select().on_gpu else "cpu"}
+    a, b = torch.zeros((64, 1001), **made), torch.zeros((1001, 64), **made)
     for name in ("cutile_tile", "cute_tile"):
         with pytest.raises(ValueError, match="N and K must be multiples of 8, got K=1001"):
             rung(name).matmul(a, b)
@@ -350,7 +350,7 @@ def test_sizes_that_a_kernel_for_hopper_does_not_take_are_quoted():
         rung("cute_tile").matmul(a, b, tile=(128, 64, 64))
     with pytest.raises(ValueError, match="a tile is 128×BN×64, got 1×2×3"):
         rung("cute_tile").matmul(a, b, tile=(1, 2, 3))
-    flat = torch.zeros(64 * 64 + 1, dtype=torch.float16)[1:].reshape(64, 64)
+    flat = torch.zeros(64 * 64 + 1, **made)[1:].reshape(64, 64)
     with pytest.raises(ValueError, match="b must begin at a multiple of 16 bytes, got the addr"):
         rung("cute_tile").matmul(flat.clone(), flat)
 

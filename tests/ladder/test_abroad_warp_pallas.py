@@ -12,11 +12,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tiled_matmul.kit import cubins, withheld  # noqa: E402
+from tiled_matmul.kit.backend import select  # noqa: E402
 from tiled_matmul.ladder import ch18_7_warp_tile, ch18_8_pallas_tile  # noqa: E402
 from tiled_matmul.languages.abroad import MAKERS  # noqa: E402
 from tiled_matmul.languages.pallas import PALLAS  # noqa: E402
 from tiled_matmul.languages.warp import WARP  # noqa: E402
 
+MADE = {"dtype": torch.float16, "device": "cuda" if select().on_gpu else "cpu"}
 SIZES = {"M": 1000, "N": 1192, "K": 489}
 ADDRESSES = {"A": 0x7F0000000000, "B": 0x7F1000000000, "C": 0x7F2000000000}
 
@@ -92,7 +94,7 @@ def test_the_default_of_pallas_is_tf32_and_float32_a_choice():
 
 
 def test_pallas_takes_squares_that_it_was_compiled_for():
-    a, b = torch.zeros((200, 200), dtype=torch.float16), torch.zeros((200, 8), dtype=torch.float16)
+    a, b = torch.zeros((200, 200), **MADE), torch.zeros((200, 8), **MADE)
     (launch,) = withheld.of(ch18_8_pallas_tile.matmul, a, a)
     assert launch.grid == (2, 2, 1)
     with pytest.raises(ValueError, match="nothing is compiled for 200×8×200 with bm=128, bn=128, "):
@@ -102,7 +104,7 @@ def test_pallas_takes_squares_that_it_was_compiled_for():
 
 
 def test_warp_takes_any_sizes():
-    a, b = torch.zeros((65, 3), dtype=torch.float16), torch.zeros((3, 130), dtype=torch.float16)
+    a, b = torch.zeros((65, 3), **MADE), torch.zeros((3, 130), **MADE)
     (launch,) = withheld.of(ch18_7_warp_tile.matmul, a, b)
     assert launch.grid == (1 * 2, 1, 1)
     with pytest.raises(ValueError, match="nothing is compiled with TM=64, TN=64, TK=64, PRECISIO"):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tiled_matmul.ladder import ABROAD
-from tiled_matmul.measure import abroad
+from tiled_matmul.kit import withheld
+from tiled_matmul.kit.backend import select
+from tiled_matmul.ladder import ABROAD, rung
+from tiled_matmul.measure import abroad, fingerprint
 from tiled_matmul.measure.records import Entry
 
 RUN = {"gpu": "a GPU", "driver": "", "versions": {}, "date": "2026-01-01", "commit": "-"}
@@ -51,7 +53,27 @@ def test_constants_become_the_arguments_of_a_launcher():
 
     given = {"BM": 128, "BN": 64, "BK": 32, "WARPS": 8, "DTYPE": "float16"}
     assert abroad.options(matmul, given) == {"tile": (128, 64, 32), "warps": 8}
+    assert abroad.options(matmul, {"TM": 1, "TN": 2, "TK": 3}) == {"tile": (1, 2, 3)}
     assert abroad.options(matmul, {"SIZE": 9}) == {}
+
+
+PRODUCTS = [(each.name, file) for each in ABROAD for file in each.home.PRODUCTS]
+
+
+@pytest.mark.parametrize(("name", "file"), PRODUCTS)
+def test_options_have_a_launcher_take_the_product(name, file):
+    torch = pytest.importorskip("torch")
+    home, stem = rung(name).home, file.rpartition("/")[2].rpartition(".")[0]
+    known = home.PRODUCTS[file]
+    dtype = getattr(torch, known.get("DTYPE", rung(name).dtype))
+    device = "cuda" if select().on_gpu else "cpu"
+    a = torch.empty((known.get("SIZE", 64),) * 2, dtype=dtype, device=device)
+    (launch,) = withheld.of(home.matmul, a, a, **abroad.options(home.matmul, known))
+    assert launch.kernel.name == stem
+
+
+def test_all_that_a_job_runs_has_a_fingerprint():
+    assert all(fingerprint.of(name) for job in abroad.jobs() for name in job.kernels)
 
 
 @pytest.mark.parametrize("file", [p.stem for p in sorted(abroad.PRODUCTS.glob("*.json"))])

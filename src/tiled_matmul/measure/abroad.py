@@ -28,8 +28,9 @@ TORCH = "torch"
 SIZES = {"float16": (4096, 8192), "float32": (1024, 4096)}  # M = N = K
 OURS = {
     "float16": ("triton_swizzled", "triton_persistent", "triton_best"),
-    "float32": ("cuda_shared_16", "cuda_shared_16_cpp", "cuda_best"),
+    "float32": ("cuda_shared_16", "cuda_shared_16 in CUDA C++", "cuda_best"),
 }
+TILE = ("bm", "bn", "bk", "tm", "tn", "tk")
 ROUNDS = 11
 ROWS = 64  # of C that are compared
 
@@ -143,10 +144,14 @@ def products(n: int, dtype: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def options(matmul: Callable, constants: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments by which a launcher takes the product with these constants."""
-    tile = tuple(constants[name] for name in ("BM", "BN", "BK") if name in constants)
-    named = {name.lower(): value for name, value in constants.items()}
     taken = inspect.signature(matmul).parameters
-    return ({"tile": tile} if tile else {}) | {x: named[x] for x in named if x in taken}
+    named = {name.lower(): value for name, value in constants.items()}
+    found = {name: value for name, value in named.items() if name in taken}
+    edges = {name[1:]: value for name, value in named.items() if name in TILE}
+    if edges:
+        usual = taken["tile"].default or (None,) * 3  # of an edge that is no constant
+        found["tile"] = tuple(edges.get(x, edge) for x, edge in zip("mnk", usual, strict=True))
+    return found
 
 
 def take(n: int, dtype: str) -> Iterator[tuple[dict, dict]]:

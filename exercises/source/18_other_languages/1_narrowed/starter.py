@@ -1,0 +1,3 @@
+def narrowed(bits, way):
+    # your code: roughly 5 lines
+    return bits
