@@ -61,7 +61,7 @@ NOTEBOOK_JOBS = -n $(JOBS) --dist loadfile
 
 .PHONY: help book pdf test test-long test-answers test-browser test-cluster lab serve grade doctor bench \
 	measure test-gpu test-gpus notebooks-gpu gpu-refresh size wheelhouse test-copy test-colab \
-	test-newest newest-lock languages clean online chapters-exist gpu-tests-exist
+	test-newest newest-lock languages languages-gpu clean online chapters-exist gpu-tests-exist
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -185,6 +185,9 @@ define test-with
 	$(SIMULATED) $(QUICK) $(1)/bin/python -m pytest -c tests/notebooks/nbval.ini --rootdir=. \
 		$(NOTEBOOK_JOBS) --nbval-lax $(CHAPTERS) $(SOLUTIONS)
 endef
+
+languages-gpu: $(READY) ## time the rungs in other languages on a Hopper GPU
+	$(RUN) -m tiled_matmul measure abroad
 
 languages: online $(READY) ## compile the rungs in other languages, each in .venv-languages/
 	$(RUN) -m tiled_matmul languages

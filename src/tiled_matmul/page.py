@@ -10,7 +10,7 @@ from typing import Any
 
 NAMES = {
     "book.page": "changes first_lines ladder_table peak_rates say setup show_abroad show_source "
-    "show_twin source_size traced whole_numbers",
+    "show_twin show_written source_size traced whole_numbers",
     "check": "MatmulError assert_matmul diagnose gamma run_checked",
     "explore": "explore",
     "kit": "cuda_cpp specialise",

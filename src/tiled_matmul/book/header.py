@@ -50,7 +50,7 @@ PARTS = (
     ),
     Part(
         "Tensor cores",
-        range(10, 18),
+        range(10, 19),
         "The same kernels in Triton, whose unit is a tile and not a thread. The compiler takes "
         "over the bookkeeping, and the question becomes which tiles, in which order, how large.",
         "To run it you need Linux, for Triton, and no GPU: without one there are no times.",
@@ -76,6 +76,7 @@ QUESTIONS = (  # what each chapter answers
     "What must a kernel do for a layer besides the product, and what does that save?",
     "How does a kernel of your own become a part of a PyTorch model?",
     "How do several GPUs share a product without waiting for each other?",
+    "What do other languages call the same tile, and what do they decide for you?",
 )
 
 

@@ -17,7 +17,7 @@ from tiled_matmul.ladder import ABROAD, TWINS, rung, twin_of
 from tiled_matmul.languages import TRITON
 from tiled_matmul.machine import device
 from tiled_matmul.machine.device import Peak
-from tiled_matmul.measure import peaks
+from tiled_matmul.measure import abroad, peaks
 from tiled_matmul.microscope.table import Table, table
 from tiled_matmul.microscope.written import function_of
 from tiled_matmul.problem import Problem, as_layout
@@ -240,6 +240,25 @@ def show_abroad(name: str) -> Listing:
     text = re.sub(r'\A""".*?"""\n+', "", source.read_text(encoding="utf-8"), flags=re.S)
     text = text.partition("\ndef main():")[0].rstrip()
     return Listing(text, "mojo" if source.suffix == ".mojo" else "python")
+
+
+def show_written(file: str) -> Listing:
+    """Return the kernel in Triton that another language wrote, such as "helion_tile-128-256-64".
+
+    Its comments are left out, and lines are wrapped to fit the page. Raises ValueError for a
+    product that no such text lies beside.
+    """
+    path = abroad.PRODUCTS / f"{file}.triton.txt"
+    if not path.is_file():
+        raise ValueError(f"no text in Triton lies beside a product {file!r}")
+    text = path.read_text(encoding="utf-8")
+    kernel = text[text.index("@triton.jit") :].partition("\n\ndef ")[0]
+    shown = []
+    for line in kernel.splitlines():
+        if line.strip() and not line.strip().startswith("#"):
+            indent = " " * (len(line) - len(line.lstrip()) + 8)
+            shown += textwrap.wrap(line, 88, subsequent_indent=indent, break_on_hyphens=False)
+    return Listing("\n".join(shown))
 
 
 def source_size(function: Callable) -> tuple[int, int]:

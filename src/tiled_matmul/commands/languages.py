@@ -12,6 +12,7 @@ from tiled_matmul import ROOT
 from tiled_matmul.files import replace_bytes, replace_text
 
 FOLDER = ROOT / ".venv-languages"
+ON_CPU = 70, 90, 50  # M, N, K
 
 
 def add_parser(commands: Any) -> None:
@@ -48,6 +49,12 @@ def _languages(args: argparse.Namespace) -> int:
                 files = known[name].files(rung.home.SOURCE, constants, python)
                 for ending, content in files.items():
                     differ += _kept(path.with_suffix(ending), content, args.check)
+            if getattr(known[name], "on_cpu", False):
+                constants = next(iter(rung.home.PRODUCTS.values()))
+                error = known[name].error_on_cpu(rung.home.SOURCE, ON_CPU, constants, python)
+                if error:
+                    raise RuntimeError(f"{rung.name} is wrong on the CPU, by {error}")
+                print(f"{rung.name}: right on the CPU, {'×'.join(map(str, ON_CPU))}", flush=True)
     return 1 if args.check and differ else 0
 
 

@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,7 @@ class CubinLanguage(Abroad):
     """
 
     target: str = "sm_90a"
+    on_cpu: bool = False  # can its maker run a kernel without a GPU?
 
     def runs_here(self) -> bool:
         here = backend.select()
@@ -122,6 +123,28 @@ class CubinLanguage(Abroad):
             head = products.head_values(source, self.compiler(), constants, self.target)
             told = head | json.loads(layout.read_text(encoding="utf-8"))
             return {".cubin": code.read_bytes(), ".json": laid_out(told).encode()}
+
+    def error_on_cpu(
+        self, source: Path, sizes: Sequence[int], constants: Mapping[str, Any], python: Path
+    ) -> float:
+        """Return the largest error of a kernel's C on this machine's CPU, for whole numbers.
+
+        `sizes` are M, N and K. Raises RuntimeError if the language does not run there.
+        """
+        given = [*map(str, sizes), *(f"{name}={value}" for name, value in constants.items())]
+        maker = str(MAKERS / f"{self.name}.py")
+        ran = subprocess.run(
+            [str(python), maker, str(source), "--run", *given],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        try:
+            return float(ran.stdout)
+        except ValueError:
+            raise RuntimeError(
+                f"{self.title} does not run {source.name} on a CPU:\n{ran.stderr[-3000:]}"
+            ) from None
 
 
 def laid_out(values: Mapping[str, Any]) -> str:

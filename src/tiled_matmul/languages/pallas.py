@@ -10,4 +10,6 @@ from __future__ import annotations
 
 from tiled_matmul.languages.abroad import CubinLanguage
 
-PALLAS = CubinLanguage(name="pallas", title="Pallas", package="jax", target="sm_90a", graphs=True)
+PALLAS = CubinLanguage(
+    name="pallas", title="Pallas", package="jax", target="sm_90a", on_cpu=True, graphs=True
+)

@@ -11,4 +11,6 @@ from __future__ import annotations
 
 from tiled_matmul.languages.abroad import CubinLanguage
 
-WARP = CubinLanguage(name="warp", title="Warp", package="warp-lang", target="sm_90", graphs=True)
+WARP = CubinLanguage(
+    name="warp", title="Warp", package="warp-lang", target="sm_90", on_cpu=True, graphs=True
+)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.patches import Rectangle
+
 from tiled_matmul.plots import style
 
 
@@ -38,4 +40,38 @@ def rates(
         line += 1
     words = f"TFLOP/s; behind the comma, of {baseline}"
     style.line_axis(ax, line - 0.4, -0.6, words, xlim=(0, 1.04 * highest))
+    return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
+
+
+WHO = ("you", "a setting", "compiler")
+
+
+@style.styled
+def decisions(rows: Mapping[str, Mapping[str, str]], finding: str) -> style.Figure:
+    """Draw a table of who decides: {language: {question: one of WHO}}, each answer in a colour.
+
+    All languages have the same questions; `finding` is the title. Raises ValueError for no
+    language, other questions, or another answer.
+    """
+    if not rows:
+        raise ValueError("there is no language to draw")
+    questions = list(next(iter(rows.values())))
+    colors = dict(zip(WHO, (style.B, style.A, style.C), strict=True))
+    fig, ax = style.draw(0.9 + 0.3 * len(rows))
+    spoken = []
+    for line, (language, answers) in enumerate(rows.items()):
+        if list(answers) != questions or not set(answers.values()) <= set(WHO):
+            raise ValueError(f"{language} answers {dict(answers)}, not {questions} by one of {WHO}")
+        style.note(ax, language, (-0.1, line), (0, 0), ha="right", va="center")
+        for column, who in enumerate(answers.values()):
+            box = Rectangle((column + 0.03, line - 0.42), 0.94, 0.84)
+            box.set(facecolor=colors[who], alpha=0.35)
+            ax.add_patch(box)
+            style.note(ax, who, (column + 0.5, line), (0, 0), ha="center", va="center", fontsize=8)
+        spoken.append(f"{language}: " + ", ".join(f"{q} {who}" for q, who in answers.items()))
+    for column, question in enumerate(questions):
+        words = question.replace(" ", "\n", 1)
+        style.note(ax, words, (column + 0.5, -0.6), (0, 0), ha="center", va="bottom", fontsize=8)
+    ax.set(xlim=(-1.6, len(questions)), ylim=(len(rows) - 0.4, -1.6))
+    ax.axis("off")
     return style.conclude(fig, finding, f"{'; '.join(spoken)}.")

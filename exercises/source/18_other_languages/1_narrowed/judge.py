@@ -92,8 +92,8 @@ EXERCISE = Exercise(
     answer=narrowed,
     cases=(
         Call((0x3F80_7FFF, "cut")),
-        Call((0x3F80_A000, "away")),
         Call((0x3F80_B800, "away")),
+        Call((0x3F80_8000, "away")),
         Call((0x3F80_B000, "away")),
         Call((0x3F80_9000, "away")),
         Call((0x3F80_8800, "away")),
@@ -105,23 +105,25 @@ EXERCISE = Exercise(
         Call((0xBF80_A800, "away")),
         Call((0xBF80_9000, "away")),
         Call((0xBF80_9800, "even")),
-        Call((0x3FFF_F000, "away")),
+        Call((0x3FFF_F800, "away")),
+        Call((0x3FFF_F000, "even")),
         Call((0xBFFF_F800, "even")),
         *(Call(draw=_case) for _ in range(16)),
     ),
     slips=(
+        # Some have one result at a half. Then a copy tells them apart by the order here.
         Slip(
             lambda bits, way: bits,
             "whole",
             "That is the float32 number as it was: its last 13 bits have to be 0.",
         ),
         Slip(
-            _narrowed(cut=CUT + 1),
+            _narrowed(cut=CUT + 1, of=("cut",)),
             "mask",
             "That keeps 9 bits of the significand: of the 23, the first 10 stay and 13 go.",
         ),
         Slip(
-            _narrowed(cut=CUT - 1),
+            _narrowed(cut=CUT - 1, of=("cut",)),
             "mask",
             "That keeps 11 bits of the significand: of the 23, the first 10 stay and 13 go. The "
             "11th significant bit of TF32 is the leading 1, which is not stored.",
@@ -146,49 +148,6 @@ EXERCISE = Exercise(
             "unmasked",
             "The 13 bits were cut off before the sum, and they are what decides. Add first, then "
             "cut.",
-        ),
-        Slip(
-            _narrowed(away=lambda bits, half: 0, even=lambda bits, half: 0, of=NEAREST),
-            "never up",
-            "That cuts the bits off. Here the number is rounded to the nearest one, which may be "
-            "the next one up.",
-        ),
-        Slip(
-            _narrowed(
-                away=lambda bits, half: 2 * half - 1,
-                even=lambda bits, half: 2 * half - 1,
-                of=NEAREST,
-            ),
-            "half",
-            "Whatever is left out, it is rounded up. Below half a unit of the last kept bit, the "
-            "nearest one is the one below.",
-        ),
-        Slip(
-            _narrowed(
-                away=lambda bits, half: 2 * half, even=lambda bits, half: 2 * half, of=NEAREST
-            ),
-            "half",
-            "A whole unit of the last kept bit was added: half a unit rounds to the nearest.",
-        ),
-        Slip(
-            _narrowed(away=_even, of=("away",)),
-            "ties",
-            "That rounds a half to even. Here it goes away from zero, so always up in the 31 bits.",
-        ),
-        Slip(
-            _narrowed(away=lambda bits, half: half - 1, of=("away",)),
-            "ties",
-            "That rounds a half towards zero. Here it goes away from zero.",
-        ),
-        Slip(
-            _narrowed(even=lambda bits, half: half, of=("even",)),
-            "even",
-            "That rounds a half away from zero. Here it goes to the one whose last kept bit is 0.",
-        ),
-        Slip(
-            _narrowed(even=lambda bits, half: half - 1, of=("even",)),
-            "even",
-            "That rounds a half towards zero. Here it goes up if the last kept bit is 1.",
         ),
         Slip(
             _narrowed(kept=ALL ^ SIGN),
@@ -228,6 +187,49 @@ EXERCISE = Exercise(
             lambda bits, way: narrowed(bits, way) & (SIGN | STORED),
             "exponent",
             "The exponent is gone: all of its 8 bits stay.",
+        ),
+        Slip(
+            _narrowed(away=_even, of=("away",)),
+            "ties",
+            "That rounds a half to even. Here it goes away from zero, so always up in the 31 bits.",
+        ),
+        Slip(
+            _narrowed(away=lambda bits, half: half - 1, of=("away",)),
+            "ties",
+            "That rounds a half towards zero. Here it goes away from zero.",
+        ),
+        Slip(
+            _narrowed(even=lambda bits, half: half, of=("even",)),
+            "even",
+            "That rounds a half away from zero. Here it goes to the one whose last kept bit is 0.",
+        ),
+        Slip(
+            _narrowed(even=lambda bits, half: half - 1, of=("even",)),
+            "even",
+            "That rounds a half towards zero. Here it goes up if the last kept bit is 1.",
+        ),
+        Slip(
+            _narrowed(away=lambda bits, half: 0, even=lambda bits, half: 0, of=NEAREST),
+            "never up",
+            "That cuts the bits off. Here the number is rounded to the nearest one, which may be "
+            "the next one up.",
+        ),
+        Slip(
+            _narrowed(
+                away=lambda bits, half: 2 * half - 1,
+                even=lambda bits, half: 2 * half - 1,
+                of=NEAREST,
+            ),
+            "half",
+            "Whatever is left out, it is rounded up. Below half a unit of the last kept bit, the "
+            "nearest one is the one below.",
+        ),
+        Slip(
+            _narrowed(
+                away=lambda bits, half: 2 * half, even=lambda bits, half: 2 * half, of=NEAREST
+            ),
+            "half",
+            "A whole unit of the last kept bit was added: half a unit rounds to the nearest.",
         ),
     ),
     hints={

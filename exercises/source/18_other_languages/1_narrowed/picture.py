@@ -3,7 +3,7 @@ from tiled_matmul.plots.tasks import Panel, Part, task
 task(
     [
         Panel(
-            "a float32: sign, 8 bits of the exponent, 23 stored bits of the significand",
+            "a float32: 32 bits",
             *(2, 32),
             color="a",
             parts=[

@@ -103,11 +103,6 @@ EXERCISE = Exercise(
     ),
     slips=(
         Slip(
-            lambda a, b, way: _summed(a, b, total=_exact),
-            "never",
-            "That is the exact result: nothing was rounded.",
-        ),
-        Slip(
             _with("fused", product=FULL),
             "fused",
             "The product was rounded before it was added, which is the unfused result. Here the "

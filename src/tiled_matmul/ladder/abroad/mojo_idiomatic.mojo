@@ -18,7 +18,10 @@ comptime TILE = get_defined_int["TILE"]()
 comptime COPYING = Layout.row_major(get_defined_int["ROWS"](), TILE)
 comptime Matrix = LayoutTensor[DType.float32, Layout.row_major(SIZE, SIZE), MutAnyOrigin]
 comptime Shared = LayoutTensor[
-    DType.float32, Layout.row_major(TILE, TILE), MutAnyOrigin, address_space=AddressSpace.SHARED
+    DType.float32,
+    Layout.row_major(TILE, TILE),
+    MutAnyOrigin,
+    address_space=AddressSpace.SHARED,
 ]
 comptime copy = copy_dram_to_sram_async[
     thread_layout=COPYING, num_threads = TILE * TILE, block_dim_count=2

@@ -12,7 +12,10 @@ comptime SIZE = get_defined_int["SIZE"]()
 comptime TILE = get_defined_int["TILE"]()
 comptime Matrix = LayoutTensor[DType.float32, Layout.row_major(SIZE, SIZE), MutAnyOrigin]
 comptime Shared = LayoutTensor[
-    DType.float32, Layout.row_major(TILE, TILE), MutAnyOrigin, address_space=AddressSpace.SHARED
+    DType.float32,
+    Layout.row_major(TILE, TILE),
+    MutAnyOrigin,
+    address_space=AddressSpace.SHARED,
 ]
 
 

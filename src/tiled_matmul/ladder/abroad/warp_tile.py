@@ -25,6 +25,7 @@ def warp_tile(
 
 
 def matmul(a, b, c):
-    """Write a (M, K) · b (K, N) to c (M, N), Warp arrays of DTYPE, with a block for each tile."""
+    """Write a (M, K) · b (K, N) to c (M, N), Warp arrays of DTYPE."""
     tiles = -(-c.shape[0] // TM), -(-c.shape[1] // TN)
-    wp.launch_tiled(warp_tile, dim=tiles, inputs=[a, b, c], block_dim=THREADS, device=c.device)
+    given = [a, b, c]
+    wp.launch_tiled(warp_tile, dim=tiles, inputs=given, block_dim=THREADS, device=c.device)
