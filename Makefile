@@ -189,8 +189,8 @@ endef
 languages-gpu: $(READY) ## time the rungs in other languages on a Hopper GPU
 	$(RUN) -m tiled_matmul measure abroad
 
-languages: online $(READY) ## compile the rungs in other languages, each in .venv-languages/
-	$(RUN) -m tiled_matmul languages
+languages: online $(READY) ## compile the rungs in other languages; LANGUAGES="--check warp"
+	$(RUN) -m tiled_matmul languages $(LANGUAGES)
 
 size: ## lines by room, and the change since SINCE= (HEAD)
 	@$(PYTHON) tools/size.py $(or $(SINCE),HEAD)

@@ -181,7 +181,7 @@ def test_a_kernel_for_hopper_is_shown_and_its_file_is_never_imported(each):
 
 
 def test_arrays_of_cutile_are_five_parameters_each():
-    passed = cubins.packed(cubin("cutile_tile-128-256-64-8"), ADDRESSES, SIZES)
+    passed = cubins.packed(cubin("cutile_tile-128-256-64"), ADDRESSES, SIZES)
     assert b"".join(passed) == struct.pack(
         "<Q4iQ4iQ4i",
         *(ADDRESSES["A"], 1000, 488, 488, 1),
@@ -189,7 +189,7 @@ def test_arrays_of_cutile_are_five_parameters_each():
         *(ADDRESSES["C"], 1000, 1192, 1192, 1),
     )
     assert [len(x) for x in passed] == [8, 4, 4, 4, 4] * 3
-    assert cubins.grid_of(cubin("cutile_tile-128-256-64-8"), SIZES) == (8, 5, 1)
+    assert cubins.grid_of(cubin("cutile_tile-128-256-64"), SIZES) == (8 * 5, 1, 1)
 
 
 def test_cute_takes_a_map_and_a_shape_for_each_matrix():
@@ -199,10 +199,14 @@ def test_cute_takes_a_map_and_a_shape_for_each_matrix():
         maps.append((entry["map"], *entry["box"], entry["swizzle"], entry["l2"]))
         return entry["map"].encode() * 128
 
-    passed = cubins.packed(cubin("cute_tile-128-4"), ADDRESSES, SIZES, encode)
+    product = cubin("cute_tile-128-6")
+    passed = cubins.packed(product, ADDRESSES, SIZES, encode)
     shapes = (b"\0", b"A" * 128, (1000, 488), b"B" * 128, (1192, 488), b"C" * 128, (1000, 1192))
     assert passed == [struct.pack("<2i", *x) if isinstance(x, tuple) else x for x in shapes]
     assert maps == [("A", 64, 128, 128, 128), ("B", 64, 64, 128, 128), ("C", 64, 128, 128, 128)]
+    assert cubins.grid_of(product, SIZES) == (8, 10, 1)  # 8 rows of tiles by 10 columns
+    # Stages of tiles of A and B, and their barriers: the tile of C lies over B's.
+    assert product.layout["shared"] == 6 * (128 + 128) * 64 * 2 + 2 * 6 * 8
 
 
 # As struct packs what follows; A, B and C are addresses, and a lower-case letter is that one's map.

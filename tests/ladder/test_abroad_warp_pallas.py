@@ -94,13 +94,34 @@ def test_the_default_of_pallas_is_tf32_and_float32_a_choice():
 
 
 def test_pallas_takes_squares_that_it_was_compiled_for():
-    a, b = torch.zeros((200, 200), **MADE), torch.zeros((200, 8), **MADE)
+    a, b = torch.zeros((256, 256), **MADE), torch.zeros((256, 8), **MADE)
     (launch,) = withheld.of(ch18_8_pallas_tile.matmul, a, a)
     assert launch.grid == (2, 2, 1)
-    with pytest.raises(ValueError, match="nothing is compiled for 200×8×200 with bm=128, bn=128, "):
+    with pytest.raises(ValueError, match="nothing is compiled for 256×8×256 with bm=128, bn=128, "):
         ch18_8_pallas_tile.matmul(a, b)
-    with pytest.raises(ValueError, match="precision='high'; there is SIZE=200, BM=128"):
+    with pytest.raises(ValueError, match="precision='high'; there is SIZE=256, BM=128"):
         ch18_8_pallas_tile.matmul(a, a, precision="high")
+
+
+@pytest.mark.parametrize("file", ch18_8_pallas_tile.PRODUCTS)
+def test_pallas_copies_ahead_and_spills_nothing(file):
+    constants, each = ch18_8_pallas_tile.PRODUCTS[file], product(ch18_8_pallas_tile, PALLAS, file)
+    size = constants["SIZE"]
+    assert not any(size % constants[edge] for edge in ("BM", "BN", "BK"))
+    assert each.layout["grid"] == [size // constants["BM"], size // constants["BN"], 1]
+    assert each.layout["stack"] == 0 and each.layout["instructions"]["LDGSTS"]
+    assert not {"LDL", "STL", "LDG"} & set(each.layout["instructions"])
+
+
+def test_pallas_takes_the_stages_that_it_was_compiled_with():
+    a = torch.empty((4096, 4096), **MADE)
+    kernels = [
+        withheld.of(ch18_8_pallas_tile.matmul, a, a, tile=(128, 256, 64), stages=stages)[0].kernel
+        for stages in (None, 4)
+    ]
+    assert [each.layout["shared"] for each in kernels] == [stages * 49152 for stages in (3, 4)]
+    with pytest.raises(ValueError, match="with bm=128, bn=128, bk=64, dtype='float16', stages=4; "):
+        ch18_8_pallas_tile.matmul(a, a, stages=4)
 
 
 def test_warp_takes_any_sizes():

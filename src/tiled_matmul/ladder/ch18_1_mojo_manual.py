@@ -10,7 +10,7 @@ from pathlib import Path
 from tiled_matmul.kit.arguments import tensor_operands
 from tiled_matmul.kit.plans import remembered
 from tiled_matmul.kit.products import launch, of_square, read
-from tiled_matmul.languages.mojo import MOJO, kernel_in, layout_tensor
+from tiled_matmul.languages.mojo import MOJO, kernel_in
 
 SOURCE = Path(__file__).parent / "abroad/mojo_manual.mojo"
 PRODUCTS = {
@@ -38,5 +38,5 @@ def matmul(a, b, out=None, *, tile=TILE):
     name = of_square(PRODUCTS, (m, n, k), TILE=tile)
     product = read(Path(__file__).parent / name, SOURCE, MOJO.compiler())
     blocks = -(-m // tile)
-    launch(product, (blocks, blocks), (tile, tile), *(layout_tensor(x) for x in (out, a, b)))
+    launch(product, (blocks, blocks), (tile, tile), *((x, b"") for x in (out, a, b)))
     return out

@@ -1,7 +1,9 @@
 """One tile of C a block in CuTe DSL: one warp copies with TMA, eight multiply with wgmma.
 
-A block owns C[i·128 :, j·BN :], and STAGES pairs of tiles of A and B are on their way to it. The
-structure is that of `gluon_specialised`; here layouts are values that are cut and grouped.
+A block owns C[i·128 :, j·BN :], and STAGES pairs of tiles of A and B are on their way to it. Blocks
+run in panels of 8 rows of tiles, and the last panel is whole: beyond C's last row they copy zeros
+and store nothing. A tile of C is stored by way of the memory that B's tiles had. The structure is
+that of `gluon_specialised`; here layouts are values that are cut and grouped.
 Source: NVIDIA, CUTLASS documentation, CuTe DSL: dense GEMM for Hopper, written anew.
 """
 
@@ -15,8 +17,8 @@ from tiled_matmul.languages.cute import CUTE
 
 SOURCE = Path(__file__).parent / "abroad/cute_tile.py"
 PRODUCTS = {
-    "abroad/products/cute_tile-128-4.cubin": {"BN": 128, "STAGES": 4},
-    "abroad/products/cute_tile-256-3.cubin": {"BN": 256, "STAGES": 3},
+    "abroad/products/cute_tile-128-6.cubin": {"BN": 128, "STAGES": 6},
+    "abroad/products/cute_tile-256-4.cubin": {"BN": 256, "STAGES": 4},
 }
 DTYPES = ("float16",)
 TILE = 128, 256, 64

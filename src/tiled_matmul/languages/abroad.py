@@ -8,6 +8,7 @@ language's own Python runs.
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
 import re
@@ -38,13 +39,22 @@ class Abroad(Language):
         return FOLDER / f"{self.name}.lock"
 
     def compiler(self) -> str:
-        """Return the compiler that products must be of, such as "mojo 1.2.0"."""
-        package, text = self.package or self.name, self.lock.read_text(encoding="utf-8")
-        (found,) = re.findall(rf"^{re.escape(package)}==(\S+)$", text, re.M)
-        return f"{self.name} {found}"
+        """Return the compiler that products must be of, such as "mojo 1.2.0, lock 0123abcd".
+
+        Behind its version is a digest of all versions in the lock: what assembles the code, too, is
+        a part of a compiler.
+        """
+        (version,) = self.versions().values()
+        pinned = "\n".join(re.findall(r"^\S+==\S+$", self._locked(), re.M))
+        return f"{self.name} {version}, lock {hashlib.sha256(pinned.encode()).hexdigest()[:8]}"
 
     def versions(self) -> dict[str, str]:
-        return dict([self.compiler().split()])
+        package = re.escape(self.package or self.name)
+        (found,) = re.findall(rf"^{package}==(\S+)$", self._locked(), re.M)
+        return {self.name: found}
+
+    def _locked(self) -> str:
+        return self.lock.read_text(encoding="utf-8")
 
     def launch(self, kernel: Any, *arguments: Any, **options: Any) -> None:
         from tiled_matmul.kit import products

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tiled_matmul.languages.abroad import Abroad
 
@@ -51,15 +49,6 @@ MOJO = Mojo(
     simulator="the course's interpreter of PTX",
     graphs=True,
 )
-
-
-def layout_tensor(x: Any) -> tuple[Any, bytes]:
-    """Return a matrix as an argument of type `LayoutTensor`: the tensor, and the rest of a struct.
-
-    Behind the address are the shape and the strides in elements, as int32, even where the layout is
-    a constant of the compiler: element accesses read the strides there.
-    """
-    return x, struct.pack("<4i", *x.shape, *x.stride())
 
 
 def kernel_in(text: str, name: str) -> str:

@@ -101,7 +101,7 @@ class Made:
 
 
 def made(file: str) -> Made:
-    """Return what is known of a product, such as "cute_tile-128-4". Raises ValueError for none."""
+    """Return what is known of a product, such as "cute_tile-256-4". Raises ValueError for none."""
     path = PRODUCTS / f"{file}.json"
     if not path.is_file():
         raise ValueError(f"there is no product {file!r} with a JSON beside it")

@@ -35,7 +35,7 @@ def rates(
             color = style.C if name == baseline else style.A
             ax.barh(line, rate, color=color, height=0.72, alpha=0.35)
             share = "" if name == baseline else f", {rate / known[baseline]:.2f}"
-            style.note(ax, f"{name}: {rate:.3g}{share}", (0, line), (4, 0))
+            style.note(ax, f"{name}: {rate:.3g}{share}", (0, line), (4, 0), va="center")
             spoken.append(f"{name} {rate:.3g} TFLOP/s{share}")
         line += 1
     words = f"TFLOP/s; behind the comma, of {baseline}"
@@ -43,7 +43,7 @@ def rates(
     return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
 
-WHO = ("you", "a setting", "compiler")
+WHO = ("you", "setting", "compiler")
 
 
 @style.styled
@@ -67,7 +67,7 @@ def decisions(rows: Mapping[str, Mapping[str, str]], finding: str) -> style.Figu
             box = Rectangle((column + 0.03, line - 0.42), 0.94, 0.84)
             box.set(facecolor=colors[who], alpha=0.35)
             ax.add_patch(box)
-            style.note(ax, who, (column + 0.5, line), (0, 0), ha="center", va="center", fontsize=8)
+            style.note(ax, who, (column + 0.5, line), (0, 0), ha="center", va="center", fontsize=7)
         spoken.append(f"{language}: " + ", ".join(f"{q} {who}" for q, who in answers.items()))
     for column, question in enumerate(questions):
         words = question.replace(" ", "\n", 1)

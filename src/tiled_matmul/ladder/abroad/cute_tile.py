@@ -10,6 +10,7 @@ from cutlass.utils import hopper_helpers as hopper
 
 F16, F32, Const = cutlass.Float16, cutlass.Float32, cutlass.Constexpr
 BM, BK = 128, 64
+GROUP = 8  # rows of tiles that blocks take together, column by column
 WARPS = 8  # they multiply, and one more copies
 
 
@@ -21,11 +22,11 @@ def partition(atom, shared, tiles):
 @cute.kernel
 def cute_tile(
     mma: cute.TiledMma,
-    copy_a: cute.CopyAtom,
+    tma_atom_a: cute.CopyAtom,
     a: cute.Tensor,
-    copy_b: cute.CopyAtom,
+    tma_atom_b: cute.CopyAtom,
     b: cute.Tensor,
-    copy_c: cute.CopyAtom,
+    tma_atom_c: cute.CopyAtom,
     c: cute.Tensor,
     layout_a: cute.ComposedLayout,
     layout_b: cute.ComposedLayout,
@@ -33,13 +34,15 @@ def cute_tile(
     BN: Const,
     STAGES: Const,
 ):
-    i, j, _ = cute.arch.block_idx()
+    i, j, panel = cute.arch.block_idx()
+    i += GROUP * panel
     thread, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     memory = SmemAllocator()
     a_shared = memory.allocate_tensor(F16, layout_a.outer, 1024, layout_a.inner)
     b_shared = memory.allocate_tensor(F16, layout_b.outer, 1024, layout_b.inner)
-    c_shared = memory.allocate_tensor(F16, layout_c.outer, 1024, layout_c.inner)
+    c_at = cute.recast_ptr(b_shared.iterator, layout_c.inner, F16)
+    c_shared = cute.make_tensor(c_at, layout_c.outer)  # over B's, when that is read
     producer, consumer = PipelineTmaAsync.create(
         num_stages=STAGES,
         barrier_storage=memory.allocate_array(cutlass.Int64, 2 * STAGES),
@@ -52,13 +55,16 @@ def cute_tile(
     c_tile = cute.local_tile(c, (BM, BN), (i, j))
     steps = cute.size(a_tiles, mode=[2])
     if warp == WARPS:
-        a_to, a_from = partition(copy_a, a_shared, a_tiles)
-        b_to, b_from = partition(copy_b, b_shared, b_tiles)
+        a_to, a_from = partition(tma_atom_a, a_shared, a_tiles)
+        b_to, b_from = partition(tma_atom_b, b_shared, b_tiles)
+        cpasync.prefetch_descriptor(tma_atom_a)
+        cpasync.prefetch_descriptor(tma_atom_b)
         for k in range(steps):
             stage = producer.acquire_and_advance()
-            full = stage.barrier
-            cute.copy(copy_a, a_from[None, k], a_to[None, stage.index], tma_bar_ptr=full)
-            cute.copy(copy_b, b_from[None, k], b_to[None, stage.index], tma_bar_ptr=full)
+            at, full = stage.index, stage.barrier
+            cute.copy(tma_atom_a, a_from[None, k], a_to[None, at], tma_bar_ptr=full)
+            cute.copy(tma_atom_b, b_from[None, k], b_to[None, at], tma_bar_ptr=full)
+        producer.tail()
     else:
         own = mma.get_slice(thread)
         a_part = mma.make_fragment_A(own.partition_A(a_shared))
@@ -76,12 +82,13 @@ def cute_tile(
             stage.release()
         rounded = cute.make_fragment_like(acc, F16)
         rounded.store(acc.load().to(F16))
+        cute.arch.barrier(barrier_id=1, number_of_threads=32 * WARPS)  # all have read B
         cute.autovec_copy(rounded, own.partition_C(c_shared))
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(barrier_id=1, number_of_threads=32 * WARPS)
         if warp == 0:
-            c_from, c_to = partition(copy_c, c_shared, c_tile)
-            cute.copy(copy_c, c_from, c_to)
+            c_from, c_to = partition(tma_atom_c, c_shared, c_tile)
+            cute.copy(tma_atom_c, c_from, c_to)
             cute.arch.cp_async_bulk_commit_group()
             cute.arch.cp_async_bulk_wait_group(0, read=True)
 
@@ -99,10 +106,11 @@ def matmul(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, BN: Const, STAGES: Co
         cute.select(layout, mode=[0, 1]) for layout in (layout_a, layout_b, layout_c)
     )
     load, store = cpasync.CopyBulkTensorTileG2SOp(), cpasync.CopyBulkTensorTileS2GOp()
-    copy_a, a = cpasync.make_tiled_tma_atom(load, a, a_stage, (BM, BK))
-    copy_b, b = cpasync.make_tiled_tma_atom(load, b, b_stage, (BN, BK))
-    copy_c, c_out = cpasync.make_tiled_tma_atom(store, c, layout_c, (BM, BN))
-    grid = (cute.ceil_div(c.shape[0], BM), cute.ceil_div(c.shape[1], BN), 1)
-    cute_tile(
-        mma, copy_a, a, copy_b, b, copy_c, c_out, layout_a, layout_b, layout_c, BN, STAGES
-    ).launch(grid=grid, block=(32 * (WARPS + 1), 1, 1))
+    tma_atom_a, a = cpasync.make_tiled_tma_atom(load, a, a_stage, (BM, BK))
+    tma_atom_b, b = cpasync.make_tiled_tma_atom(load, b, b_stage, (BN, BK))
+    tma_atom_c, c_out = cpasync.make_tiled_tma_atom(store, c, layout_c, (BM, BN))
+    operands = mma, tma_atom_a, a, tma_atom_b, b, tma_atom_c, c_out
+    grid = (GROUP, cute.ceil_div(c.shape[1], BN), cute.ceil_div(c.shape[0], BM * GROUP))
+    cute_tile(*operands, layout_a, layout_b, layout_c, BN, STAGES).launch(
+        grid=grid, block=(32 * (WARPS + 1), 1, 1)
+    )

@@ -20,9 +20,9 @@ def helion_tile(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     m, k = a.size()
     k, n = b.size()
     c = torch.empty([m, n], dtype=a.dtype, device=a.device)
-    for i, j in hl.tile([m, n]):
-        acc = hl.zeros([i, j], dtype=torch.float32)
-        for at in hl.tile(k):
-            acc = torch.addmm(acc, a[i, at], b[at, j])
-        c[i, j] = acc
+    for tile_m, tile_n in hl.tile([m, n]):
+        acc = hl.zeros([tile_m, tile_n], dtype=torch.float32)
+        for tile_k in hl.tile(k):
+            acc = torch.addmm(acc, a[tile_m, tile_k], b[tile_k, tile_n])
+        c[tile_m, tile_n] = acc
     return c

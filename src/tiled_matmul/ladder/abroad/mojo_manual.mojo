@@ -1,32 +1,30 @@
 """Shared tiles, element by element: the puzzle's manual solution, for any square size."""
 
-from std.compile import compile_info
-from std.memory import AddressSpace
-from std.sys import get_defined_int, get_defined_string
+from std.sys import get_defined_int
 
-from layout import Layout, LayoutTensor
+from layout import TileTensor
+from layout.tile_layout import row_major
+from layout.tile_tensor import stack_allocation
 from max.gpu import barrier, block_idx, thread_idx
-from max.gpu.host.compile import get_gpu_target
 
 comptime SIZE = get_defined_int["SIZE"]()
 comptime TILE = get_defined_int["TILE"]()
-comptime Matrix = LayoutTensor[DType.float32, Layout.row_major(SIZE, SIZE), MutAnyOrigin]
-comptime Shared = LayoutTensor[
-    DType.float32,
-    Layout.row_major(TILE, TILE),
-    MutAnyOrigin,
-    address_space=AddressSpace.SHARED,
-]
+comptime WHOLE = row_major[SIZE, SIZE]()
+comptime Matrix = TileTensor[DType.float32, type_of(WHOLE), MutAnyOrigin]
 
 
 def mojo_manual(c: Matrix, a: Matrix, b: Matrix):
-    var y = Int(thread_idx.y)
-    var x = Int(thread_idx.x)
-    var row = Int(block_idx.y) * TILE + y
-    var column = Int(block_idx.x) * TILE + x
-    var a_tile = Shared.stack_allocation()
-    var b_tile = Shared.stack_allocation()
-    var acc: c.element_type = 0
+    var y = thread_idx.y
+    var x = thread_idx.x
+    var row = block_idx.y * TILE + y
+    var column = block_idx.x * TILE + x
+    var a_tile = stack_allocation[dtype=DType.float32, address_space=AddressSpace.SHARED](
+        row_major[TILE, TILE]()
+    )
+    var b_tile = stack_allocation[dtype=DType.float32, address_space=AddressSpace.SHARED](
+        row_major[TILE, TILE]()
+    )
+    var acc: c.ElementType = 0
     for start in range(0, SIZE, TILE):
         a_tile[y, x] = a[row, start + x] if row < SIZE and start + x < SIZE else 0
         b_tile[y, x] = b[start + y, column] if start + y < SIZE and column < SIZE else 0
@@ -39,5 +37,9 @@ def mojo_manual(c: Matrix, a: Matrix, b: Matrix):
 
 
 def main():
+    from std.compile import compile_info
+    from std.sys import get_defined_string
+    from max.gpu.host.compile import get_gpu_target
+
     comptime target = get_gpu_target[get_defined_string["TARGET"]()]()
     print(compile_info[mojo_manual, emission_kind="asm", target=target]().asm)

@@ -1,11 +1,14 @@
-"""C (M, N) = A (M, K) @ B (K, N) in JAX's Pallas, with its Triton back end: one tile a program."""
+"""C (M, N) = A (M, K) @ B (K, N) in JAX's Pallas, through Triton: one tile a program.
+
+There are no masks: M, N and K must be multiples of BM, BN and BK.
+"""
 
 import functools
 
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton as plt
+from jax.experimental.pallas import triton as plgpu
 
 BM = 128
 BN = 128
@@ -15,28 +18,29 @@ STAGES = 3
 PRECISION = None
 
 
-def pallas_tile(a, b, c, *, m, n, k):
-    i = (pl.program_id(0) * BM + jnp.arange(BM))[:, None]
-    j = (pl.program_id(1) * BN + jnp.arange(BN))[None, :]
-
+def pallas_tile(a_ref, b_ref, c_ref):
     def step(number, acc):
-        at = number * BK + jnp.arange(BK)
-        row, column = at[:, None], at[None, :]
-        a_tile = plt.load(a.at[i, column], mask=(i < m) & (column < k), other=0.0)
-        b_tile = plt.load(b.at[row, j], mask=(row < k) & (j < n), other=0.0)
-        return acc + plt.dot(a_tile, b_tile, precision=PRECISION)
+        at = pl.ds(number * BK, BK)
+        return acc + plgpu.dot(a_ref[:, at], b_ref[at, :], precision=PRECISION)
 
-    acc = jax.lax.fori_loop(0, pl.cdiv(k, BK), step, jnp.zeros((BM, BN), jnp.float32))
-    plt.store(c.at[i, j], acc.astype(c.dtype), mask=(i < m) & (j < n))
+    steps = a_ref.shape[1] // BK
+    acc = jax.lax.fori_loop(0, steps, step, jnp.zeros((BM, BN), jnp.float32))
+    c_ref[...] = acc.astype(c_ref.dtype)
 
 
+@functools.partial(jax.jit, static_argnames="interpret")
 def matmul(a, b, interpret=False):
-    """Return a (M, K) · b (K, N) as (M, N), of a's dtype."""
+    """Return a (M, K) · b (K, N) as (M, N), of a's dtype, from whole tiles."""
     (m, k), n = a.shape, b.shape[1]
     return pl.pallas_call(
-        functools.partial(pallas_tile, m=m, n=n, k=k),
-        grid=(pl.cdiv(m, BM), pl.cdiv(n, BN)),
+        pallas_tile,
+        grid=(m // BM, n // BN),
+        in_specs=[
+            pl.BlockSpec((BM, k), lambda i, j: (i, 0)),
+            pl.BlockSpec((k, BN), lambda i, j: (0, j)),
+        ],
+        out_specs=pl.BlockSpec((BM, BN), lambda i, j: (i, j)),
         out_shape=jax.ShapeDtypeStruct((m, n), a.dtype),
-        compiler_params=plt.CompilerParams(num_warps=WARPS, num_stages=STAGES),
+        compiler_params=plgpu.CompilerParams(num_warps=WARPS, num_stages=STAGES),
         interpret=interpret,
     )(a, b)

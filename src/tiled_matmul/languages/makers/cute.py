@@ -47,10 +47,10 @@ def main(source: str, out: str, *given: str) -> None:
     for path in set(Path(out).resolve().parent.iterdir()) - before:
         if path.name.startswith("cutlass_") or "FakeTensor" in path.name:
             path.unlink()
-    elements = stages * (BM + bn) * BK + BM * bn
+    elements = stages * (BM + bn) * BK  # C's tile lies over B's
     layout = {
         "entry": entry,
-        "grid": [["M", BM], ["N", bn], 1],
+        "grid": [module.GROUP, ["N", bn], ["M", BM * module.GROUP]],
         "block": [288, 1, 1],
         "cluster": [1, 1, 1],
         "shared": elements * ELEMENT_BYTES + 2 * stages * BARRIER_BYTES,

@@ -1,7 +1,8 @@
 """Compile a kernel in cuTile: python cutile.py SOURCE OUT BM=128 BN=128 BK=64 DTYPE=float16.
 
-Writes OUT.cubin and OUT.json. The kernel has the name of its file, and takes a, b, c, BM, BN and
-BK. WARPS=8 is the hint `num_worker_warps`. Row strides are multiples of 16 bytes, which TMA needs.
+Writes OUT.cubin and OUT.json. The kernel has the name of its file, and takes a, b, c, BM, BN, BK
+and whether PRECISION is tf32. It keeps its own hint `num_worker_warps`; WARPS=4 gives another, and
+WARPS=auto none. Row strides are multiples of 16 bytes, which TMA needs.
 The kernel is exported as Tile IR and assembled here, because `export_kernel` would add line
 numbers, with paths.
 """
@@ -41,7 +42,8 @@ def main(source: str, out: str, *given: str) -> None:
     spec.loader.exec_module(module)
     kernel = getattr(module, name)
     if "WARPS" in constants:
-        kernel = kernel.replace_hints(num_worker_warps=int(constants["WARPS"]))
+        warps = constants["WARPS"]
+        kernel = kernel.replace_hints(num_worker_warps=None if warps == "auto" else int(warps))
     array = ArrayConstraint(
         getattr(ct, dtype),
         2,
@@ -55,7 +57,9 @@ def main(source: str, out: str, *given: str) -> None:
         base_addr_divisible_by=16,
     )
     signature = KernelSignature(
-        [array, array, array, *tile], CallingConvention.cutile_python_v2(), symbol=name
+        [array, array, array, *tile, constants.get("PRECISION") == "tf32"],
+        CallingConvention.cutile_python_v2(),
+        symbol=name,
     )
     cubin, bytecode = f"{out}.cubin", f"{out}.tileir"
     export_kernel(kernel, [signature], bytecode, output_format="tileir_bytecode", **TARGET)
@@ -67,7 +71,7 @@ def main(source: str, out: str, *given: str) -> None:
         raise RuntimeError(f"tileiras: {ran.stderr}")
     layout = {
         "entry": name,
-        "grid": [["M", tile[0]], ["N", tile[1]], 1],
+        "grid": [[["M", tile[0]], ["N", tile[1]]], 1, 1],
         "block": [1, 1, 1],
         "cluster": [1, 1, 1],
         "shared": 0,

@@ -2,6 +2,7 @@
 
 Writes OUT.cubin and OUT.json, for M = N = K = SIZE. The kernel has the name of its file, and SOURCE
 has `matmul(a, b)`. A constant replaces the one of that name in SOURCE; so does PRECISION=highest.
+Sizes are multiples of the tile's: the kernel has no masks.
 XLA compiles for a GPU that H200 describes, and needs none; ptxas assembles the PTX that XLA dumps.
 
 python pallas.py SOURCE --run M N K [CONSTANT=VALUE …] multiplies small whole numbers with the
@@ -64,6 +65,14 @@ def module_of(source: str, given: dict[str, str], folder: str):
     return module
 
 
+def whole(module, m: int, n: int, k: int) -> None:
+    """Raise ValueError unless the tiles of a kernel divide these sizes."""
+    tile = module.BM, module.BN, module.BK
+    if any(size % edge for size, edge in zip((m, n, k), tile, strict=True)):
+        asked, tiles = ("×".join(map(str, each)) for each in ((m, n, k), tile))
+        raise ValueError(f"{asked} must be multiples of the tile, {tiles}")
+
+
 def compile_(source: str, out: str, given: dict[str, str], folder: str) -> None:
     """Compile `source` for compute capability 9.0a, and write the product beside `out`."""
     if "SIZE" not in given:
@@ -80,6 +89,7 @@ def compile_(source: str, out: str, given: dict[str, str], folder: str) -> None:
     gpu, *_ = topologies.get_topology_desc("h200", "cuda", **options).devices
     there = SingleDeviceSharding(gpu)
     module, name = module_of(source, given, folder), Path(source).stem
+    whole(module, size, size, size)
     matrix = jax.ShapeDtypeStruct((size, size), dtype, sharding=there)
     lowered = jax.jit(module.matmul, out_shardings=there).trace(matrix, matrix)
     lowered.lower(lowering_platforms=("cuda",)).compile()
@@ -118,6 +128,7 @@ def run(source: str, m: int, n: int, k: int, given: dict[str, str], folder: str)
 
     dtype, _ = given.pop("DTYPE", "float16"), given.pop("SIZE", None)
     module, draw = module_of(source, given, folder), np.random.default_rng(0)
+    whole(module, m, n, k)
     a, b = (draw.integers(-4, 5, shape).astype(dtype) for shape in ((m, k), (k, n)))
     c = np.asarray(module.matmul(a, b, interpret=True))
     return float(np.abs(c.astype(float) - a.astype(float) @ b.astype(float)).max())
