@@ -14,7 +14,7 @@ from tiled_matmul.book.header import PARTS, QUESTIONS, header, of_exercises
 from tiled_matmul.book.sphinx import mend_listings, name_right_outputs
 from tiled_matmul.ladder import rung
 
-TITLES = {number: (f"{number:02}_page", f"Chapter <{number}>") for number in range(1, len(QUESTIONS) + 1)}
+TITLES = {number: (f"{number:02}_page", f"Chapter <{number}>") for number in range(1, 19)}
 
 
 def test_every_chapter_lies_in_one_part_and_has_a_question():
