@@ -38,7 +38,7 @@ def rates(
             style.note(ax, f"{name}: {rate:.3g}{share}", (0, line), (4, 0), va="center")
             spoken.append(f"{name} {rate:.3g} TFLOP/s{share}")
         line += 1
-    words = f"TFLOP/s; behind the comma, of {baseline}"
+    words = f"TFLOP/s; after the comma, of {baseline}"
     style.line_axis(ax, line - 0.4, -0.6, words, xlim=(0, 1.04 * highest))
     return style.conclude(fig, finding, f"{'; '.join(spoken)}.")
 
