@@ -14,7 +14,6 @@ torch = pytest.importorskip("torch")
 from tiled_matmul.kit import cubins, withheld  # noqa: E402
 from tiled_matmul.kit.backend import select  # noqa: E402
 from tiled_matmul.ladder import ch18_7_warp_tile, ch18_8_pallas_tile  # noqa: E402
-from tiled_matmul.languages.abroad import MAKERS  # noqa: E402
 from tiled_matmul.languages.pallas import PALLAS  # noqa: E402
 from tiled_matmul.languages.warp import WARP  # noqa: E402
 
@@ -25,9 +24,11 @@ ADDRESSES = {"A": 0x7F0000000000, "B": 0x7F1000000000, "C": 0x7F2000000000}
 
 @pytest.fixture(scope="module")
 def maker():
-    spec = importlib.util.spec_from_file_location("warp_maker", MAKERS / "warp.py")
+    spec = importlib.util.spec_from_file_location("warp_maker", WARP.maker)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(WARP.maker.parent)
+        spec.loader.exec_module(module)
     return module
 
 

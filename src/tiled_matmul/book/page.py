@@ -13,7 +13,7 @@ from typing import Any
 
 from tiled_matmul.kit import backend
 from tiled_matmul.kit.changes import body, changed_lines
-from tiled_matmul.ladder import ABROAD, TWINS, rung, twin_of
+from tiled_matmul.ladder import ABROAD, TWINS, twin_of
 from tiled_matmul.languages import TRITON
 from tiled_matmul.machine import device
 from tiled_matmul.machine.device import Peak
@@ -233,10 +233,10 @@ def show_abroad(name: str) -> Listing:
 
     Raises ValueError for a rung in a language of the course's own.
     """
-    if name not in [each.name for each in ABROAD]:
-        names = ", ".join(each.name for each in ABROAD)
-        raise ValueError(f"{name!r} is in no other language; these are: {names}")
-    source = rung(name).home.SOURCE
+    known = {each.name: each for each in ABROAD}
+    if name not in known:
+        raise ValueError(f"{name!r} is in no other language; these are: {', '.join(known)}")
+    source = known[name].home.SOURCE
     text = re.sub(r'\A""".*?"""\n+', "", source.read_text(encoding="utf-8"), flags=re.S)
     text = text.partition("\ndef main():")[0].rstrip()
     return Listing(text, "mojo" if source.suffix == ".mojo" else "python")

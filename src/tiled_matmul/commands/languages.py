@@ -13,6 +13,7 @@ from typing import Any
 
 from tiled_matmul import ROOT
 from tiled_matmul.files import read_json, replace_bytes, replace_text
+from tiled_matmul.languages.abroad import pinned
 
 FOLDER = ROOT / ".venv-languages"
 ON_CPU = 256, 384, 192  # M, N, K: multiples of every tile that runs there
@@ -69,7 +70,7 @@ def _compiled(rung: Any, python: Path, check: bool) -> int:
         path = rung.source.parent / file
         files = language.files(rung.home.SOURCE, constants, python)
         differ += sum(_kept(path.with_suffix(x), content, check) for x, content in files.items())
-    if getattr(language, "on_cpu", False):
+    if language.on_cpu:
         constants = next(iter(rung.home.PRODUCTS.values()))
         error = language.error_on_cpu(rung.home.SOURCE, ON_CPU, constants, python)
         if error:
@@ -82,8 +83,7 @@ def changed(lock: Path, python: Path) -> list[str]:
     """Return a line for each package whose version in an environment is not the lock's."""
     frozen = [str(python), "-m", "pip", "freeze"]
     now = subprocess.run(frozen, capture_output=True, text=True, check=True).stdout
-    versions = dict(re.findall(r"^(\S+)==(\S+)$", now, re.M))
-    locked = dict(re.findall(r"^(\S+)==(\S+)$", lock.read_text(encoding="utf-8"), re.M))
+    versions, locked = pinned(now), pinned(lock.read_text(encoding="utf-8"))
     return [
         f"{name} {locked.get(name, 'new')} -> {versions.get(name, 'gone')}"
         for name in sorted(locked | versions)

@@ -29,9 +29,13 @@ HOPPER = 9, 0
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Abroad(Language):
-    """A language whose kernels are text. `package` is the one in the lock that compiles them."""
+    """A language whose kernels are text. `package` is the one in the lock that compiles them.
+
+    With `on_cpu`, its kernels run without a GPU, see `CubinLanguage.error_on_cpu`.
+    """
 
     package: str = ""
+    on_cpu: bool = False
 
     @property
     def lock(self) -> Path:
@@ -45,16 +49,14 @@ class Abroad(Language):
         a part of a compiler.
         """
         (version,) = self.versions().values()
-        pinned = "\n".join(re.findall(r"^\S+==\S+$", self._locked(), re.M))
-        return f"{self.name} {version}, lock {hashlib.sha256(pinned.encode()).hexdigest()[:8]}"
+        lines = "\n".join("==".join(each) for each in self._pinned().items())
+        return f"{self.name} {version}, lock {hashlib.sha256(lines.encode()).hexdigest()[:8]}"
 
     def versions(self) -> dict[str, str]:
-        package = re.escape(self.package or self.name)
-        (found,) = re.findall(rf"^{package}==(\S+)$", self._locked(), re.M)
-        return {self.name: found}
+        return {self.name: self._pinned()[self.package or self.name]}
 
-    def _locked(self) -> str:
-        return self.lock.read_text(encoding="utf-8")
+    def _pinned(self) -> dict[str, str]:
+        return pinned(self.lock.read_text(encoding="utf-8"))
 
     def launch(self, kernel: Any, *arguments: Any, **options: Any) -> None:
         from tiled_matmul.kit import products
@@ -90,13 +92,17 @@ class Abroad(Language):
 class CubinLanguage(Abroad):
     """A language whose products are machine code of `target`, such as "sm_90a".
 
-    The script makers/NAME.py is called with a source, the path of the product without an ending,
-    and CONSTANT=VALUE for each constant. Beside the product it writes how to launch it, as JSON
-    (see `kit/cubins.py`).
+    The script makers/make_NAME.py is called with a source, the path of the product without an
+    ending, and CONSTANT=VALUE for each constant. Beside the product it writes how to launch it, as
+    JSON (see `kit/cubins.py`).
     """
 
     target: str = "sm_90a"
-    on_cpu: bool = False  # can its maker run a kernel without a GPU?
+
+    @property
+    def maker(self) -> Path:
+        """The script that compiles its kernels."""
+        return MAKERS / f"make_{self.name}.py"
 
     def runs_here(self) -> bool:
         here = backend.select()
@@ -119,7 +125,7 @@ class CubinLanguage(Abroad):
             out = Path(folder) / "product"
             given = [f"{name}={value}" for name, value in constants.items()]
             ran = subprocess.run(
-                [str(python), str(MAKERS / f"{self.name}.py"), str(source), str(out), *given],
+                [str(python), str(self.maker), str(source), str(out), *given],
                 capture_output=True,
                 text=True,
                 cwd=folder,
@@ -142,9 +148,8 @@ class CubinLanguage(Abroad):
         `sizes` are M, N and K. Raises RuntimeError if the language does not run there.
         """
         given = [*map(str, sizes), *(f"{name}={value}" for name, value in constants.items())]
-        maker = str(MAKERS / f"{self.name}.py")
         ran = subprocess.run(
-            [str(python), maker, str(source), "--run", *given],
+            [str(python), str(self.maker), str(source), "--run", *given],
             capture_output=True,
             text=True,
             env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
@@ -155,6 +160,11 @@ class CubinLanguage(Abroad):
             raise RuntimeError(
                 f"{self.title} does not run {source.name} on a CPU:\n{ran.stderr[-3000:]}"
             ) from None
+
+
+def pinned(text: str) -> dict[str, str]:
+    """Return the version of each package that a list of requirements pins, in its order."""
+    return dict(re.findall(r"^(\S+)==(\S+)$", text, re.M))
 
 
 def laid_out(values: Mapping[str, Any]) -> str:

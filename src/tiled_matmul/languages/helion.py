@@ -1,9 +1,10 @@
 """Helion: PyTorch on tiles, which Helion writes as a program in Triton, as products.
 
 Beside a product lies what Helion wrote, `NAME.triton.txt`. Helion asks the machine's GPU what it
-can do, and without one it replaces tensor descriptors by pointers; `makers/helion.py` answers for
-an H200. Triton compiles for sizes and strides that are multiples of 16, as it does at a launch with
-such sizes. The kernel takes two more addresses, of Triton's scratch memory, which it does not use.
+can do, and without one it replaces tensor descriptors by pointers; `makers/make_helion.py` answers
+for an H200. Triton compiles for sizes and strides that are multiples of 16, as it does at a launch
+with such sizes. The kernel takes two more addresses, of Triton's scratch memory, which it does not
+use.
 """
 
 from __future__ import annotations

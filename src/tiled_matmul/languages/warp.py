@@ -2,9 +2,10 @@
 
 Warp writes CUDA C++, which NVRTC compiles, and links cuBLASDx's multiplication for these tiles.
 That takes the sums from shared memory, and writes them back there, in each step of the loop.
-Machine code of 6 MB comes out, most of it the names of inlined functions: `makers/warp.py` leaves
-them out. A launch passes the grid of tiles, and each array with its shape and its strides in bytes.
-Warp also compiles for the CPU, where `makers/warp.py SOURCE --run M N K` checks the kernel.
+Machine code of 6 MB comes out, most of it the names of inlined functions: `makers/make_warp.py`
+leaves them out. A launch passes the grid of tiles, and each array with its shape and its strides in
+bytes.
+Warp also compiles for the CPU, where `makers/make_warp.py SOURCE --run M N K` checks the kernel.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What cuobjdump says of a cubin: registers, stack, and how many instructions of each kind.
 
-Imported by the makers beside it, which a language's own Python runs.
+Imported by `making.py` beside it, which a language's own Python runs.
 """
 
 from __future__ import annotations

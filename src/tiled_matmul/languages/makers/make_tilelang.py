@@ -1,4 +1,4 @@
-"""Compile a matmul kernel in TileLang for sm_90a: `python tilelang.py SOURCE OUT CONSTANT=VALUE…`.
+"""Compile a kernel in TileLang for sm_90a: `python make_tilelang.py SOURCE OUT CONSTANT=VALUE…`.
 
 TileLang's own Python runs it, on a machine without a GPU. TileLang writes CUDA C++, and the nvcc
 that its lock names compiles it. SOURCE has a kernel of its own name under `tilelang.jit`. The
@@ -8,20 +8,15 @@ constants are arguments of it in capitals: numbers, a DTYPE such as "float32", o
 
 from __future__ import annotations
 
-import sys
+import os
+import re
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
 
-sys.path.pop(0)  # this script's folder, whose modules are named after languages
-
-import importlib.util  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import re  # noqa: E402
-import subprocess  # noqa: E402
-import sysconfig  # noqa: E402
-import tempfile  # noqa: E402
-from pathlib import Path  # noqa: E402
-from types import ModuleType  # noqa: E402
-from typing import Any  # noqa: E402
+import making
 
 ARCH = "sm_90a"
 SIZE = 4096  # of the tensors that TileLang sees; its code is for any
@@ -33,9 +28,9 @@ DRAWN = re.compile(rb"(?<=_INTERNAL_)[0-9a-f]{8}(?=_)|(?<=_GLOBAL__N__)[0-9a-f]{
 EDGES = re.compile(r"\((\w+) \+ (\d+)\) // (\d+)")  # ceil(size / edge), as TVM prints it
 
 
-def main(source: Path, out: Path, constants: dict[str, str]) -> None:
+def main(source: str, out: str, *given: str) -> None:
     """Compile and write both files. Raises RuntimeError with the compiler's log."""
-    text, layout = lowered(source, constants)
+    text, layout = lowered(Path(source), making.constants_in(given))
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PATH"] = f"{toolkit() / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
         Path(folder, "kernel.cu").write_text(text, encoding="utf-8")
@@ -46,9 +41,7 @@ def main(source: Path, out: Path, constants: dict[str, str]) -> None:
         if ran.returncode:
             raise RuntimeError(ran.stderr.strip())
         code = DRAWN.sub(b"00000000", Path(folder, "kernel.cubin").read_bytes())
-        out.with_suffix(".cubin").write_bytes(code)
-    layout |= loaded(Path(__file__).with_name("sass.py")).usage(out.with_suffix(".cubin"))
-    out.with_suffix(".json").write_text(json.dumps(layout), encoding="utf-8")
+    making.write(out, code, layout)
 
 
 def lowered(source: Path, constants: dict[str, str]) -> tuple[str, dict]:
@@ -58,7 +51,7 @@ def lowered(source: Path, constants: dict[str, str]) -> tuple[str, dict]:
     from tilelang.engine.lower import lower
     from tvm.target import Target
 
-    kernel = getattr(loaded(source), source.stem)
+    kernel = getattr(making.loaded(source), source.stem)
     kernel.target = target = Target({"kind": "cuda", "arch": ARCH})
     given = {name.lower(): argument(name, value) for name, value in constants.items()}
     dtype = getattr(torch, constants.get("DTYPE", "float16"))
@@ -156,16 +149,5 @@ def includes() -> list[Path]:
     return [own / "src", own / "3rdparty" / "cutlass" / "include", toolkit() / "include"]
 
 
-def loaded(path: Path) -> ModuleType:
-    """Return a file's module."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 if __name__ == "__main__":
-    try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]), dict(x.split("=", 1) for x in sys.argv[3:]))
-    except Exception as error:
-        sys.exit(f"tilelang: {type(error).__name__}: {str(error).splitlines()[0]}")
+    making.answer("TileLang", main)

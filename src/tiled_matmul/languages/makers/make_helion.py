@@ -1,4 +1,4 @@
-"""Compile a matmul kernel in Helion for sm_90a: `python helion.py SOURCE OUT CONSTANT=VALUE…`.
+"""Compile a kernel in Helion for sm_90a: `python make_helion.py SOURCE OUT CONSTANT=VALUE…`.
 
 Helion's own Python runs it, on a machine without a GPU. Helion writes a program in Triton, and
 Triton compiles it. SOURCE has a kernel of its own name with one `helion.Config`. The constants BM,
@@ -9,17 +9,12 @@ the program in Triton).
 
 from __future__ import annotations
 
-import sys
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
 
-sys.path.pop(0)  # this script's folder, whose modules are named after languages
-
-import importlib.util  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import tempfile  # noqa: E402
-from pathlib import Path  # noqa: E402
-from types import ModuleType  # noqa: E402
-from typing import Any  # noqa: E402
+import making
 
 TARGET = 90
 SIZE = 4096  # of the tensors that Helion sees; with static_shapes=False no code depends on it
@@ -28,14 +23,15 @@ SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128}  # CUtensorMapSwizzle, in bytes
 SIZES = {"m": "M", "n": "N", "k": "K", "a_stride_0": "K", "b_stride_0": "N", "c_stride_0": "N"}
 
 
-def main(source: Path, out: Path, constants: dict[str, str]) -> None:
+def main(asked: str, out: str, *given: str) -> None:
     """Compile and write both files. Raises RuntimeError for code that cannot be launched."""
+    source, constants = Path(asked), making.constants_in(given)
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"TRITON_CACHE_DIR": folder, "TRITON_DISABLE_LINE_INFO": "1"}
         text, a, b = written(source, constants)
         path = Path(folder) / "generated.py"
         path.write_text(text, encoding="utf-8")
-        host = getattr(loaded(path), source.stem)
+        host = getattr(making.loaded(path), source.stem)
         call: dict[str, Any] = {}
 
         def record(kernel: Any, grid: tuple, *arguments: Any, **options: Any) -> None:
@@ -44,15 +40,13 @@ def main(source: Path, out: Path, constants: dict[str, str]) -> None:
         host(a, b, _launcher=record)
         code, layout = compiled(**call)
     block_m, block_n, _ = blocks(kernel_in(source), constants)
-    out.with_suffix(".cubin").write_bytes(code)
     layout["grid"] = [[["M", block_m], ["N", block_n]], 1, 1]
-    layout |= loaded(Path(__file__).with_name("sass.py")).usage(out.with_suffix(".cubin"))
-    out.with_suffix(".json").write_text(json.dumps(layout | {"triton": text}), encoding="utf-8")
+    making.write(out, code, layout, triton=text)
 
 
 def kernel_in(source: Path) -> Any:
     """Return the kernel that is named after its file."""
-    return getattr(loaded(source), source.stem)
+    return getattr(making.loaded(source), source.stem)
 
 
 def blocks(kernel: Any, constants: dict[str, str]) -> list[int]:
@@ -150,16 +144,5 @@ def compiled(kernel: Any, arguments: tuple, options: dict) -> tuple[bytes, dict]
     }
 
 
-def loaded(path: Path) -> ModuleType:
-    """Return a file's module."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 if __name__ == "__main__":
-    try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]), dict(x.split("=", 1) for x in sys.argv[3:]))
-    except Exception as error:
-        sys.exit(f"helion: {type(error).__name__}: {str(error).splitlines()[0]}")
+    making.answer("Helion", main)

@@ -1,24 +1,19 @@
-"""Compile a kernel in Warp: python warp.py SOURCE OUT TM=64 TN=64 TK=64 THREADS=128 DTYPE=float16.
+"""Compile a kernel in Warp: python make_warp.py SOURCE OUT TM=64 TN=64 TK=64 DTYPE=float16.
 
 Writes OUT.cubin and OUT.json. The kernel has the name of its file, and takes a, b and c. A constant
 replaces the one of that name in SOURCE; PRECISION=tf32 is an argument that `tile_matmul` gets.
 
-python warp.py SOURCE --run M N K [CONSTANT=VALUE …] multiplies small whole numbers on the CPU with
-the kernel, and prints the largest difference from NumPy's product in float64.
+python make_warp.py SOURCE --run M N K [CONSTANT=VALUE …] multiplies small whole numbers on the CPU
+with the kernel, and prints the largest difference from NumPy's product in float64.
 """
 
-import importlib.util
 import json
 import os
-import re
 import struct
-import sys
 import tempfile
 from pathlib import Path
 
-# This file has the name of the package that it imports.
-HERE = str(Path(__file__).parent)
-sys.path[:] = [each for each in sys.path if each != HERE]
+import making
 
 # ELF: symbols are (name, info, other, section, value, size), sections (name, kind, flags, address,
 # offset, size, link, info, alignment, entry size), segments (kind, flags, offset, …).
@@ -31,21 +26,12 @@ SIZED, OF_SYMBOL = 4, (0x0A, 0x11, 0x12, 0x23, 0x2F)
 
 def module_of(source: str, given: dict[str, str], folder: str):
     """Return SOURCE as a module, with constants replaced. Its text lies in `folder` until then."""
-    text = Path(source).read_text(encoding="utf-8")
+    lines = {}
     for name, value in given.items():
-        old, new = rf"^{name} = .*$", f"{name} = {'wp.' * (name == 'DTYPE')}{value}"
+        lines[name] = rf"^{name} = .*$", f"{name} = {'wp.' * (name == 'DTYPE')}{value}"
         if name == "PRECISION":
-            old, new = r"(wp\.tile_matmul\(.*)\)$", rf'\1, precision="{value}")'
-        text, found = re.subn(old, new, text, flags=re.M)
-        if found != 1:
-            raise ValueError(f"{Path(source).name} has no constant {name}")
-    path = Path(folder, Path(source).name)
-    path.write_text(text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
+            lines[name] = r"(wp\.tile_matmul\(.*)\)$", rf'\1, precision="{value}")'
+    return making.loaded_with(source, lines, folder)
 
 
 def compile_(source: str, out: str, given: dict[str, str], folder: str) -> None:
@@ -60,8 +46,6 @@ def compile_(source: str, out: str, given: dict[str, str], folder: str) -> None:
     (path,) = wp.compile_aot_module(of, arch=90, module_dir=made, use_ptx=False, strip_hash=True)
     (meta,) = made.glob("*.meta")
     ((key, shared),) = json.loads(meta.read_text(encoding="utf-8")).items()
-    cubin = Path(f"{out}.cubin")
-    cubin.write_bytes(stripped(path.read_bytes()))
     tiles = [{"ceil": ["M", module.TM]}, {"ceil": ["N", module.TN]}]
     step = 4 if "float32" in str(module.DTYPE) else 2
     layout = {
@@ -78,10 +62,7 @@ def compile_(source: str, out: str, given: dict[str, str], folder: str) -> None:
             array("C", "M", "N", step),
         ],
     }
-    sys.path.append(HERE)
-    import sass
-
-    Path(f"{out}.json").write_text(json.dumps(layout | sass.usage(cubin)), encoding="utf-8")
+    making.write(out, stripped(path.read_bytes()), layout)
 
 
 def array(name: str, rows: str, columns: str, step: int) -> dict:
@@ -196,18 +177,18 @@ def run(source: str, m: int, n: int, k: int, given: dict[str, str], folder: str)
     import warp as wp
 
     module = module_of(source, given, folder)
-    draw, dtype = np.random.default_rng(0), wp.dtype_to_numpy(module.DTYPE)
-    a, b = (draw.integers(-4, 5, shape).astype(dtype) for shape in ((m, k), (k, n)))
+    dtype = wp.dtype_to_numpy(module.DTYPE)
+    a, b = making.whole_numbers(m, n, k, dtype)
     c = wp.array(np.full((m, n), np.nan, dtype), dtype=module.DTYPE, device="cpu")
     module.matmul(*(wp.array(x, dtype=module.DTYPE, device="cpu") for x in (a, b)), c)
-    return float(np.abs(c.numpy().astype(float) - a.astype(float) @ b.astype(float)).max())
+    return making.difference(c.numpy(), a, b)
 
 
 def main(source: str, *rest: str) -> None:
     """Do what the command line asks."""
     if not rest:
         raise ValueError("say where to write, or --run M N K")
-    given = dict(each.split("=") for each in rest if "=" in each)
+    given = making.constants_in(each for each in rest if "=" in each)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["WARP_CACHE_PATH"] = folder
         import warp as wp
@@ -220,7 +201,4 @@ def main(source: str, *rest: str) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(*sys.argv[1:])
-    except Exception as error:
-        sys.exit(f"Warp: {type(error).__name__}: {error}"[:2000])
+    making.answer("Warp", main)

@@ -1,25 +1,22 @@
-"""Compile a kernel in Pallas: python pallas.py SOURCE OUT SIZE=4096 DTYPE=float16 [BM=128 …].
+"""Compile a kernel in Pallas: python make_pallas.py SOURCE OUT SIZE=4096 DTYPE=float16 [BM=128 …].
 
 Writes OUT.cubin and OUT.json, for M = N = K = SIZE. The kernel has the name of its file, and SOURCE
 has `matmul(a, b)`. A constant replaces the one of that name in SOURCE; so does PRECISION=highest.
 Sizes are multiples of the tile's: the kernel has no masks.
 XLA compiles for a GPU that H200 describes, and needs none; ptxas assembles the PTX that XLA dumps.
 
-python pallas.py SOURCE --run M N K [CONSTANT=VALUE …] multiplies small whole numbers with the
+python make_pallas.py SOURCE --run M N K [CONSTANT=VALUE …] multiplies small whole numbers with the
 kernel in Pallas' interpreter, and prints the largest difference from NumPy's product in float64.
 """
 
-import importlib.util
-import json
 import os
 import re
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from pathlib import Path
 
-import sass
+import making
 
 TOOLS = Path(sysconfig.get_path("purelib"), "nvidia", "cu13")
 H200 = """
@@ -51,18 +48,11 @@ gpu_device_info {
 
 def module_of(source: str, given: dict[str, str], folder: str):
     """Return SOURCE as a module, with constants replaced. Its text lies in `folder` until then."""
-    text = Path(source).read_text(encoding="utf-8")
+    lines = {}
     for name, value in given.items():
         written = repr(value) if name == "PRECISION" else value
-        text, found = re.subn(rf"^{name} = .*$", f"{name} = {written}", text, flags=re.M)
-        if found != 1:
-            raise ValueError(f"{Path(source).name} has no constant {name}")
-    path = Path(folder, Path(source).name)
-    path.write_text(text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+        lines[name] = rf"^{name} = .*$", f"{name} = {written}"
+    return making.loaded_with(source, lines, folder)
 
 
 def whole(module, m: int, n: int, k: int) -> None:
@@ -105,7 +95,7 @@ def compile_(source: str, out: str, given: dict[str, str], folder: str) -> None:
     parameters = re.search(rf"\.entry {name}\((.*?)\)", text, re.S)[1]
     if parameters.count(".param .u64") != 3 or parameters.count(".param") != 3:
         raise RuntimeError(f"the kernel takes other parameters than three addresses: {parameters}")
-    ptx, cubin = Path(folder, "made.ptx"), Path(f"{out}.cubin")
+    ptx, cubin = Path(folder, "made.ptx"), Path(folder, "made.cubin")
     ptx.write_text(text, encoding="utf-8")
     command = [str(TOOLS / "bin" / "ptxas"), "-arch=sm_90a", str(ptx), "-o", str(cubin)]
     ran = subprocess.run(command, capture_output=True, text=True)
@@ -119,7 +109,7 @@ def compile_(source: str, out: str, given: dict[str, str], folder: str) -> None:
         "shared": int(found[3]),
         "arguments": [{"address": "A"}, {"address": "B"}, {"address": "C"}],
     }
-    Path(f"{out}.json").write_text(json.dumps(layout | sass.usage(cubin)), encoding="utf-8")
+    making.write(out, cubin.read_bytes(), layout)
 
 
 def run(source: str, m: int, n: int, k: int, given: dict[str, str], folder: str) -> float:
@@ -127,11 +117,10 @@ def run(source: str, m: int, n: int, k: int, given: dict[str, str], folder: str)
     import numpy as np
 
     dtype, _ = given.pop("DTYPE", "float16"), given.pop("SIZE", None)
-    module, draw = module_of(source, given, folder), np.random.default_rng(0)
+    module = module_of(source, given, folder)
     whole(module, m, n, k)
-    a, b = (draw.integers(-4, 5, shape).astype(dtype) for shape in ((m, k), (k, n)))
-    c = np.asarray(module.matmul(a, b, interpret=True))
-    return float(np.abs(c.astype(float) - a.astype(float) @ b.astype(float)).max())
+    a, b = making.whole_numbers(m, n, k, dtype)
+    return making.difference(np.asarray(module.matmul(a, b, interpret=True)), a, b)
 
 
 def main(source: str, *rest: str) -> None:
@@ -139,7 +128,7 @@ def main(source: str, *rest: str) -> None:
     if not rest:
         raise ValueError("say where to write, or --run M N K")
     os.environ["JAX_PLATFORMS"] = "cpu"
-    given = dict(each.split("=") for each in rest if "=" in each)
+    given = making.constants_in(each for each in rest if "=" in each)
     with tempfile.TemporaryDirectory() as folder:
         if rest[0] == "--run":
             print(run(source, *map(int, rest[1:4]), given, folder))
@@ -148,7 +137,4 @@ def main(source: str, *rest: str) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(*sys.argv[1:])
-    except Exception as error:
-        sys.exit(f"Pallas: {type(error).__name__}: {error}"[:2000])
+    making.answer("Pallas", main)

@@ -1,4 +1,4 @@
-"""Compile a kernel in CuTe DSL: python cute.py SOURCE OUT BN=128 STAGES=4.
+"""Compile a kernel in CuTe DSL: python make_cute.py SOURCE OUT BN=128 STAGES=4.
 
 Writes OUT.cubin and OUT.json. The kernel has the name of its file, and its host function is
 `matmul`. Its parameters are what the compiler leaves of that function's arguments: the MMA, which
@@ -6,13 +6,10 @@ has no content, and for each matrix a tensor map and the shape that it covers. N
 of 8.
 """
 
-import importlib.util
-import json
 import os
-import sys
 from pathlib import Path
 
-import sass
+import making
 
 BM, BK, ELEMENT_BYTES, BARRIER_BYTES = 128, 64, 2, 8
 
@@ -26,13 +23,10 @@ def main(source: str, out: str, *given: str) -> None:
     import cutlass.cute as cute
     from cutlass.cute.runtime import make_fake_tensor
 
-    constants = dict(each.split("=") for each in given)
+    constants = making.constants_in(given)
     bn, stages = int(constants["BN"]), int(constants["STAGES"])
     name = Path(source).stem
-    spec = importlib.util.spec_from_file_location(name, source)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    module = making.loaded(source)
 
     def matrix():
         columns, stride = cute.sym_int32(divisibility=8), cute.sym_int64(divisibility=8)
@@ -43,7 +37,6 @@ def main(source: str, out: str, *given: str) -> None:
     kernel.set_name_prefix(name, remove_cutlass_symbol=True, keep_mangled_name=False)
     made = cute.compile(module.matmul, matrix(), matrix(), matrix(), bn, stages)
     (entry,) = made.kernel_info
-    Path(f"{out}.cubin").write_bytes(made.__cubin__)
     for path in set(Path(out).resolve().parent.iterdir()) - before:
         if path.name.startswith("cutlass_") or "FakeTensor" in path.name:
             path.unlink()
@@ -64,7 +57,7 @@ def main(source: str, out: str, *given: str) -> None:
             {"int32": ["M", "N"]},
         ],
     }
-    Path(f"{out}.json").write_text(json.dumps(layout | sass.usage(f"{out}.cubin")))
+    making.write(out, made.__cubin__, layout)
 
 
 def tensor_map(name: str, rows: int) -> dict:
@@ -73,7 +66,4 @@ def tensor_map(name: str, rows: int) -> dict:
 
 
 if __name__ == "__main__":
-    try:
-        main(*sys.argv[1:])
-    except Exception as error:
-        sys.exit(f"CuTe DSL: {type(error).__name__}: {error}"[:2000])
+    making.answer("CuTe DSL", main)

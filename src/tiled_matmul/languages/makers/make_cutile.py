@@ -1,4 +1,4 @@
-"""Compile a kernel in cuTile: python cutile.py SOURCE OUT BM=128 BN=128 BK=64 DTYPE=float16.
+"""Compile a kernel in cuTile: python make_cutile.py SOURCE OUT BM=128 BN=128 BK=64 DTYPE=float16.
 
 Writes OUT.cubin and OUT.json. The kernel has the name of its file, and takes a, b, c, BM, BN, BK
 and whether PRECISION is tf32. It keeps its own hint `num_worker_warps`; WARPS=4 gives another, and
@@ -7,15 +7,12 @@ The kernel is exported as Tile IR and assembled here, because `export_kernel` wo
 numbers, with paths.
 """
 
-import importlib.util
-import json
 import os
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
-import sass
+import making
 
 TOOLS = Path(sysconfig.get_path("purelib"), "nvidia", "cu13", "bin")
 TARGET = {"gpu_code": "sm_90"}
@@ -33,14 +30,11 @@ def main(source: str, out: str, *given: str) -> None:
         export_kernel,
     )
 
-    constants = dict(each.split("=") for each in given)
+    constants = making.constants_in(given)
     tile = [int(constants[name]) for name in ("BM", "BN", "BK")]
     dtype = constants["DTYPE"]
     name = Path(source).stem
-    spec = importlib.util.spec_from_file_location(name, source)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    kernel = getattr(module, name)
+    kernel = getattr(making.loaded(source), name)
     if "WARPS" in constants:
         warps = constants["WARPS"]
         kernel = kernel.replace_hints(num_worker_warps=None if warps == "auto" else int(warps))
@@ -81,7 +75,7 @@ def main(source: str, out: str, *given: str) -> None:
             *matrix("C", "M", "N"),
         ],
     }
-    Path(f"{out}.json").write_text(json.dumps(layout | sass.usage(cubin)))
+    making.write(out, Path(cubin).read_bytes(), layout)
 
 
 def matrix(name: str, rows: str, columns: str) -> list[dict]:
@@ -90,7 +84,4 @@ def matrix(name: str, rows: str, columns: str) -> list[dict]:
 
 
 if __name__ == "__main__":
-    try:
-        main(*sys.argv[1:])
-    except Exception as error:
-        sys.exit(f"cuTile: {type(error).__name__}: {error}"[:2000])
+    making.answer("cuTile", main)
