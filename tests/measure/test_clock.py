@@ -274,3 +274,36 @@ def test_a_graph_has_so_many_launches_that_a_sample_is_not_short(monkeypatch, ms
     (first, _), (names, options) = asked
     assert first == ["torch"] and names == ["ours", "torch"]
     assert options == {"device": "gpu", "graphs": True, "rounds": 11, "launches": launches}
+
+
+@pytest.fixture
+def instant(monkeypatch):
+    """Each call takes as many milliseconds as it says, in every round, and is noted."""
+    called = []
+
+    def times(functions, *, rounds, launches, **options):
+        found = {}
+        for name, function in functions.items():
+            before = len(called)
+            function()
+            took = sum(called[before:])
+            found[name] = Timing(tuple(took + 0.01 * x for x in range(rounds)))
+        return found
+
+    monkeypatch.setattr(clock, "time_interleaved", times)
+    return lambda ms: lambda: called.append(ms)
+
+
+def test_the_time_of_the_kernel_before_is_taken_off(instant):
+    functions = {"library": instant(5.0), "ours": instant(4.0)}
+    alone = clock.time_replays(functions, "library", rounds=3)
+    after = clock.time_replays(functions, "library", rounds=3, after=instant(2.0))
+    assert {name: each.samples_ms[0] for name, each in alone.items()} == {"library": 5, "ours": 4}
+    assert list(after) == ["library", "ours"]
+    for name, each in after.items():  # less the median of the kernel before, 2.01
+        assert each.samples_ms == pytest.approx([x - 0.01 for x in alone[name].samples_ms])
+
+
+def test_a_call_that_a_kernel_before_hides_takes_no_less_than_nothing(instant):
+    after = clock.time_replays({"library": instant(0.0)}, "library", rounds=2, after=instant(1.0))
+    assert min(after["library"].samples_ms) == 0.0

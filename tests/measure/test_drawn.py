@@ -68,10 +68,29 @@ def test_the_table_has_a_row_for_each_rung_and_kind_of_sizes():
     assert rows[0]["lowest"] == pytest.approx(1 / 5) and rows[1]["lowest"] == pytest.approx(1 / 6)
 
 
-def entries(seed, found, **run):
+def test_a_ratio_after_another_kernel_is_of_those_times():
+    each = replace(taken(1)[0], after_ms={BASELINE: 1.0, "r": 4.0})
+    assert (each.ratio("r"), each.ratio("r", after=True)) == (1.0, 0.25)
+    assert [row["mean"] for row in drawn.table([each], after=True)] == [0.25]
+    with pytest.raises(ValueError, match="40×5688×3184 nn bfloat16 has no time of r in {}"):
+        drawn.table(taken(1), after=True)
+    (read,) = drawn.parse(entries(1, [each], after_ms=each.after_ms))[2]
+    assert read == each
+
+
+def test_the_books_products_were_timed_both_ways():
+    _, _, found = drawn.load(drawn.SHAPES / "h200.json")
+    assert all(set(each.after_ms) == set(each.ms) for each in found)
+    # The library starts no kernel early, so another one before it changes little.
+    changes = sorted(each.after_ms[BASELINE] / each.ms[BASELINE] for each in found)
+    assert 0.97 < changes[len(changes) // 2] < 1.03
+
+
+def entries(seed, found, after_ms=None, **run):
     """Return what is stored of products."""
+    more = {"after_ms": after_ms} if after_ms else {}
     return [
-        entry(drawn.case_of(seed, t.product), {"ms": t.ms, "spreads": t.spreads}, **run)
+        entry(drawn.case_of(seed, t.product), {"ms": t.ms, "spreads": t.spreads} | more, **run)
         for t in found
     ]
 

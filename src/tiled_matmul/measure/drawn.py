@@ -84,8 +84,13 @@ class Taken:
     after_ms: Mapping[str, float] = field(default_factory=dict)
 
     def ratio(self, rung: str, after: bool = False) -> float:
-        """Return the rate of a rung over the baseline's, in a row or after another kernel."""
+        """Return the rate of a rung over the baseline's, in a row or after another kernel.
+
+        Raises ValueError if it was not timed so.
+        """
         ms = self.after_ms if after else self.ms
+        if not {rung, BASELINE} <= set(ms):
+            raise ValueError(f"{self.product} has no time of {rung} in {dict(ms)}")
         return ms[BASELINE] / ms[rung]
 
 
